@@ -1,0 +1,83 @@
+# Needs Python 3.11 or newer and make, nothing else: every target makes .venv itself.
+# PYTHON names another interpreter, ARGS goes to the program that a target runs.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+OTHER  := .venv-newest
+ARGS   ?=
+
+# JupyterLab asks root for this; a container's only user is often root.
+AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
+
+.DEFAULT_GOAL := help
+.PHONY: help lab demo test check bench format clean lint types layering unit newest
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(STAMP): pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Perspex needs Python 3.11 or newer: make PYTHON=python3.x")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	@touch $@
+
+lab: $(STAMP)  ## JupyterLab on examples/ with the Perspex kernel; ARGS="--port 9999 --no-browser"
+	$(BIN)/jupyter lab $(AS_ROOT) --notebook-dir=examples \
+		--MultiKernelManager.default_kernel_name=perspex $(ARGS)
+
+demo: $(STAMP)  ## run examples/quickstart.ipynb without a browser, write build/quickstart.html
+	$(BIN)/python -m perspex_kernel.run examples/quickstart.ipynb --html build/quickstart.html $(ARGS)
+
+test: lint types unit newest  ## all that continuous integration runs
+
+check: lint types layering $(STAMP)  ## lint, types, layering and the product in one file: under a minute
+	$(BIN)/python -m pytest -q tests/test_tiny.py
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(STAMP)
+	$(BIN)/mypy
+
+layering: $(STAMP)
+	$(BIN)/python -m pytest -q tests/test_layering.py
+
+# `perspex.as_jax` acts when it is imported, so its examples run in processes of their own (tests/core).
+unit: $(STAMP)
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal --doctest-modules --doctest-glob='*.md' \
+		--ignore=core/perspex/as_jax core magics kernel tests README.md docs $(ARGS)
+
+# The core, and all that was asked of JAX (300 s on one core), on the newest Python and jaxlib that
+# we support, where such a Python exists. `--version` must really run: a pyenv shim is on the path
+# also for versions that are switched off.
+newest:
+	@for python in python3.13 "$${PYENV_ROOT:-$$HOME/.pyenv}"/versions/3.13.*/bin/python3.13; do \
+		if "$$python" --version >/dev/null 2>&1; then \
+			exec $(MAKE) --no-print-directory test-newest NEWEST="$$python"; \
+		fi; \
+	done; \
+	echo "newest: no Python 3.13 was found, so the core was tested on one Python only"
+
+.PHONY: test-newest
+test-newest: $(OTHER)/.installed
+	PYTHONPATH=core $(OTHER)/bin/python -m pytest -q -n 2 tests/test_tiny.py tests/core tests/control
+
+$(OTHER)/.installed: pyproject.toml
+	$(NEWEST) -m venv $(OTHER)
+	$(OTHER)/bin/python -m pip install --quiet "jaxlib>=0.12,<0.13" ml_dtypes numpy opt_einsum \
+		hypothesis pytest pytest-timeout pytest-xdist scipy
+	@touch $@
+
+bench: $(STAMP)  ## measure against real jax, in an environment of its own
+	$(BIN)/python benchmarks/run.py $(ARGS)
+
+format: $(STAMP)  ## put every file into shape
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:  ## remove what the targets made
+	rm -rf $(VENV) $(OTHER) build dist .pytest_cache .mypy_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,124 @@
+"""Perspex: accelerated array computing that you can see through.
+
+Functions of arrays are traced by our own core and executed by XLA. The names are those of JAX:
+`jit`, `make_jaxpr`, `perspex.numpy`, `perspex.lax`, `perspex.random`.
+"""
+
+from perspex import guard as guard
+
+guard.install()
+
+from perspex import config as config  # noqa: E402
+from perspex import methods as _methods  # noqa: E402
+from perspex import tracing as _tracing  # noqa: E402
+from perspex.runtime import array as _array  # noqa: E402
+from perspex.runtime import dispatch as _dispatch  # noqa: E402
+from perspex.runtime import versions as _versions  # noqa: E402
+
+# The two late bindings: what operations mean outside every trace, and what the methods of arrays
+# forward to.
+_versions.prepare_shardings()
+_tracing.set_bottom(_dispatch.EVAL)
+
+from perspex import numpy as numpy  # noqa: E402
+from perspex.numpy import operators as _operators  # noqa: E402
+
+_methods.set_namespace(numpy)
+_array.install(_operators.operators)
+
+from perspex import ad_checkpoint as ad_checkpoint  # noqa: E402
+from perspex import checkpoint_policies as checkpoint_policies  # noqa: E402
+from perspex import core as core  # noqa: E402
+from perspex import custom_batching as custom_batching  # noqa: E402
+from perspex import custom_derivatives as custom_derivatives  # noqa: E402
+from perspex import debug as debug  # noqa: E402
+from perspex import dlpack as dlpack  # noqa: E402
+from perspex import dtypes as dtypes  # noqa: E402
+from perspex import errors as errors  # noqa: E402
+from perspex import events as events  # noqa: E402
+from perspex import extend as extend  # noqa: E402
+from perspex import flatten_util as flatten_util  # noqa: E402
+from perspex import image as image  # noqa: E402
+from perspex import lax as lax  # noqa: E402
+from perspex import nn as nn  # noqa: E402
+from perspex import random as random  # noqa: E402
+from perspex import scipy as scipy  # noqa: E402
+from perspex import sharding as sharding  # noqa: E402
+from perspex import stages as stages  # noqa: E402
+from perspex import tree as tree  # noqa: E402
+from perspex import tree_util as tree_util  # noqa: E402
+from perspex import typing as typing  # noqa: E402
+from perspex.api.callbacks import pure_callback as pure_callback  # noqa: E402
+from perspex.api.closures import closure_convert as closure_convert  # noqa: E402
+from perspex.api.closures import custom_gradient as custom_gradient  # noqa: E402
+from perspex.api.custom_jvp import custom_jvp as custom_jvp  # noqa: E402
+from perspex.api.custom_vjp import custom_vjp as custom_vjp  # noqa: E402
+from perspex.api.differentiation import fwd_and_bwd as fwd_and_bwd  # noqa: E402
+from perspex.api.differentiation import grad as grad  # noqa: E402
+from perspex.api.differentiation import jvp as jvp  # noqa: E402
+from perspex.api.differentiation import linearize as linearize  # noqa: E402
+from perspex.api.differentiation import value_and_grad as value_and_grad  # noqa: E402
+from perspex.api.differentiation import vjp as vjp  # noqa: E402
+from perspex.api.jacobians import hessian as hessian  # noqa: E402
+from perspex.api.jacobians import jacfwd as jacfwd  # noqa: E402
+from perspex.api.jacobians import jacobian as jacobian  # noqa: E402
+from perspex.api.jacobians import jacrev as jacrev  # noqa: E402
+from perspex.api.jit import jit as jit  # noqa: E402
+from perspex.api.linear import linear_transpose as linear_transpose  # noqa: E402
+from perspex.api.mapping import vmap as vmap  # noqa: E402
+from perspex.api.remat import checkpoint as checkpoint  # noqa: E402
+from perspex.api.scopes import named_call as named_call  # noqa: E402
+from perspex.api.scopes import named_scope as named_scope  # noqa: E402
+from perspex.api.shapes import ShapeDtypeStruct as ShapeDtypeStruct  # noqa: E402
+from perspex.api.shapes import eval_shape as eval_shape  # noqa: E402
+from perspex.api.shapes import make_jaxpr as make_jaxpr  # noqa: E402
+from perspex.api.values import block_until_ready as block_until_ready  # noqa: E402
+from perspex.api.values import clear_caches as clear_caches  # noqa: E402
+from perspex.api.values import copy_to_host_async as copy_to_host_async  # noqa: E402
+from perspex.api.values import device_get as device_get  # noqa: E402
+from perspex.api.values import ensure_compile_time_eval as ensure_compile_time_eval  # noqa: E402
+from perspex.api.values import live_arrays as live_arrays  # noqa: E402
+from perspex.api.values import make_array_from_callback as make_array_from_callback  # noqa: E402
+from perspex.config import check_tracer_leaks as check_tracer_leaks  # noqa: E402
+from perspex.config import debug_infs as debug_infs  # noqa: E402
+from perspex.config import debug_nans as debug_nans  # noqa: E402
+from perspex.config import default_device as default_device  # noqa: E402
+from perspex.config import default_matmul_precision as default_matmul_precision  # noqa: E402
+from perspex.config import default_prng_impl as default_prng_impl  # noqa: E402
+from perspex.config import disable_jit as disable_jit  # noqa: E402
+from perspex.config import enable_custom_prng as enable_custom_prng  # noqa: E402
+from perspex.config import enable_x64 as enable_x64  # noqa: E402
+from perspex.config import numpy_dtype_promotion as numpy_dtype_promotion  # noqa: E402
+from perspex.config import numpy_rank_promotion as numpy_rank_promotion  # noqa: E402
+from perspex.config import threefry_partitionable as threefry_partitionable  # noqa: E402
+from perspex.dtypes import float0 as float0  # noqa: E402
+from perspex.runtime.array import Array as Array  # noqa: E402
+from perspex.runtime.callbacks import effects_barrier as effects_barrier  # noqa: E402
+from perspex.runtime.client import Device as Device  # noqa: E402
+from perspex.runtime.client import default_backend as default_backend  # noqa: E402
+from perspex.runtime.client import device_count as device_count  # noqa: E402
+from perspex.runtime.client import devices as devices  # noqa: E402
+from perspex.runtime.client import local_device_count as local_device_count  # noqa: E402
+from perspex.runtime.client import local_devices as local_devices  # noqa: E402
+from perspex.runtime.client import process_count as process_count  # noqa: E402
+from perspex.runtime.client import process_index as process_index  # noqa: E402
+from perspex.runtime.client import process_indices as process_indices  # noqa: E402
+from perspex.runtime.dispatch import device_put as device_put  # noqa: E402
+from perspex.tracing import typeof as typeof  # noqa: E402
+
+# The other names that JAX gives them.
+remat = checkpoint
+host_count, host_id, host_ids = process_count, process_index, process_indices
+checking_leaks = check_tracer_leaks
+
+__version__ = "0.1.0"
+
+
+def load_ipython_extension(shell: object) -> None:
+    """What `%load_ext perspex` calls: IPython loads the magics, which the core never imports."""
+    shell.extension_manager.load_extension("perspex_magics")  # type: ignore[attr-defined]
+
+
+def unload_ipython_extension(shell: object) -> None:
+    """What `%unload_ext perspex` calls."""
+    shell.extension_manager.unload_extension("perspex_magics")  # type: ignore[attr-defined]

@@ -1,0 +1,1 @@
+"""The public transforms over pytrees: `jit` and its stages, inspection, and values."""

@@ -1,0 +1,175 @@
+"""`jit`: compile a function as a whole."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from perspex.api import stages
+from perspex.control.jit import Options, build
+from perspex.runtime import client
+
+
+def jit(
+    fun: Callable[..., Any] | None = None,
+    /,
+    *,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Iterable[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Iterable[str] | None = None,
+    keep_unused: bool = False,
+    device: Any = None,
+    backend: str | None = None,
+    inline: bool = False,
+    compiler_options: dict[str, Any] | None = None,
+) -> Any:
+    """Compile `fun` with XLA: traced once for each type of arguments, then run as one program.
+
+    The function is called with tracers, which know shapes and dtypes and have no values. What it
+    does to arrays is compiled; whatever else it does (printing, reading globals) happens while it
+    is traced, and not when the compiled program runs again.
+
+    Args:
+      fun: takes and returns pytrees of arrays; other arguments must be static. Without it, `jit`
+        returns a decorator.
+      static_argnums, static_argnames: arguments that Python sees as they are. They must be
+        hashable; each new value is a new program.
+      donate_argnums, donate_argnames: arguments whose memory the results may take over. They
+        cannot be used after the call.
+      keep_unused: keep arguments that the function does not use, instead of dropping them.
+      device, backend: where to run. The default follows the arguments.
+      inline: inside another traced function, leave no equation of its own.
+      compiler_options: names and values of XLA's options.
+
+    Returns:
+      A function with the arguments and results of `fun`, and the methods `trace` and `lower` for
+      the stages ahead of time, `eval_shape`, and `clear_cache`.
+
+    Errors:
+      `TypeError` for an argument that is neither an array nor static, `ValueError` for a static
+      argument that has no hash or a position that `fun` does not have.
+
+    >>> import perspex, perspex.numpy as pnp
+    >>> @perspex.jit
+    ... def norm(x):
+    ...     return pnp.sqrt(pnp.sum(x**2))
+    >>> norm(pnp.array([3.0, 4.0]))
+    Array(5., dtype=float32)
+    """
+    settings = {
+        "in_shardings": in_shardings,
+        "out_shardings": out_shardings,
+        "static_argnums": static_argnums,
+        "static_argnames": static_argnames,
+        "donate_argnums": donate_argnums,
+        "donate_argnames": donate_argnames,
+        "keep_unused": keep_unused,
+        "device": device,
+        "backend": backend,
+        "inline": inline,
+        "compiler_options": compiler_options,
+    }
+    if fun is None:
+        return functools.partial(jit, **settings)
+    if not callable(fun):
+        raise TypeError(f"jit takes a function, got {fun!r} of type {type(fun).__name__}")
+    if inspect.isgeneratorfunction(fun) or inspect.iscoroutinefunction(fun):
+        raise TypeError(f"jit cannot compile {fun}: a generator or coroutine has no array results")
+    for name in ("in_shardings", "out_shardings"):
+        if settings[name] is not None:
+            raise NotImplementedError(
+                f"jit: {name} is not supported; place the arguments with device_put instead"
+            )
+    static = _resolve(fun, static_argnums, static_argnames, "static")
+    donated = _resolve(fun, donate_argnums, donate_argnames, "donate")
+    both = (set(static[0]) & set(donated[0])) | (set(static[1]) & set(donated[1]))
+    if both:
+        raise ValueError(f"jit: arguments {sorted(map(str, both))} are both static and donated")
+    place = (
+        client.resolve_device(device if device is not None else backend)
+        if (device is not None or backend is not None)
+        else None
+    )
+    options = Options(
+        *static,
+        *donated,
+        keep_unused,
+        inline,
+        place,
+        tuple(sorted((compiler_options or {}).items())),
+    )
+    fast, owner = build(fun, options)
+    functools.update_wrapper(fast, fun)
+    # The C++ callable keeps the Python side alive through its miss handler.
+    fast.trace = stages.tracer(owner, fun)
+    fast.lower = stages.lowerer(owner, fun)
+    fast.eval_shape = stages.shape_evaluator(owner, fun)
+
+    def clear_cache() -> None:
+        owner.clear()
+        fast._clear_cache()
+
+    fast.clear_cache = clear_cache
+    return fast
+
+
+def _resolve(
+    fun: Callable[..., Any], argnums: Any, argnames: Any, what: str
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Positions and names of arguments, each inferred from the other where only one is given."""
+    given_nums, given_names = argnums is not None, argnames is not None
+    if isinstance(argnums, int):
+        argnums = (argnums,)
+    if isinstance(argnames, str):
+        argnames = (argnames,)
+    nums = tuple([_index(n, what) for n in argnums or ()])
+    names = tuple(argnames or ())
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"{what}_argnames must be strings, got {name!r}")
+    try:
+        parameters = list(inspect.signature(fun).parameters.values())
+    except (TypeError, ValueError):
+        return nums, names
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    if not variadic:
+        for n in nums:
+            if not -len(positional) <= n < len(positional):
+                raise ValueError(
+                    f"jit: {what}_argnums has {n}, but the function takes only "
+                    f"{len(positional)} positional arguments"
+                )
+        nums = tuple([n % len(positional) for n in nums])
+    if not any(p.kind is p.VAR_KEYWORD for p in parameters):
+        known = {p.name for p in parameters if p.kind is not p.POSITIONAL_ONLY}
+        for name in names:
+            if name not in known:
+                raise ValueError(
+                    f"jit: {what}_argnames has {name!r}, but the function has the arguments "
+                    f"{sorted(known)}"
+                )
+    if given_names and not given_nums:
+        nums = tuple([i for i, p in enumerate(positional) if p.name in names])
+    elif given_nums and not given_names:
+        names = tuple(
+            [
+                positional[n].name
+                for n in nums
+                if 0 <= n < len(positional)
+                and positional[n].kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
+            ]
+        )
+    return nums, names
+
+
+def _index(n: Any, what: str) -> int:
+    try:
+        return n.__index__()
+    except AttributeError:
+        raise TypeError(f"{what}_argnums must be integers, got {n!r}") from None

@@ -1,0 +1,223 @@
+"""`vmap`: a function of one example becomes a function of many."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+from perspex import dtypes, tree
+from perspex.api.calls import Call, check_callable
+from perspex.avals import shaped
+from perspex.control.bodies import parameter, place
+from perspex.control.jit import function_name
+from perspex.ops.structural import broadcast_in_dim, convert, move_axis, reduce_sum
+from perspex.tracing import Axis
+from perspex.transforms.vmap import batch
+
+
+def vmap(
+    fun: Callable[..., Any],
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    axis_name: Hashable | None = None,
+    axis_size: int | None = None,
+    spmd_axis_name: Hashable | None = None,
+    sum_match: bool = False,
+) -> Callable[..., Any]:
+    """Map a function over an axis of its arguments, all examples at once.
+
+    Args:
+      fun: a function of pytrees of arrays.
+      in_axes: which axis of the positional arguments to map over: an integer, `None` for what all
+        examples have in common, or a tuple or list with an entry for each argument, which may be a
+        tree. Arguments by name are mapped over their first axis.
+      out_axes: where the results have the axis; a prefix of their structure.
+      axis_name: what collectives such as `lax.psum` call the axis inside `fun`.
+      axis_size: the number of examples, where no argument tells.
+      spmd_axis_name: the axes of a device mesh that the axis belongs to; without effect on one
+        device.
+      sum_match: where `out_axes` is `None` and the results of the examples differ, add them up.
+
+    Returns:
+      A function of arguments with one more axis.
+
+    Errors:
+      `ValueError` for axes that do not exist or whose lengths differ, and for a result that differs
+      among examples where `out_axes` is `None`; `TypeError` for axes that are no integers, and for
+      a name that has no hash.
+
+    >>> import perspex.numpy as pnp
+    >>> vmap(lambda x, y: x * y, in_axes=(0, None))(pnp.arange(3), 10)
+    Array([ 0, 10, 20], dtype=int32)
+    """
+    check_callable(fun)
+    hash((axis_name, spmd_axis_name))
+    in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
+    if not (in_axes is None or isinstance(in_axes, tuple) or _is_axis(in_axes)):
+        raise TypeError(
+            "vmap in_axes must be an int, None, or a tuple of entries corresponding to the "
+            f"positional arguments passed to the function, but got {in_axes}."
+        )
+    for what, axes in (("in_axes", in_axes), ("out_axes", out_axes)):
+        for leaf in tree.leaves(axes):
+            if not _is_axis(leaf):
+                raise TypeError(
+                    f"vmap {what} must be an int, None, or (nested) container with those types as "
+                    f"leaves, but got {axes}."
+                )
+
+    def mapped(*args: Any, **kwargs: Any) -> Any:
+        if isinstance(in_axes, tuple) and len(in_axes) != len(args):
+            raise ValueError(
+                "vmap in_axes must be an int, None, or a tuple of entries corresponding to the "
+                "positional arguments passed to the function, but got "
+                f"len(in_axes)={len(in_axes)}, len(args)={len(args)}."
+            )
+        call = Call("vmap", fun, args, kwargs)
+        found = _flatten_axes("in_axes", call.in_tree, in_axes, lambda: _arguments(fun, len(args)))
+        found += [0] * (len(call.leaves) - len(found))
+        axes = [_resolve_axis(call, i, axis) for i, axis in enumerate(found)]
+        axis = Axis(_size(call, axes, axis_size), axis_name)
+        outs, places = batch(call, axis, call.leaves, axes)
+        wanted = _flatten_axes("out_axes", call.out_tree, out_axes, lambda: "result")
+        if sum_match:
+            outs, places = _sum_match(outs, places, wanted)
+        results = [
+            _place(call, i, y, at, want, axis.size)
+            for i, (y, at, want) in enumerate(zip(outs, places, wanted, strict=True))
+        ]
+        return tree.unflatten(call.out_tree, results)
+
+    functools.update_wrapper(mapped, fun, updated=())
+    name, doc = function_name(fun), getattr(fun, "__doc__", None)
+    mapped.__doc__ = (
+        f"Vectorized version of {name}. Takes similar arguments as {name} but with additional "
+        f"array axes over which {name} is mapped."
+    ) + (f"\n\nOriginal documentation:\n\n{doc}" if doc else "")
+    return mapped
+
+
+def _flatten_axes(what: str, treedef: Any, axes: Any, value: Callable[[], str]) -> list[Any]:
+    """The axes of all leaves; `value` says in an error what they are the axes of."""
+    try:
+        return tree.flatten_axes(f"vmap {what}", treedef, axes)
+    except ValueError as error:
+        raise ValueError(
+            f"{error}\nThe value is the {value()} of the function; give {what} its containers, or "
+            "one axis for all that is in one"
+        ) from None
+
+
+def _arguments(fun: Callable[..., Any], count: int) -> str:
+    names = ", ".join([parameter(fun, i, f"argument {i}") for i in range(count)])
+    return f"tuple of arguments ({names})"
+
+
+def _is_axis(x: Any) -> bool:
+    if isinstance(x, bool):
+        return False
+    try:
+        operator.index(x)
+    except TypeError:
+        return False
+    return True
+
+
+def _resolve_axis(call: Call, i: int, axis: Any) -> int | None:
+    """The axis of argument `i`, counted from the front."""
+    if axis is None:
+        return None
+    axis, aval = operator.index(axis), call.avals[i]
+    if not -aval.ndim <= axis < aval.ndim:
+        named = i >= call.in_tree.num_leaves
+        at = "" if named else f" by {tree.axis_path('in_axes', call.in_tree, i)}"
+        raise ValueError(
+            f"vmap was requested to map its {call.path(i)} along axis {axis}, which implies that "
+            f"its rank should be at least {axis + 1 if axis >= 0 else -axis}, but is only "
+            f"{aval.ndim} (its shape is {aval.shape}); give another axis{at}, or None for a value "
+            "that all examples have in common"
+        )
+    return axis % aval.ndim
+
+
+def _size(call: Call, axes: Sequence[int | None], given: int | None) -> int:
+    """The number of examples, on which all arguments must agree."""
+    sizes = [aval.shape[at] for aval, at in zip(call.avals, axes, strict=True) if at is not None]
+    if given is not None:
+        given = operator.index(given)
+    if not sizes and given is None:
+        if not call.leaves:
+            raise ValueError(
+                "vmap wrapped function must be passed at least one argument containing an array or "
+                "axis_size must be specified"
+            )
+        raise ValueError(
+            "vmap must have at least one non-None value in in_axes or axis_size must be specified"
+        )
+    if len({*sizes, *([] if given is None else [given])}) == 1:
+        return sizes[0] if sizes else int(given)  # type: ignore[arg-type]
+    lines = [] if given is None else [f"  * the `axis_size` argument was {given}"]
+    for size, count in Counter(sizes).most_common():
+        i, at = next(
+            (i, at)
+            for i, (aval, at) in enumerate(zip(call.avals, axes, strict=True))
+            if at is not None and aval.shape[at] == size
+        )
+        example = (
+            f"axis {at} of {call.path(i)} of type {call.avals[i].str_short(short_dtypes=False)}"
+        )
+        if count == 1:
+            lines.append(f"  * one axis had size {size}: {example}")
+        else:
+            lines.append(f"  * {count} axes had size {size}, e.g. {example}")
+    raise ValueError(
+        "vmap got inconsistent sizes for array axes to be mapped:\n"
+        + ";\n".join(lines)
+        + ".\nRemedy: `in_axes` gives the axis of each argument, and None for one that all "
+        "examples have in common."
+    )
+
+
+def _sum_match(
+    outs: Sequence[Any], places: Sequence[int | None], wanted: Sequence[Any]
+) -> tuple[list[Any], list[int | None]]:
+    """The results, those of all examples added up where one for all is wanted; and their axes."""
+    summed = [at is not None and want is None for at, want in zip(places, wanted, strict=True)]
+    found = []
+    for y, at, add in zip(outs, places, summed, strict=True):
+        if add:
+            number = convert(y, dtypes.to_numeric_dtype(shaped(y).dtype))
+            y = reduce_sum(number, axes=(at,))
+        found.append(y)
+    return found, [None if add else at for at, add in zip(places, summed, strict=True)]
+
+
+def _place(call: Call, i: int, y: Any, at: int | None, wanted: Any, size: int) -> Any:
+    """The result `i` with the axis of the examples where it was asked for."""
+    if wanted is None:
+        if at is not None:
+            raise ValueError(
+                f"at {tree.axis_path('vmap out_axes', call.out_tree, i)}, got axis spec None but "
+                f"output was batched on axis {at}: this result of {place(call.fun)} differs from "
+                "example to example; give the axis where they are to be stacked, or reduce over "
+                "the examples"
+            )
+        return y
+    aval = shaped(y)
+    ndim = aval.ndim + (at is None)
+    wanted = operator.index(wanted)
+    if not -ndim <= wanted < ndim:
+        raise ValueError(
+            f"at {tree.axis_path('vmap out_axes', call.out_tree, i)}, axis {wanted} is out of "
+            f"bounds for array of dimension {ndim}, which this result of {place(call.fun)} is with "
+            "the axis of the examples"
+        )
+    wanted %= ndim
+    if at is not None:
+        return move_axis(y, at, wanted)
+    shape = (*aval.shape[:wanted], size, *aval.shape[wanted:])
+    dims = tuple([i for i in range(ndim) if i != wanted])
+    return broadcast_in_dim(y, shape=shape, broadcast_dimensions=dims)

@@ -1,0 +1,165 @@
+"""Types without values: `ShapeDtypeStruct`, `eval_shape`, `make_jaxpr`."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from perspex import config, dtypes, tree
+from perspex.avals import ShapedArray, shaped
+from perspex.control.jit import Compiled, Options, function_name
+from perspex.jaxpr import ClosedJaxpr
+from perspex.tracing import Axis
+
+
+class ShapeDtypeStruct:
+    """The shape and dtype of an array that need not exist.
+
+    Stands for an array where only types matter: in `eval_shape`, `make_jaxpr`, `jit(f).lower`. Its
+    dtype is the one that the array will have: `int` is `int32` unless 64 bits are enabled, where
+    JAX's structure says `int64` and its array is of `int32` all the same.
+
+    >>> ShapeDtypeStruct((2, 3), "float32")
+    ShapeDtypeStruct(shape=(2, 3), dtype=float32)
+    """
+
+    __slots__ = ("aval", "sharding")
+
+    def __init__(
+        self, shape: Sequence[int], dtype: Any, *, sharding: Any = None, weak_type: bool = False
+    ) -> None:
+        if dtype is None:
+            raise ValueError("ShapeDtypeStruct: dtype must be given")
+        dtype = dtypes.check_user_dtype(dtype, "ShapeDtypeStruct")
+        self.aval = ShapedArray(tuple(shape), dtype, weak_type)
+        self.sharding = sharding
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.aval.dtype
+
+    @property
+    def weak_type(self) -> bool:
+        return self.aval.weak_type
+
+    @property
+    def ndim(self) -> int:
+        return self.aval.ndim
+
+    @property
+    def size(self) -> int:
+        return self.aval.size
+
+    def update(self, **changes: Any) -> ShapeDtypeStruct:
+        """A copy with `shape`, `dtype`, `sharding` or `weak_type` replaced."""
+        return ShapeDtypeStruct(
+            changes.get("shape", self.shape),
+            changes.get("dtype", self.dtype),
+            sharding=changes.get("sharding", self.sharding),
+            weak_type=changes.get("weak_type", self.weak_type),
+        )
+
+    def __len__(self) -> int:
+        return len(self.aval)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ShapeDtypeStruct):
+            return NotImplemented
+        return self.aval is other.aval and self.sharding == other.sharding
+
+    def __hash__(self) -> int:
+        return hash((self.aval, self.sharding))
+
+    def __repr__(self) -> str:
+        weak = ", weak_type=True" if self.weak_type else ""
+        where = f", sharding={self.sharding}" if self.sharding is not None else ""
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{where}{weak})"
+
+
+def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """The types of what `fun` would return, without computing anything.
+
+    Args:
+      fun: takes and returns pytrees of arrays.
+      args, kwargs: arrays, numbers, or anything with a shape and a dtype.
+
+    Returns:
+      The result's tree with `ShapeDtypeStruct` leaves.
+
+    >>> import perspex.numpy as pnp
+    >>> eval_shape(lambda x: x @ x.T, ShapeDtypeStruct((1000, 10), "float32"))
+    ShapeDtypeStruct(shape=(1000, 1000), dtype=float32)
+    """
+    args, kwargs = tree.map(_with_aval, (args, kwargs))
+    owner = Compiled(fun, Options())
+    program = owner.trace(owner.call(args, kwargs))
+    return tree.unflatten(
+        program.out_tree,
+        [
+            ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type)
+            for a in program.closed.out_avals
+        ],
+    )
+
+
+def _with_aval(x: Any) -> Any:
+    """Anything with a shape and a dtype, as something that has an aval."""
+    try:
+        shaped(x)
+        return x
+    except TypeError:
+        if hasattr(x, "shape") and hasattr(x, "dtype"):
+            return ShapeDtypeStruct(x.shape, x.dtype)
+        raise
+
+
+def make_jaxpr(
+    fun: Callable[..., Any],
+    static_argnums: int | Sequence[int] = (),
+    axis_env: Any = None,
+    return_shape: bool = False,
+) -> Callable[..., Any]:
+    """A function that returns the jaxpr of `fun` at the types of its arguments.
+
+    Args:
+      fun: takes and returns pytrees of arrays.
+      static_argnums: positions of arguments that Python sees as they are.
+      axis_env: pairs of name and size: axes that collectives in `fun` may name, as inside a `vmap`.
+      return_shape: return the types of the results too.
+
+    Returns:
+      A function with the arguments of `fun` that returns a `ClosedJaxpr`, or with `return_shape`
+      the pair of it and the tree of results with `ShapeDtypeStruct` leaves.
+
+    >>> import perspex.numpy as pnp
+    >>> make_jaxpr(lambda x: x * 2 + 1)(3.0)
+    { lambda ; a:f32[]. let
+        b:f32[] = mul a 2.0:f32[]
+        c:f32[] = add b 1.0:f32[]
+      in (c,) }
+    """
+    if not callable(fun):
+        raise TypeError(f"make_jaxpr takes a function, got {fun!r}")
+    nums = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
+    axes = tuple([Axis(operator.index(size), name) for name, size in axis_env or ()])
+
+    def made(*args: Any, **kwargs: Any) -> ClosedJaxpr | tuple[ClosedJaxpr, Any]:
+        owner = Compiled(fun, Options(static_argnums=nums))
+        held = tuple([a if i in nums else tree.map(_with_aval, a) for i, a in enumerate(args)])
+        with config.axis_env((*config.axis_env.value, *axes)):
+            program = owner.trace(owner.call(held, tree.map(_with_aval, kwargs)))
+        if not return_shape:
+            return program.closed
+        structs = [
+            ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type)
+            for a in program.closed.out_avals
+        ]
+        return program.closed, tree.unflatten(program.out_tree, structs)
+
+    made.__name__ = f"make_jaxpr({function_name(fun)})"
+    return made

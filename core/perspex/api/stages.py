@@ -1,0 +1,183 @@
+"""The stages between a function and its executable, for those who want to look at them.
+
+`jit(f).trace(*args)` gives a `Traced` with the jaxpr; its `lower()` a `Lowered` with the StableHLO;
+its `compile()` a `Compiled`, which can be called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from jaxlib import _jax
+
+from perspex import tree
+from perspex.api.shapes import ShapeDtypeStruct
+from perspex.avals import ShapedArray, shaped
+from perspex.control.jit import Call, Program
+from perspex.control.jit import Compiled as Owner
+from perspex.jaxpr import ClosedJaxpr
+from perspex.runtime.executable import Executable, choose_device
+from perspex.runtime.executable import Lowered as LoweredProgram
+
+
+class Traced:
+    """A function traced at some types of arguments."""
+
+    def __init__(self, owner: Owner, fun: Callable[..., Any], call: Call, program: Program) -> None:
+        self._owner, self._fun, self._call, self._program = owner, fun, call, program
+
+    @property
+    def jaxpr(self) -> ClosedJaxpr:
+        """The program."""
+        return self._program.closed
+
+    @property
+    def fun_name(self) -> str:
+        return self._owner.name
+
+    @property
+    def in_tree(self) -> Any:
+        return self._call.signature.in_tree
+
+    @property
+    def out_tree(self) -> Any:
+        return self._program.out_tree
+
+    @property
+    def in_avals(self) -> Any:
+        """The types of the arguments, as `(args, kwargs)`."""
+        return tree.unflatten(self.in_tree, self._call.signature.avals)
+
+    @property
+    def out_info(self) -> Any:
+        """The types of the results, in their tree."""
+        return _structs(self.out_tree, self.jaxpr.out_avals)
+
+    def lower(self) -> Lowered:
+        """The program as StableHLO for the device that it will run on."""
+        owner, call = self._owner, self._call
+        arrays = [x for x in call.leaves if not isinstance(x, ShapeDtypeStruct)]
+        device, committed = choose_device(arrays, f"`{owner.name}`", owner.options.device)
+        return Lowered(self, owner.lower(self._program, call, device, committed))
+
+
+class Lowered:
+    """A traced function as StableHLO."""
+
+    def __init__(self, traced: Traced, program: LoweredProgram) -> None:
+        self._traced, self._program = traced, program
+        self.in_tree, self.out_tree = traced.in_tree, traced.out_tree
+        self.out_info = traced.out_info
+
+    def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
+        """The module as text: `stablehlo` (the default), or `hlo` before optimization."""
+        if dialect in (None, "stablehlo"):
+            return self._program.as_text(debug_info)
+        if dialect == "hlo":
+            return self._hlo().as_hlo_text()
+        raise ValueError(f"unknown dialect {dialect!r}: use 'stablehlo' or 'hlo'")
+
+    def compiler_ir(self, dialect: str | None = None) -> Any:
+        """The module as an MLIR object (`stablehlo`) or an XLA computation (`hlo`)."""
+        if dialect in (None, "stablehlo"):
+            return self._program.module.module
+        if dialect == "hlo":
+            return self._hlo()
+        raise ValueError(f"unknown dialect {dialect!r}: use 'stablehlo' or 'hlo'")
+
+    def _hlo(self) -> Any:
+        return _jax.mlir.mlir_module_to_xla_computation(
+            self._program.as_text(), use_tuple_args=False, return_tuple=False
+        )
+
+    def cost_analysis(self) -> dict[str, float]:
+        """XLA's estimate before optimization: `flops`, `bytes accessed` and more."""
+        hlo = self._hlo().get_hlo_module()
+        return _jax.hlo_module_cost_analysis(self._program.device.client, hlo)
+
+    def compile(self, compiler_options: dict[str, Any] | None = None) -> Compiled:
+        """The executable."""
+        owner = self._traced._owner
+        options = compiler_options or dict(owner.options.compiler_options)
+        executable = self._program.compile(tuple(sorted(options.items())))
+        return Compiled(self._traced, executable)
+
+
+class Compiled:
+    """An executable. Call it with the arguments that were not static."""
+
+    def __init__(self, traced: Traced, executable: Executable) -> None:
+        self._traced, self._executable = traced, executable
+        self.in_tree, self.out_tree = traced.in_tree, traced.out_tree
+        self.out_info = traced.out_info
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the executable; `TypeError` when the arguments are of other types."""
+        statics = {i for i in self._traced._owner.options.static_argnums}
+        full: list[Any] = list(args)
+        for i in sorted(statics):
+            full.insert(i, None)
+        leaves, in_tree = tree.flatten((tuple(full), kwargs))
+        if in_tree != self.in_tree:
+            raise TypeError(
+                f"the executable of `{self._traced.fun_name}` was compiled for arguments with the "
+                f"tree {self.in_tree}, got {in_tree}; leave static arguments out"
+            )
+        for i, (leaf, aval) in enumerate(
+            zip(leaves, self._traced._call.signature.avals, strict=True)
+        ):
+            given = shaped(leaf)
+            if given.shape != aval.shape or given.dtype != aval.dtype:
+                name = self._traced._owner.argument_names(in_tree)[i]
+                raise TypeError(
+                    f"the executable of `{self._traced.fun_name}` was compiled for "
+                    f"`{name}`: {aval.str_short()}, got {given.str_short()}; "
+                    "lower and compile it again for these types, or call the jitted function"
+                )
+        return tree.unflatten(self.out_tree, self._executable(leaves))
+
+    def as_text(self) -> str:
+        """The optimized HLO."""
+        return "\n\n".join([m.to_string() for m in self._executable.xla.hlo_modules()])
+
+    def cost_analysis(self) -> dict[str, float]:
+        """XLA's estimate: `flops`, `bytes accessed` and more."""
+        found = self._executable.xla.cost_analysis()
+        return found[0] if isinstance(found, list) else found
+
+    def memory_analysis(self) -> Any:
+        """Bytes of arguments, results, temporaries and code."""
+        return self._executable.xla.get_compiled_memory_stats()
+
+    def runtime_executable(self) -> Any:
+        """The executable of jaxlib."""
+        return self._executable.xla
+
+
+def _structs(out_tree: Any, avals: list[ShapedArray]) -> Any:
+    return tree.unflatten(
+        out_tree, [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in avals]
+    )
+
+
+def tracer(owner: Owner, fun: Callable[..., Any]) -> Callable[..., Traced]:
+    """`jit(fun).trace`. It keeps `fun` alive, which `owner` does not."""
+
+    def trace(*args: Any, **kwargs: Any) -> Traced:
+        call = owner.call(args, kwargs)
+        return Traced(owner, fun, call, owner.trace(call))
+
+    return trace
+
+
+def lowerer(owner: Owner, fun: Callable[..., Any]) -> Callable[..., Lowered]:
+    """`jit(fun).lower`."""
+    trace = tracer(owner, fun)
+    return lambda *args, **kwargs: trace(*args, **kwargs).lower()
+
+
+def shape_evaluator(owner: Owner, fun: Callable[..., Any]) -> Callable[..., Any]:
+    """`jit(fun).eval_shape`."""
+    trace = tracer(owner, fun)
+    return lambda *args, **kwargs: trace(*args, **kwargs).out_info

@@ -1,0 +1,216 @@
+"""Flags: one `Flag` each, kept in jaxlib's C++ so that its fast paths see them by themselves.
+
+A flag has a global value and a thread-local override. `flag.value` is what counts here and now,
+`flag(new)` is a context manager that overrides it in this thread, `update(name, new)` sets it for
+all threads. A flag with `retraces=True` is part of the key of every compiled call, so changing it
+never runs a program that was traced under another value.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+# XLA's C++ reports every client it makes on stderr unless it is told to keep to warnings, before
+# it is loaded.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
+
+from jaxlib import _jax  # noqa: E402
+
+_Config = _jax.config.Config
+
+flags: dict[str, Flag] = {}
+_retracing: list[Flag] = []
+
+
+class Flag:
+    """A named setting with a global value and a per-thread override."""
+
+    __slots__ = ("cell", "check", "doc", "name")
+
+    def __init__(
+        self, name: str, default: Any, doc: str, check: Callable[[Any], Any], retraces: bool
+    ) -> None:
+        raw = os.environ.get("PERSPEX_" + name.upper(), os.environ.get("JAX_" + name.upper()))
+        value = default if raw is None else check(raw)
+        self.name, self.doc, self.check = name, doc, check
+        self.cell = _Config(
+            name, value, include_in_jit_key=retraces, include_in_trace_context=retraces
+        )
+        flags[name] = self
+        if retraces:
+            _retracing.append(self)
+
+    @property
+    def value(self) -> Any:
+        return self.cell.value
+
+    def set(self, value: Any) -> None:
+        """Set the global value, for every thread."""
+        self.cell.set_global(self.check(value))
+
+    @contextlib.contextmanager
+    def __call__(self, value: Any = True) -> Iterator[None]:
+        previous = self.cell.swap_local(self.check(value))
+        try:
+            yield
+        finally:
+            self.cell.set_local(previous)
+
+    def __repr__(self) -> str:
+        return f"Flag({self.name}={self.value!r})"
+
+    def __bool__(self) -> bool:
+        raise TypeError(f"read the flag with `{self.name}.value`")
+
+
+def _boolean(value: Any) -> bool:
+    if isinstance(value, str):
+        lowered = value.strip().lower()
+        if lowered in ("1", "true", "yes", "on", "y", "t"):
+            return True
+        if lowered in ("0", "false", "no", "off", "n", "f", ""):
+            return False
+        raise ValueError(f"expected a boolean, got {value!r}")
+    return bool(value)
+
+
+def _one_of(*choices: Any) -> Callable[[Any], Any]:
+    def check(value: Any) -> Any:
+        if value not in choices:
+            raise ValueError(f"expected one of {choices}, got {value!r}")
+        return value
+
+    return check
+
+
+def _anything(value: Any) -> Any:
+    return value
+
+
+enable_x64 = Flag(
+    "enable_x64", False, "64-bit types where a dtype is not given; off: 32 bits.", _boolean, True
+)
+disable_jit = Flag("disable_jit", False, "Run `jit` functions op by op.", _boolean, True)
+default_device = Flag(
+    "default_device", None, "Where uncommitted computations run; None: device 0.", _anything, True
+)
+default_matmul_precision = Flag(
+    "default_matmul_precision",
+    None,
+    "Precision of dot products and convolutions that do not name one.",
+    _anything,
+    True,
+)
+numpy_dtype_promotion = Flag(
+    "numpy_dtype_promotion",
+    "standard",
+    "`standard` promotes along the lattice, `strict` only weakly typed values.",
+    _one_of("standard", "strict"),
+    True,
+)
+numpy_rank_promotion = Flag(
+    "numpy_rank_promotion",
+    "allow",
+    "What to do when operands of different rank broadcast.",
+    _one_of("allow", "warn", "raise"),
+    True,
+)
+threefry_partitionable = Flag(
+    "threefry_partitionable",
+    True,
+    "Counter layout of threefry bits; off: the layout of JAX before 0.5.",
+    _boolean,
+    True,
+)
+default_prng_impl = Flag(
+    "default_prng_impl",
+    "threefry2x32",
+    "The generator behind `random.key` and `PRNGKey`.",
+    _one_of("threefry2x32"),
+    True,
+)
+enable_custom_prng = Flag(
+    "enable_custom_prng", False, "`PRNGKey` gives typed keys.", _boolean, True
+)
+debug_nans = Flag(
+    "debug_nans",
+    False,
+    "Raise an error at the first operation that makes a NaN; slow.",
+    _boolean,
+    True,
+)
+debug_infs = Flag(
+    "debug_infs",
+    False,
+    "Raise an error at the first operation that makes an infinity; slow.",
+    _boolean,
+    True,
+)
+check_tracer_leaks = Flag(
+    "check_tracer_leaks",
+    False,
+    "Raise an error when a function has been traced and a tracer of it is still held; slow.",
+    _boolean,
+    True,
+)
+num_cpu_devices = Flag(
+    "num_cpu_devices",
+    None,
+    "How many devices the CPU client has; read when it is made.",
+    lambda n: None if n is None else int(n),
+    False,
+)
+platforms = Flag(
+    "platforms", None, "Comma-separated platforms in order of preference.", _anything, False
+)
+
+flags["platform_name"] = platforms  # JAX's older name for it
+
+# Not for users. `trace_depth` is nonzero while a function is traced, which takes the C++ fast paths
+# out of play; `post_hook`, when set, is called by jaxlib after every fast call.
+trace_depth = Flag("perspex_trace_depth", 0, "Identity of the current trace.", _anything, True)
+# C++ keeps calls apart by it; a program is the same whoever asks for it, so it is no part of
+# `context()`, and a function that was called is not traced again when it is differentiated.
+_retracing.remove(trace_depth)
+# The other way round: programs are traced under it, but C++ never sees a call that depends on it,
+# because inside a `vmap` every call goes to Python.
+axis_env = Flag("perspex_axis_env", (), "The named axes around, outermost first.", _anything, False)
+_retracing.append(axis_env)
+post_hook = Flag("post_hook", None, "Called after every fast call.", _anything, False)
+
+_jax.jax_jit.set_enable_x64_state(enable_x64.cell)
+_jax.jax_jit.set_disable_jit_state(disable_jit.cell)
+_jax.jax_jit.set_post_hook_state(post_hook.cell)
+
+
+def context() -> tuple[Any, ...]:
+    """The values here and now of all flags that programs are traced under."""
+    return tuple([flag.value for flag in _retracing])
+
+
+def find(name: str) -> Flag:
+    """The flag of that name, with or without JAX's `jax_` before it."""
+    try:
+        return flags[name.removeprefix("jax_")]
+    except KeyError:
+        raise AttributeError(f"perspex has no configuration flag {name!r}") from None
+
+
+def update(name: str, value: Any) -> None:
+    """Set the flag `name` for all threads; `jax_` before the name is allowed."""
+    find(name).set(value)
+
+
+def read(name: str) -> Any:
+    """The value of the flag `name` here and now."""
+    return find(name).value
+
+
+def __getattr__(name: str) -> Any:
+    # `jax.config.jax_enable_x64` reads the value.
+    if name.startswith("jax_"):
+        return find(name).value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

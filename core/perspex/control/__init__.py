@@ -1,0 +1,1 @@
+"""Higher-order primitives: operations whose parameters are programs."""

@@ -1,0 +1,194 @@
+"""User functions as the bodies of loops and branches: staged, checked, remembered.
+
+A body is staged once for each type of its arguments and remembered for as long as the function
+lives, so calling a loop again with the same function neither traces nor compiles. What the function
+closes over became constants of the body; they are operands of the loop, and a body that closes over
+tracers is not remembered, because they are other tracers next time.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from perspex import config, source, tree
+from perspex.avals import ShapedArray, shaped
+from perspex.control.jit import function_name
+from perspex.jaxpr import ClosedJaxpr, Var
+from perspex.runtime import pressure
+from perspex.staging import hoist_consts, stage
+from perspex.tracing import Tracer
+from perspex.transforms.programs import by_program
+
+
+class Body(NamedTuple):
+    """A staged function: `closed` takes the constants and then the arguments, all flat."""
+
+    closed: ClosedJaxpr
+    consts: list[Any]
+    out_tree: Any
+
+    @property
+    def out_avals(self) -> list[ShapedArray]:
+        return self.closed.out_avals
+
+
+def call(f: Callable[..., Any], *args: Any) -> Any:
+    """The plain way to apply a function to the arguments of a body."""
+    return f(*args)
+
+
+_bodies: weakref.WeakKeyDictionary[Any, dict[Any, Body]] = weakref.WeakKeyDictionary()
+
+
+@pressure.register
+def clear() -> None:
+    """Forget all bodies."""
+    _bodies.clear()
+
+
+def stage_body(
+    what: str,
+    f: Callable[..., Any],
+    in_tree: Any,
+    avals: Sequence[ShapedArray],
+    apply: Callable[..., Any] = call,
+    names: Sequence[str] | None = None,
+) -> Body:
+    """Stage `apply(f, *args)` for arguments of structure `in_tree` and of types `avals`.
+
+    `what` is the operation that the body is for, in errors. `apply` is a function of a module,
+    which is what the remembered body is found by beside `f`. `names` are those of the leaves, if
+    the arguments are not those of `f`.
+    """
+    key = (what, apply, in_tree, tuple(avals), config.context())
+    try:
+        known = _bodies.setdefault(f, {})
+    except TypeError:  # no hash, or no weak reference
+        known = {}
+    found = known.get(key)
+    if found is None:
+        found = _stage(what, f, in_tree, avals, apply, names)
+        if not any(isinstance(c, Tracer) for c in found.consts):
+            known[key] = found
+    return found
+
+
+def _stage(
+    what: str,
+    f: Callable[..., Any],
+    in_tree: Any,
+    avals: Sequence[ShapedArray],
+    apply: Callable[..., Any],
+    names: Sequence[str] | None,
+) -> Body:
+    out_tree = None
+
+    def flat(*args: Any) -> list[Any]:
+        nonlocal out_tree
+        out = apply(f, *tree.unflatten(in_tree, args))
+        leaves, out_tree = tree.flatten(out)
+        for i, leaf in enumerate(leaves):
+            if not isinstance(leaf, Tracer):
+                _check_result(what, f, leaf, i, out)
+        return leaves
+
+    jaxpr, consts = stage(flat, avals, function_name(f), names or _Names(f, in_tree))
+    return Body(ClosedJaxpr(hoist_consts(jaxpr)), consts, out_tree)
+
+
+def _check_result(what: str, f: Callable[..., Any], leaf: Any, i: int, out: Any) -> None:
+    try:
+        shaped(leaf)
+    except TypeError:
+        path = tree.keystr(tree.leaves_with_path(out)[i][0])
+        where = f" at component {path}" if path else ""
+        raise TypeError(
+            f"{what}: the function {place(f)} returned a value of type {type(leaf)}{where}, "
+            "which is not an array; return arrays and numbers only"
+        ) from None
+
+
+def place(f: Callable[..., Any]) -> str:
+    """A function as an error shows it: its name, and where it was written."""
+    inner = f
+    while isinstance(inner, functools.partial):
+        inner = inner.func
+    code = getattr(inspect.unwrap(inner), "__code__", None)
+    at = f" at {source.line_name(code.co_filename, code.co_firstlineno)}" if code else ""
+    return f"`{function_name(f)}`{at}"
+
+
+def origin(body: Body, i: int) -> str:
+    """Which operation of the user made the result `i` of a body, for errors; may be empty."""
+    var = body.closed.jaxpr.outvars[i]
+    for eqn in body.closed.eqns:
+        if any(found is var for found in eqn.outvars):
+            return f" (made by `{eqn.primitive}` at {source.summary(eqn.source)})"
+    return ""
+
+
+def parameter(f: Callable[..., Any], position: int, default: str) -> str:
+    """What a function calls its parameter at a position."""
+    try:
+        found = list(inspect.signature(f).parameters.values())[position]
+    except (TypeError, ValueError, IndexError):
+        return default
+    return default if found.kind is inspect.Parameter.VAR_POSITIONAL else found.name
+
+
+class _Names(Sequence[str]):
+    """What the arguments of a body are called, worked out only if an error asks."""
+
+    def __init__(self, f: Callable[..., Any], in_tree: Any) -> None:
+        self.f, self.in_tree = f, in_tree
+
+    def __getitem__(self, i: Any) -> Any:
+        dummy = tree.unflatten(self.in_tree, list(range(self.in_tree.num_leaves)))
+        path = tree.leaves_with_path(dummy)[i][0]
+        name = parameter(self.f, path[0].idx, f"argument {path[0].idx}")
+        return f"`{name}{tree.keystr(path[1:])}`"
+
+    def __len__(self) -> int:
+        return self.in_tree.num_leaves
+
+
+# ---- Branches: bodies with constants in common -------------------------------------------------
+
+
+def with_common_consts(bodies: Sequence[Body]) -> tuple[list[ClosedJaxpr], list[Any]]:
+    """The programs of bodies with the constants of all of them as first arguments; the constants.
+
+    What several bodies close over is there once.
+    """
+    place_of: dict[int, int] = {}
+    consts: list[Any] = []
+    places = []
+    for body in bodies:
+        mine = []
+        for const in body.consts:
+            if id(const) not in place_of:
+                place_of[id(const)] = len(consts)
+                consts.append(const)
+            mine.append(place_of[id(const)])
+        places.append(tuple(mine))
+    if all(mine == tuple(range(len(consts))) for mine in places):
+        return [body.closed for body in bodies], consts
+    avals = tuple([shaped(const) for const in consts])
+    found = [
+        _with_consts(body.closed, mine, avals) for body, mine in zip(bodies, places, strict=True)
+    ]
+    return found, consts
+
+
+@by_program
+def _with_consts(
+    closed: ClosedJaxpr, places: tuple[int, ...], avals: tuple[ShapedArray, ...]
+) -> ClosedJaxpr:
+    jaxpr = closed.jaxpr
+    mine = dict(zip(places, jaxpr.invars, strict=False))
+    consts = [mine.get(i) or Var(aval) for i, aval in enumerate(avals)]
+    return ClosedJaxpr(jaxpr.replace(invars=[*consts, *jaxpr.invars[len(places) :]]))

@@ -1,0 +1,410 @@
+"""Calls of Python from compiled programs: printing, debugging, pure functions, input and output.
+
+    debug_print, debug_callback     no results; for a person who looks on
+    pure_callback                   results and nothing else: may be dropped, merged, moved
+    io_callback                     happens exactly as often as the program says
+
+What is called is a param: an object that takes the arrays and returns the leaves of the results,
+and that equals another one for the same function, so that a program traced again is the same
+program. Outside every trace nothing is compiled; Python is called there and then. How ordered calls
+keep their order is told in `transforms.sequence`, how compiled programs call in
+`runtime.callbacks`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from perspex import effects, tree
+from perspex.avals import ShapedArray
+from perspex.control.scan import scan_p
+from perspex.effects import Effect, Effects
+from perspex.ops.structural import broadcast_in_dim, move_axis, to_front
+from perspex.runtime.callbacks import HostCall, from_host, to_host, wait_in_order
+from perspex.runtime.keys import KeyArray
+from perspex.tracing import Primitive, Tracer, bottom, leaked, state, typeof
+from perspex.transforms.programs import cut, merge, partition, program
+from perspex.transforms.sequence import TOKEN
+
+VMAP_METHODS = (
+    "sequential",
+    "sequential_unrolled",
+    "expand_dims",
+    "broadcast_all",
+    "legacy_vectorized",
+)
+
+
+class Same:
+    """A value in params that is the same only as itself: something without a hash."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+def hashable(value: Any) -> Any:
+    """`value`, or where it has no hash an object that stands for it."""
+    try:
+        hash(value)
+    except TypeError:
+        return Same(value)
+    return value
+
+
+def unwrapped(value: Any) -> Any:
+    """What `hashable` was given."""
+    return value.value if value.__class__ is Same else value
+
+
+class FlatCallback:
+    """A callback on the leaves of its arguments.
+
+    `static` are those leaves that are no arrays, as pairs of position and value.
+    """
+
+    __slots__ = ("callback_func", "in_tree", "static")
+
+    def __init__(
+        self, callback_func: Any, in_tree: Any, static: tuple[tuple[int, Any], ...] = ()
+    ) -> None:
+        self.callback_func = hashable(callback_func)
+        self.in_tree = in_tree
+        self.static = static
+
+    def __call__(self, *arrays: Any) -> list[Any]:
+        args, kwargs = tree.unflatten(self.in_tree, with_static(arrays, self.static))
+        return tree.leaves(unwrapped(self.callback_func)(*args, **kwargs))
+
+    @property
+    def name(self) -> str:
+        function = unwrapped(self.callback_func)
+        return getattr(function, "__name__", None) or type(function).__name__
+
+    def _key(self) -> tuple[Any, ...]:
+        return self.callback_func, self.in_tree, self.static
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, FlatCallback) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __repr__(self) -> str:
+        return f"_FlatCallback(callback_func={self.callback_func!r}, in_tree={self.in_tree!r})"
+
+
+def with_static(arrays: Sequence[Any], static: Sequence[tuple[int, Any]]) -> list[Any]:
+    """The arrays with the static values put in at their positions."""
+    leaves = list(arrays)
+    for at, value in static:
+        leaves.insert(at, unwrapped(value))
+    return leaves
+
+
+class HostCallback(Primitive):
+    """A call of Python as an equation. `what` is the function that users know."""
+
+    multiple_results = True
+    lowers_keys = True
+    on_host = True
+    what: str
+
+    def function(self, params: dict[str, Any]) -> tuple[Callable[..., Sequence[Any]], str]:
+        """What is called with the arrays and returns the leaves of the results, and its name."""
+        callback = params["callback"]
+        return callback, callback.name
+
+    def typed(self, avals: tuple[ShapedArray, ...], params: dict[str, Any]) -> Any:
+        # Not cached: the key would keep every callback alive.
+        return self.type(*avals, **params)
+
+    def type(self, *avals: ShapedArray, **params: Any) -> tuple[ShapedArray, ...]:
+        return params.get("result_avals", ())
+
+    def lower(self, b: Any, *values: Any, **params: Any) -> list[Any]:
+        return self.emit(b, values, b.in_avals, params, bool(self.effects(params)), False)
+
+    def emit(
+        self,
+        b: Any,
+        values: Sequence[Any],
+        in_avals: Sequence[ShapedArray],
+        params: dict[str, Any],
+        has_effect: bool,
+        ordered: bool,
+    ) -> list[Any]:
+        """Write the call. With `ordered` the first value is a token, and so is the first result."""
+        function, name = self.function(params)
+        outs = self.type(*in_avals, **params)
+        call = HostCall(function, name, self.what, in_avals, outs, b.source, ordered)
+        tokens = [TOKEN] * ordered
+        return b.callback(call, values, [*tokens, *in_avals], [*tokens, *outs], has_effect)
+
+    def evaluate(self, *operands: Any, **params: Any) -> list[Any]:
+        outs = self.call(operands, params)
+        avals = self.type(*[typeof(x) for x in operands], **params)
+        return [from_host(out, aval) for out, aval in zip(outs, avals, strict=True)]
+
+    def call(self, operands: Sequence[Any], params: dict[str, Any]) -> list[np.ndarray]:
+        """Call Python here and now; the results as NumPy arrays of the types promised."""
+        args = []
+        for x in operands:
+            if isinstance(x, Tracer):
+                raise leaked(x)
+            is_array = hasattr(x, "block_until_ready")
+            args.append(x if is_array else from_host(np.asarray(x), typeof(x)))
+        if effects.has_order(self.effects(params)):
+            wait_in_order()
+        function, _ = self.function(params)
+        return to_host(function(*args), self.type(*map(typeof, args), **params), self.what)
+
+    def sequence(self, token: Any, *operands: Any, **params: Any) -> tuple[Any, list[Any]]:
+        token, *outs = ordered_call_p(
+            token, *operands, primitive=self, params=tuple(params.items())
+        )
+        return token, outs
+
+    def one_by_one(
+        self,
+        axis_size: int,
+        operands: Sequence[Any],
+        axes: Sequence[int | None],
+        params: dict[str, Any],
+        unroll: int = 1,
+    ) -> tuple[list[Any], list[int | None]]:
+        """A call for each example, in their order."""
+        if state.trace is bottom():
+            rows = [self.call(_example(operands, axes, i), params) for i in range(axis_size)]
+            avals = self.type(*[typeof(x) for x in operands], **params)
+            outs = [
+                from_host(
+                    np.stack([row[i] for row in rows])
+                    if rows
+                    else np.zeros((0, *aval.physical().shape), aval.physical().dtype),
+                    aval.update(shape=(axis_size, *aval.shape)),
+                )
+                for i, aval in enumerate(avals)
+            ]
+            return outs, [0] * len(outs)
+        batched = [at is not None for at in axes]
+        consts, xs = partition(operands, batched)
+        places = [at for at in axes if at is not None]
+        xs = [move_axis(x, at, 0) for x, at in zip(xs, places, strict=True)]
+
+        def step(*args: Any) -> list[Any]:
+            shared, mine = cut(args, len(consts))
+            return self(*merge(batched, shared, mine), **params)
+
+        rows_of = [typeof(x) for x in xs]
+        of_one = [*map(typeof, consts), *[a.update(shape=a.shape[1:]) for a in rows_of]]
+        outs = scan_p(
+            *[*consts, *xs],
+            jaxpr=program(step, of_one, self.name),
+            length=axis_size,
+            reverse=False,
+            unroll=unroll,
+            num_consts=len(consts),
+            num_carry=0,
+        )
+        return outs, [0] * len(outs)
+
+
+def _example(operands: Sequence[Any], axes: Sequence[int | None], i: int) -> list[Any]:
+    row = []
+    for x, at in zip(operands, axes, strict=True):
+        if at is None:
+            row.append(x)
+        elif isinstance(x, KeyArray):
+            aval = x.aval.update(shape=x.shape[:at] + x.shape[at + 1 :])
+            row.append(from_host(np.take(np.asarray(x.base), i, at), aval))
+        else:
+            aval = typeof(x)
+            aval = aval.update(shape=aval.shape[:at] + aval.shape[at + 1 :])
+            row.append(from_host(np.take(np.asarray(x), i, at), aval))
+    return row
+
+
+class Debug(HostCallback):
+    """A call for a person who looks on: it has no results, and no derivative sees it."""
+
+    def effects(self, params: dict[str, Any]) -> Effects:
+        return frozenset([params["effect"]])
+
+    def jvp(self, primals: Any, tangents: Any, **params: Any) -> tuple[list[Any], list[Any]]:
+        return self(*primals, **params), []
+
+    def transpose(self, cts: Any, *operands: Any, **params: Any) -> list[Any]:
+        return [None] * len(operands)
+
+    def batch(
+        self, axis_size: int, operands: Any, axes: Any, **params: Any
+    ) -> tuple[list[Any], list[int | None]]:
+        return self.one_by_one(axis_size, operands, axes, params)
+
+
+class DebugCallback(Debug):
+    """`debug.callback`. Params: `callback`; its `effect`; `partitioned`."""
+
+    name = "debug_callback"
+    what = "debug.callback"
+
+    def type(self, *avals: ShapedArray, **params: Any) -> tuple[ShapedArray, ...]:
+        return ()
+
+    def function(self, params: dict[str, Any]) -> tuple[Callable[..., Sequence[Any]], str]:
+        callback = params["callback"]
+
+        def shown(*arrays: Any) -> tuple[()]:
+            callback(*arrays)
+            return ()
+
+        return shown, callback.name
+
+
+class DebugPrint(Debug):
+    """`debug.print`. `in_tree` and `static_args` make its arguments again of the operands."""
+
+    name = "debug_print"
+    what = "debug.print"
+
+    def effects(self, params: dict[str, Any]) -> Effects:
+        return frozenset([debug_effect(params["ordered"])])
+
+    def function(self, params: dict[str, Any]) -> tuple[Callable[..., Sequence[Any]], str]:
+        fmt, in_tree, static = params["fmt"], params["in_tree"], params["static_args"]
+        options = {name: unwrapped(value) for name, value in params["np_printoptions"]}
+
+        def show(*arrays: Any) -> tuple[()]:
+            args, kwargs = tree.unflatten(in_tree, with_static(arrays, static))
+            with np.printoptions(**options):
+                text = fmt.format(*args, **kwargs) if params["has_placeholders"] else fmt
+            print(text)
+            return ()
+
+        return show, fmt
+
+
+class PureCallback(HostCallback):
+    """`pure_callback`. Params: `callback`, the `result_avals`, `vmap_method`."""
+
+    name = "pure_callback"
+    what = "pure_callback"
+
+    def jvp(self, primals: Any, tangents: Any, **params: Any) -> Any:
+        raise ValueError(
+            "Pure callbacks do not support JVP. Please use `jax.custom_jvp` to use callbacks while "
+            f"taking gradients: the callback `{params['callback'].name}` is Python, which has no "
+            "derivative that we know."
+        )
+
+    def transpose(self, cts: Any, *operands: Any, **params: Any) -> Any:
+        raise ValueError(
+            "Pure callbacks do not support transpose. Please use `jax.custom_vjp` to use callbacks "
+            "while taking gradients."
+        )
+
+    def batch(
+        self, axis_size: int, operands: Any, axes: Any, **params: Any
+    ) -> tuple[list[Any], list[int | None]]:
+        method = params["vmap_method"]
+        if method == "sequential":
+            return self.one_by_one(axis_size, operands, axes, params)
+        if method == "sequential_unrolled":
+            return self.one_by_one(axis_size, operands, axes, params, unroll=axis_size)
+        if method is None:
+            raise NotImplementedError(
+                "vmap is only supported for the pure_callback primitive when vmap_method is one of "
+                f"{', '.join(map(repr, VMAP_METHODS[:-1]))}, or {VMAP_METHODS[-1]!r}. "
+                "Got vmap_method=None. 'sequential' calls the callback once for each example."
+            )
+        sizes = {"expand_dims": 1, "broadcast_all": axis_size, "legacy_vectorized": None}
+        given = [_spread(x, at, sizes[method]) for x, at in zip(operands, axes, strict=True)]
+        avals = tuple([a.update(shape=(axis_size, *a.shape)) for a in params["result_avals"]])
+        outs = self(*given, **{**params, "result_avals": avals})
+        return outs, [0] * len(outs)
+
+
+def _spread(x: Any, at: int | None, size: int | None) -> Any:
+    """A batch with its axis in front; what is not batched gets an axis of length `size`, if any."""
+    if at is not None:
+        return move_axis(x, at, 0)
+    if size == 1:
+        shape = typeof(x).shape
+        dims = tuple(range(1, len(shape) + 1))
+        return broadcast_in_dim(x, shape=(1, *shape), broadcast_dimensions=dims)
+    return x if size is None else to_front(x, None, size)
+
+
+class IOCallback(HostCallback):
+    """`io_callback`. Params: `callback`, the `result_avals`, `ordered`."""
+
+    name = "io_callback"
+    what = "io_callback"
+
+    def effects(self, params: dict[str, Any]) -> Effects:
+        return frozenset([effects.ordered_io if params["ordered"] else effects.io])
+
+    def jvp(self, primals: Any, tangents: Any, **params: Any) -> Any:
+        raise ValueError(
+            "IO callbacks do not support JVP. Give them `stop_gradient(x)` for values that they "
+            "only look at, or define the derivative with `custom_jvp`."
+        )
+
+    def transpose(self, cts: Any, *operands: Any, **params: Any) -> Any:
+        raise ValueError("IO callbacks do not support transpose.")
+
+    def batch(
+        self, axis_size: int, operands: Any, axes: Any, **params: Any
+    ) -> tuple[list[Any], list[int | None]]:
+        if params["ordered"]:
+            raise ValueError(
+                "Cannot `vmap` ordered IO callback. Examples of a batch have no order; use "
+                "ordered=False, or lax.map instead of vmap."
+            )
+        return self.one_by_one(axis_size, operands, axes, params)
+
+
+class OrderedCall(Primitive):
+    """An ordered callback on its way into a module: it takes a token, and hands it on.
+
+    It is in programs that `transforms.sequence` has made for lowering, and in no others.
+    """
+
+    name = "ordered_call"
+    multiple_results = True
+    lowers_keys = True
+    quiet: ClassVar[dict[str, Any]] = {"params": ...}
+
+    def typed(self, avals: tuple[ShapedArray, ...], params: dict[str, Any]) -> Any:
+        return self.type(*avals, **params)
+
+    def type(
+        self, token: ShapedArray, *avals: ShapedArray, primitive: HostCallback, params: Any
+    ) -> tuple[ShapedArray, ...]:
+        return (token, *primitive.type(*avals, **dict(params)))
+
+    def lower(
+        self, b: Any, token: Any, *values: Any, primitive: HostCallback, params: Any
+    ) -> list[Any]:
+        given = [token, *values]
+        return primitive.emit(b, given, b.in_avals[1:], dict(params), True, True)
+
+
+def debug_effect(ordered: bool) -> Effect:
+    """The kind of effect that debugging has."""
+    return effects.ordered_debug if ordered else effects.debug
+
+
+debug_callback_p = DebugCallback()
+debug_print_p = DebugPrint()
+pure_callback_p = PureCallback()
+io_callback_p = IOCallback()
+ordered_call_p = OrderedCall()

@@ -1,0 +1,351 @@
+"""`checkpoint`: a call whose residuals are computed again instead of being stored.
+
+Differentiated, split and transposed it is a call like any other, but for one step. When it is split
+into what is known now and what is not, the known half returns its results and only those values
+that a *policy* wants stored; the other half starts by computing the residuals again from these and
+from the operands. So what lives between the forward and the backward pass are the operands.
+
+For the compiler both halves compute the same values from the same operands, and it would merge them
+and store what they share. A barrier before the second half hides that its operands are the same,
+and lets it start only when the cotangents are there (`prevent_cse`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from perspex import effects
+from perspex.avals import ShapedArray
+from perspex.control.higher_order import (
+    HigherOrder,
+    Residuals,
+    batch_in_front,
+    check_operands,
+    place_residuals,
+)
+from perspex.control.jit import jit_p
+from perspex.control.scan import scan_p
+from perspex.control.scan_lowering import stacked
+from perspex.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, map_programs
+from perspex.ops.names import name_p
+from perspex.ops.structural import is_linear
+from perspex.staging import number
+from perspex.tracing import Axis, state
+from perspex.transforms.dce import dce_closed, dce_jaxpr, without_effects
+from perspex.transforms.jvp import jvp_jaxpr
+from perspex.transforms.linearize import Rest, split_jaxpr
+from perspex.transforms.programs import by_program, cut, merge, partition, pick, program, spread
+from perspex.transforms.transpose import transpose_jaxpr
+from perspex.transforms.vmap import batch_jaxpr
+
+Policy = Callable[..., Any]
+
+
+class Verdict:
+    """What a policy says of a value; `True` and `False` say the first two as well."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+Saveable = Verdict("Saveable")
+Recompute = Verdict("Recompute")
+
+
+class Offloadable(NamedTuple):
+    """To be stored in another memory than it is in; where there is only one, to be stored."""
+
+    src: Any
+    dst: Any
+
+
+def is_saved(policy: Policy | None, eqn: JaxprEqn) -> bool:
+    """Whether the results of an equation are stored; what the world sees happens only once."""
+    if effects.is_io(eqn.effects):
+        return True
+    if policy is None:
+        return False
+    found = policy(eqn.primitive, *[v.aval for v in eqn.invars], **eqn.params)
+    if isinstance(found, Verdict):
+        return found is Saveable
+    if isinstance(found, Offloadable):
+        return True
+    if found is True or found is False:
+        return found
+    raise TypeError(
+        "a policy of checkpoint returns a bool, ad_checkpoint.Saveable, ad_checkpoint.Recompute or "
+        f"ad_checkpoint.Offloadable(...), got {found!r} of type {type(found)} for "
+        f"`{eqn.primitive}`"
+    )
+
+
+class Remat(HigherOrder):
+    """The call as an equation; `differentiated` marks the half that computes residuals again."""
+
+    name = "remat2"
+
+    def type(self, *avals: ShapedArray, jaxpr: ClosedJaxpr, **params: Any) -> Any:
+        check_operands("checkpoint", avals, jaxpr.in_avals)
+        return tuple(jaxpr.out_avals)
+
+    def lower(
+        self,
+        b: Any,
+        *values: Any,
+        jaxpr: ClosedJaxpr,
+        prevent_cse: bool,
+        differentiated: bool,
+        policy: Policy | None,
+    ) -> list[Any]:
+        given: Sequence[Any] = values
+        if differentiated and prevent_cse and values:
+            given = b.ops("stablehlo.optimization_barrier", values, b.in_avals).results
+        return b.inline(jaxpr.jaxpr, list(given))
+
+    def jvp(
+        self, primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr, **params: Any
+    ) -> tuple[list[Any], list[Any]]:
+        nonzero = tuple([t is not None for t in tangents])
+        body, out_nonzero = jvp_jaxpr(jaxpr, nonzero)
+        outs = self(*primals, *pick(tangents, nonzero), jaxpr=body, **params)
+        results, found = cut(outs, len(out_nonzero))
+        return results, spread(found, out_nonzero)
+
+    def batch(
+        self, axis: Axis, operands: Any, axes: Any, *, jaxpr: ClosedJaxpr, **params: Any
+    ) -> tuple[list[Any], list[int | None]]:
+        batched = tuple([at is not None for at in axes])
+        body, out_batched = batch_jaxpr(jaxpr, axis, batched)
+        outs = self(*batch_in_front(operands, axes), jaxpr=body, **params)
+        return outs, [0 if flag else None for flag in out_batched]
+
+    def split(
+        self,
+        unknown: Sequence[bool],
+        *operands: Any,
+        jaxpr: ClosedJaxpr,
+        policy: Policy | None,
+        **params: Any,
+    ) -> tuple[list[Any], Rest | None]:
+        parts = _split_call(jaxpr, tuple(unknown), policy)
+        early, late = partition(operands, unknown)
+        known = parts.residuals.known
+        params["policy"] = policy
+        results = [] if known.is_idle else self(*early, jaxpr=known, **params)
+        count = parts.out_unknown.count(False)
+        outs = merge(parts.out_unknown, results[:count], [None] * sum(parts.out_unknown))
+        if not any(parts.out_unknown):
+            return outs, None
+        if count:
+            # The known half has run: what follows runs a second time.
+            params["differentiated"] = True
+        rest = [*pick(early, parts.given), *parts.residuals.collect(early, results), *late]
+        return outs, Rest(self, rest, {**params, "jaxpr": parts.rest})
+
+    def transpose(
+        self, cts: Any, *operands: Any, jaxpr: ClosedJaxpr, differentiated: bool, **params: Any
+    ) -> list[Any]:
+        linear = tuple([is_linear(x) for x in operands])
+        nonzero = tuple([ct is not None for ct in cts])
+        body, out_nonzero = transpose_jaxpr(jaxpr, linear, nonzero)
+        given = [*partition(operands, linear)[0], *pick(cts, nonzero)]
+        found: list[Any] = []
+        if body.out_avals:
+            found = self(*given, jaxpr=body, differentiated=True, **params)
+        return merge(linear, [None] * linear.count(False), spread(found, out_nonzero))
+
+    def dce(self, eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
+        jaxpr, needed = dce_closed(eqn.params["jaxpr"], tuple(used))
+        return eqn.replace(
+            invars=pick(eqn.invars, needed),
+            outvars=pick(eqn.outvars, used),
+            params={**eqn.params, "jaxpr": jaxpr},
+        )
+
+
+remat_p = Remat()
+
+
+# ---- The two halves of a call -------------------------------------------------------------------
+
+
+class _Parts(NamedTuple):
+    """A call in two. `rest` takes the known operands marked `given`, what was stored, and the
+    unknown operands; `residuals` says where what is stored is when its known half has run."""
+
+    out_unknown: tuple[bool, ...]
+    residuals: Residuals
+    given: tuple[bool, ...]
+    rest: ClosedJaxpr
+
+
+@by_program
+def _split_call(jaxpr: ClosedJaxpr, unknown: tuple[bool, ...], policy: Policy | None) -> _Parts:
+    halves = split_jaxpr(jaxpr, unknown)
+    results = halves.out_unknown.count(False)
+    # A policy is asked about each operation, also in calls.
+    known = (halves.known if policy is None else _expanded(halves.known)).jaxpr
+    plan = _plan(known, known.outvars[results:], policy)
+    forward = plan.known.replace(outvars=[*known.outvars[:results], *plan.saved])
+    forward, _ = dce_jaxpr(forward, [True] * len(forward.outvars))
+    # The known arguments stand for the rest, whether they are needed or not.
+    forward = forward.replace(invars=known.invars)
+    residuals = place_residuals(ClosedJaxpr(forward), results)
+
+    late = halves.unknown.jaxpr
+    mine, others = cut(late.invars, len(known.outvars) - results)
+    atoms = [plan.read(v) for v in known.outvars[results:]]
+    here: dict[Any, Atom] = dict(zip(mine, atoms, strict=True))
+    needed = {v for eqn in plan.again for v in eqn.invars} | set(atoms)
+    given = tuple([v in needed for v in known.invars])
+    rest = late.replace(
+        invars=[*pick(known.invars, given), *plan.saved, *others],
+        eqns=[*plan.again, *[_renamed(eqn, here) for eqn in late.eqns]],
+        outvars=[here.get(v, v) for v in late.outvars],
+    )
+    return _Parts(halves.out_unknown, residuals, given, ClosedJaxpr(rest))
+
+
+class _Plan(NamedTuple):
+    """How residuals come about a second time: from the `saved` variables, by equations `again`.
+
+    `known` is the program that computes them the first time. `same[v]` is the variable that stands
+    for `v`, before or behind its name.
+    """
+
+    known: Jaxpr
+    again: list[JaxprEqn]
+    saved: list[Var]
+    same: dict[Any, Atom]
+
+    def read(self, atom: Any) -> Any:
+        while atom in self.same:
+            atom = self.same[atom]
+        return atom
+
+
+def _plan(known: Jaxpr, residuals: Sequence[Atom], policy: Policy | None) -> _Plan:
+    plan = _Plan(known.replace(), [], [], {})
+    stored = {id(eqn): is_saved(policy, eqn) for eqn in known.eqns}
+    for eqn in known.eqns:
+        if eqn.primitive is name_p:
+            (before,), (behind,) = eqn.invars, eqn.outvars
+            # A rule may have read the value before it got its name: it is stored all the same.
+            if not stored[id(eqn)]:
+                plan.same[behind] = before
+            elif before.__class__ is not Literal and before not in known.invars:
+                plan.same.setdefault(plan.read(before), behind)
+    needed = {plan.read(v) for v in residuals}
+    for i, eqn in reversed(list(enumerate(known.eqns))):
+        mine = [v for v in eqn.outvars if v in needed]
+        if not mine:
+            continue
+        if stored[id(eqn)]:
+            plan.saved.extend(mine)
+            continue
+        again: JaxprEqn | None = eqn
+        if eqn.primitive is scan_p and policy is not None:
+            loop = _loop(eqn, [v in needed for v in eqn.outvars], policy)
+            if loop is not None:
+                plan.known.eqns[i] = loop.first
+                plan.saved.extend(loop.saved)
+                again = loop.again
+        if again is not None:
+            if again.effects:  # what there is to see has been seen the first time
+                again = again.replace(params=map_programs(again.params, without_effects))
+            again = _renamed(again, {v: plan.read(v) for v in again.invars})
+            plan.again.append(again)
+            needed.update(again.invars)
+    plan.again.reverse()
+    return plan
+
+
+class _Loop(NamedTuple):
+    """A loop that stores values of each step, and the loop that needs only these to run again."""
+
+    first: JaxprEqn
+    again: JaxprEqn | None
+    saved: list[Var]
+
+
+def _loop(eqn: JaxprEqn, used: Sequence[bool], policy: Policy) -> _Loop | None:
+    """Ask the policy about the operations of a step; `None` if it stores none of them."""
+    params = eqn.params
+    sizes = params["num_consts"], params["num_carry"]
+    step = _expanded(params["jaxpr"]).jaxpr
+    made = {v for e in step.eqns if is_saved(policy, e) for v in e.outvars}
+    # What a step gives out and is stored anyway need not be given out again.
+    direct = [
+        i >= sizes[1] and use and y in made
+        for i, (use, y) in enumerate(zip(used, step.outvars, strict=True))
+    ]
+    wanted = [use and not own for use, own in zip(used, direct, strict=True)]
+    saved = list(pick(eqn.outvars, direct))
+    first, again = eqn, None
+    if any(wanted):
+        smaller = scan_p.dce(eqn, wanted)
+        keep = [v in smaller.outvars for v in eqn.outvars]
+        plan = _plan(step, pick(step.outvars, keep), policy)
+        stacks = [Var(stacked(v.aval, params["length"])) for v in plan.saved]
+        saved += stacks
+        body = plan.known.replace(outvars=[*step.outvars, *plan.saved])
+        first = eqn.replace(
+            outvars=[*eqn.outvars, *stacks], params={**params, "jaxpr": ClosedJaxpr(body)}
+        )
+        consts, carry, xs = cut(step.invars, *sizes)
+        of_consts, of_carry, of_xs = cut(eqn.invars, *sizes)
+        mine = keep[: sizes[1]]
+        body = step.replace(
+            invars=[*consts, *pick(carry, mine), *xs, *plan.saved],
+            eqns=plan.again,
+            outvars=[plan.read(v) for v in pick(step.outvars, keep)],
+        )
+        again = eqn.replace(
+            invars=[*of_consts, *pick(of_carry, mine), *of_xs, *stacks],
+            outvars=pick(eqn.outvars, keep),
+            params={**params, "jaxpr": ClosedJaxpr(body), "num_carry": sum(mine)},
+        )
+        again = scan_p.dce(again, [True] * len(again.outvars))
+    return _Loop(first, again, saved) if saved else None
+
+
+def _renamed(eqn: JaxprEqn, names: dict[Any, Any]) -> JaxprEqn:
+    if not any(v in names for v in eqn.invars):
+        return eqn
+    return eqn.replace(invars=[names.get(v, v) for v in eqn.invars])
+
+
+@by_program
+def _expanded(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The program with what it calls written out."""
+    if not any(eqn.primitive in (jit_p, remat_p) for eqn in closed.eqns):
+        return ClosedJaxpr(closed.jaxpr)
+
+    def whole(*args: Any) -> list[Any]:
+        return _evaluate(closed.jaxpr, args)
+
+    return program(whole, closed.in_avals, closed.jaxpr.name)
+
+
+def _evaluate(jaxpr: Jaxpr, args: Sequence[Any]) -> list[Any]:
+    env: dict[Any, Any] = dict(zip(jaxpr.invars, args, strict=True))
+    outer = state.source
+    try:
+        for eqn in jaxpr.eqns:
+            operands = [number(v) if v.__class__ is Literal else env[v] for v in eqn.invars]
+            state.source = eqn.source
+            if eqn.primitive in (jit_p, remat_p):
+                outs = _evaluate(eqn.params["jaxpr"].jaxpr, operands)
+            else:
+                found = eqn.primitive(*operands, **eqn.params)
+                outs = found if eqn.primitive.multiple_results else [found]
+            env.update(zip(eqn.outvars, outs, strict=True))
+    finally:
+        state.source = outer
+    return [number(v) if v.__class__ is Literal else env[v] for v in jaxpr.outvars]

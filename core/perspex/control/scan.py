@@ -1,0 +1,409 @@
+"""`scan`: a loop of known length that carries values along and collects a result of each step.
+
+    (consts, carry, x) -> (carry, y)         the program of one step
+    consts, init, xs   -> (last carry, ys)   operands and results of the loop
+
+`xs` are cut along their first axis, `ys` are stacked along it; what the body closed over became
+`consts`. The loop is differentiable in both directions: its derivative is a scan of the derivative,
+its known part a scan that stacks the residuals, its transpose a scan that runs the other way. What
+depends on the consts alone is computed once, before the loop, and never stacked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple
+
+from perspex.avals import ShapedArray
+from perspex.control.higher_order import (
+    HigherOrder,
+    Residuals,
+    batch_in_front,
+    check_operands,
+    fixpoint,
+    instantiated,
+    place_residuals,
+    rearranged,
+)
+from perspex.control.scan_lowering import Loop, stacked
+from perspex.jaxpr import ClosedJaxpr, JaxprEqn, Var
+from perspex.ops.families import add_any
+from perspex.ops.structural import is_linear, move_axis, to_front, zeros
+from perspex.staging import eval_jaxpr
+from perspex.tracing import Axis
+from perspex.transforms.dce import dce_closed
+from perspex.transforms.jvp import jvp_jaxpr, tangent_aval
+from perspex.transforms.linearize import Rest, split_jaxpr
+from perspex.transforms.programs import by_program, cut, merge, partition, pick, spread
+from perspex.transforms.sequence import sequenced
+from perspex.transforms.transpose import transpose_jaxpr
+from perspex.transforms.vmap import batch_jaxpr
+
+
+class Scan(HigherOrder):
+    """The loop as an equation.
+
+    Params: `jaxpr` of one step, of whose arguments the first `num_consts` are consts and the next
+    `num_carry` the carry; `length`; `reverse`: from the last step to the first; `unroll`: how many
+    steps one turn of the compiled loop makes.
+    """
+
+    name = "scan"
+    # JAX prints which operands are what as trees, `ft_in` and `ft_out`; the order says enough.
+    quiet: ClassVar[dict[str, Any]] = {"num_consts": ..., "num_carry": ...}
+
+    def type(
+        self,
+        *avals: ShapedArray,
+        jaxpr: ClosedJaxpr,
+        length: int,
+        num_consts: int,
+        num_carry: int,
+        **params: Any,
+    ) -> tuple[ShapedArray, ...]:
+        consts, carry, xs = cut(jaxpr.in_avals, num_consts, num_carry)
+        check_operands("scan", avals, [*consts, *carry, *[stacked(x, length) for x in xs]])
+        after, ys = cut(jaxpr.out_avals, num_carry)
+        check_operands("scan: the carry after a step", after, carry)
+        return (*after, *[stacked(y, length) for y in ys])
+
+    def lower(self, b: Any, *values: Any, **params: Any) -> list[Any]:
+        return Loop(b, values, **params).emit()
+
+    def jvp(
+        self,
+        primals: Sequence[Any],
+        tangents: Sequence[Any],
+        *,
+        jaxpr: ClosedJaxpr,
+        num_consts: int,
+        num_carry: int,
+        **params: Any,
+    ) -> tuple[list[Any], list[Any]]:
+        sizes = num_consts, num_carry
+        nonzero = tuple([t is not None for t in tangents])
+        body, in_nonzero, out_nonzero = _jvp_body(jaxpr, *sizes, nonzero)
+        extra = [sum(flags) for flags in cut(in_nonzero, *sizes)]
+        given = instantiated(tangents, primals, in_nonzero)
+        groups = zip(cut(primals, *sizes), cut(given, *extra[:2]), strict=True)
+        outs = self(
+            *[x for primal, tangent in groups for x in (*primal, *tangent)],
+            jaxpr=body,
+            num_consts=num_consts + extra[0],
+            num_carry=num_carry + extra[1],
+            **params,
+        )
+        carry, carry_t, ys, ys_t = cut(outs, num_carry, extra[1], len(out_nonzero) - num_carry)
+        return [*carry, *ys], spread([*carry_t, *ys_t], out_nonzero)
+
+    def batch(
+        self,
+        axis: Axis,
+        operands: Sequence[Any],
+        axes: Sequence[int | None],
+        *,
+        jaxpr: ClosedJaxpr,
+        num_consts: int,
+        num_carry: int,
+        **params: Any,
+    ) -> tuple[list[Any], list[int | None]]:
+        sizes = num_consts, num_carry
+        batched = tuple([at is not None for at in axes])
+        body, out_batched = _batch_body(jaxpr, axis, *sizes, batched)
+        consts, init, xs = cut(operands, *sizes)
+        consts_at, init_at, xs_at = cut(axes, *sizes)
+        carry_batched, ys_batched = cut(out_batched, num_carry)
+        init = [
+            to_front(x, at, axis.size) if flag else x
+            for x, at, flag in zip(init, init_at, carry_batched, strict=True)
+        ]
+        # The first axis is that of the steps, and one step has the batch axis in front.
+        xs = [x if at is None else move_axis(x, at, 1) for x, at in zip(xs, xs_at, strict=True)]
+        outs = self(
+            *[*batch_in_front(consts, consts_at), *init, *xs],
+            jaxpr=body,
+            num_consts=num_consts,
+            num_carry=num_carry,
+            **params,
+        )
+        places = [0] * num_carry + [1] * len(ys_batched)
+        return outs, [at if flag else None for at, flag in zip(places, out_batched, strict=True)]
+
+    def sequence(
+        self,
+        token: Any,
+        *operands: Any,
+        jaxpr: ClosedJaxpr,
+        num_consts: int,
+        num_carry: int,
+        **params: Any,
+    ) -> tuple[Any, list[Any]]:
+        consts, rest = cut(operands, num_consts)
+        token, *outs = self(
+            *[*consts, token, *rest],
+            jaxpr=_sequenced_body(jaxpr, num_consts),
+            num_consts=num_consts,
+            num_carry=num_carry + 1,
+            **params,
+        )
+        return token, outs
+
+    def split(
+        self,
+        unknown: Sequence[bool],
+        *operands: Any,
+        jaxpr: ClosedJaxpr,
+        num_consts: int,
+        num_carry: int,
+        **params: Any,
+    ) -> tuple[list[Any], Rest | None]:
+        parts = _split_body(jaxpr, num_consts, num_carry, tuple(unknown))
+        early, late = partition(operands, parts.in_unknown)
+        early_consts, init, xs = cut(early, *parts.early_sizes)
+        once = eval_jaxpr(parts.once.known.jaxpr, (), *early_consts)
+        consts = parts.once.collect(early_consts, once)
+        outs: list[Any] = []
+        if not parts.loop.known.is_idle:
+            outs = self(
+                *[*consts, *init, *xs],
+                jaxpr=parts.loop.known,
+                num_consts=len(consts),
+                num_carry=len(init),
+                **params,
+            )
+        now = outs[: parts.out_unknown.count(False)]
+        results = merge(parts.out_unknown, now, [None] * sum(parts.out_unknown))
+        if not any(parts.out_unknown):
+            return results, None
+        fixed = once[: parts.fixed]
+        varying = parts.loop.collect([*consts, *init, *xs], outs)
+        late_consts, late_init = parts.late_sizes
+        return results, Rest(
+            self,
+            [*fixed, *late, *varying],
+            {
+                **params,
+                "jaxpr": parts.rest,
+                "num_consts": parts.fixed + late_consts,
+                "num_carry": late_init,
+            },
+        )
+
+    def transpose(
+        self,
+        cts: Sequence[Any],
+        *operands: Any,
+        jaxpr: ClosedJaxpr,
+        length: int,
+        reverse: bool,
+        num_consts: int,
+        num_carry: int,
+        **params: Any,
+    ) -> list[Any]:
+        consts, init, xs = cut(operands, num_consts, num_carry)
+        # The carry is linear, also where it starts from a known value: that of a tangent zero.
+        linear_consts, linear_xs = map(is_linear, consts), map(is_linear, xs)
+        linear = (*linear_consts, *[True] * num_carry, *linear_xs)
+        nonzero = tuple([ct is not None for ct in cts])
+        body, ct_nonzero, out_nonzero = _transpose_body(
+            jaxpr, num_consts, num_carry, linear, nonzero
+        )
+        const_flags, carry_flags, x_flags = cut(linear, num_consts, num_carry)
+        coefficients, my_consts = partition(consts, const_flags)
+        residuals, my_xs = partition(xs, x_flags)
+        const_nonzero, carry_nonzero, xs_nonzero = cut(out_nonzero, len(my_consts), num_carry)
+        sums = [zeros(tangent_aval(x.aval)) for x in pick(my_consts, const_nonzero)]
+        ct_carry, ct_ys = cut(cts, num_carry)
+        ct_carry = instantiated(ct_carry, init, carry_nonzero)
+        outs = self(
+            *[*coefficients, *sums, *ct_carry, *pick(ct_ys, ct_nonzero[num_carry:]), *residuals],
+            jaxpr=body,
+            length=length,
+            reverse=not reverse,
+            num_consts=len(coefficients),
+            num_carry=len(sums) + len(ct_carry),
+            **params,
+        )
+        found = spread(outs, out_nonzero)
+        return merge(linear, [None] * linear.count(False), found)
+
+    def dce(self, eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
+        params = eqn.params
+        sizes = params["num_consts"], params["num_carry"]
+        used_carry, used_ys = cut(used, sizes[1])
+        count = len(eqn.invars)
+
+        def step(carry: tuple[bool, ...]) -> Any:
+            keep = (*[False] * sizes[0], *carry, *[False] * (count - sum(sizes)))
+            body, needed = dce_closed(params["jaxpr"], (*carry, *used_ys), keep)
+            return (body, needed, carry), needed[sizes[0] : sum(sizes)]
+
+        body, needed, carry = fixpoint(step, used_carry)
+        return eqn.replace(
+            invars=pick(eqn.invars, needed),
+            outvars=pick(eqn.outvars, [*carry, *used_ys]),
+            params={
+                **params,
+                "jaxpr": body,
+                "num_consts": sum(needed[: sizes[0]]),
+                "num_carry": sum(carry),
+            },
+        )
+
+
+# ---- The steps that the rules make of a step ----------------------------------------------------
+
+
+@by_program
+def _jvp_body(
+    jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, nonzero: tuple[bool, ...]
+) -> tuple[ClosedJaxpr, tuple[bool, ...], tuple[bool, ...]]:
+    """The step with tangents, and which arguments and which results have one."""
+    sizes = num_consts, num_carry
+    consts, start, xs = cut(nonzero, *sizes)
+    ys = len(jaxpr.out_avals) - num_carry
+
+    def step(carry: tuple[bool, ...]) -> Any:
+        full = (*consts, *carry, *xs)
+        body, out_nonzero = jvp_jaxpr(jaxpr, full, (*carry, *[False] * ys))
+        return (body, full, out_nonzero), out_nonzero[:num_carry]
+
+    body, full, out_nonzero = fixpoint(step, start)
+    counts = [sum(flags) for flags in cut(full, *sizes)]
+    primals, tangents = cut(body.jaxpr.invars, len(full))
+    groups = zip(cut(primals, *sizes), cut(tangents, *counts[:2]), strict=True)
+    outs = cut(body.jaxpr.outvars, num_carry, ys, counts[1])
+    body = rearranged(
+        body,
+        [v for primal, tangent in groups for v in (*primal, *tangent)],
+        [*outs[0], *outs[2], *outs[1], *outs[3]],
+    )
+    return body, full, out_nonzero
+
+
+@by_program
+def _batch_body(
+    jaxpr: ClosedJaxpr, axis: Axis, num_consts: int, num_carry: int, batched: tuple[bool, ...]
+) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
+    """The step on batches, and which results are batched; the carry goes in as it comes out."""
+    consts, start, xs = cut(batched, num_consts, num_carry)
+    ys = len(jaxpr.out_avals) - num_carry
+
+    def step(carry: tuple[bool, ...]) -> Any:
+        full, wanted = (*consts, *carry, *xs), (*carry, *[False] * ys)
+        found = batch_jaxpr(jaxpr, axis, full, wanted)
+        return found, found[1][:num_carry]
+
+    return fixpoint(step, start)
+
+
+@by_program
+def _sequenced_body(jaxpr: ClosedJaxpr, num_consts: int) -> ClosedJaxpr:
+    """The step with the token as the first of the carry."""
+    body = sequenced(jaxpr)
+    token, consts, rest = cut(body.jaxpr.invars, 1, num_consts)
+    return rearranged(body, [*consts, *token, *rest])
+
+
+class _Parts(NamedTuple):
+    """A step in three: what is computed once, what in a known loop, what in the unknown one.
+
+    `once` takes the known consts; its first `fixed` results are residuals of the unknown loop, and
+    it says where the consts of the known loop are. `loop` is the known loop; `rest` the step of the
+    unknown one, whose consts start with the fixed residuals and whose xs end with the varying ones.
+    """
+
+    in_unknown: tuple[bool, ...]
+    out_unknown: tuple[bool, ...]
+    once: Residuals
+    fixed: int
+    loop: Residuals
+    rest: ClosedJaxpr
+    early_sizes: tuple[int, int]
+    late_sizes: tuple[int, int]
+
+
+@by_program
+def _split_body(
+    jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, unknown: tuple[bool, ...]
+) -> _Parts:
+    consts, start, xs = cut(unknown, num_consts, num_carry)
+    ys = len(jaxpr.out_avals) - num_carry
+
+    def step(carry: tuple[bool, ...]) -> Any:
+        full = (*consts, *carry, *xs)
+        halves = split_jaxpr(jaxpr, full, (*carry, *[False] * ys))
+        return (full, halves), halves.out_unknown[:num_carry]
+
+    full, halves = fixpoint(step, start)
+    late_sizes = sum(consts), sum(full[num_consts : num_consts + num_carry])
+    early_sizes = num_consts - late_sizes[0], num_carry - late_sizes[1]
+    results = halves.out_unknown.count(False)
+
+    # The known step again in two: by the consts, and by what changes from step to step.
+    known = halves.known
+    steps = len(known.in_avals) - early_sizes[0]
+    count = len(known.out_avals) - results
+    inner = split_jaxpr(
+        known,
+        (*[False] * early_sizes[0], *[True] * steps),
+        (*[True] * results, *[False] * count),
+        True,
+    )
+    varies = inner.out_unknown[results:]
+    fixed = varies.count(False)
+    once = place_residuals(inner.known, fixed)
+    # A residual may be one of the xs, which are stacked already, but not the carry of one step.
+    given = len(inner.unknown.in_avals) - steps + early_sizes[1]
+    at_hand = [i >= given for i in range(len(inner.unknown.in_avals))]
+    loop = place_residuals(inner.unknown, results, at_hand, first=early_sizes[1])
+
+    residuals, others = cut(halves.unknown.jaxpr.invars, count)
+    steady, varying = partition(residuals, varies)
+    rest = rearranged(halves.unknown, [*steady, *others, *varying])
+    return _Parts(full, halves.out_unknown, once, fixed, loop, rest, early_sizes, late_sizes)
+
+
+@by_program
+def _transpose_body(
+    jaxpr: ClosedJaxpr,
+    num_consts: int,
+    num_carry: int,
+    linear: tuple[bool, ...],
+    nonzero: tuple[bool, ...],
+) -> tuple[ClosedJaxpr, tuple[bool, ...], tuple[bool, ...]]:
+    """The step backwards, which cotangents it takes, and of which linear arguments it gives one.
+
+    It takes the coefficients among the consts; sums of the cotangents of the linear consts and the
+    cotangents of the carry, which it carries; the cotangents of ys, and the coefficients among xs.
+    """
+    consts, _, xs = cut(linear, num_consts, num_carry)
+    my_consts, my_xs = sum(consts), sum(xs)
+    start, ct_ys = cut(nonzero, num_carry)
+
+    def step(carry: tuple[bool, ...]) -> Any:
+        full = (*carry, *ct_ys)
+        wanted = (*[False] * my_consts, *carry, *[False] * my_xs)
+        body, found = transpose_jaxpr(jaxpr, linear, full, wanted)
+        return (body, full, found), found[my_consts : my_consts + num_carry]
+
+    body, full, found = fixpoint(step, start)
+    coefficients, residuals, ct_carry, ct_y = cut(
+        body.jaxpr.invars, num_consts - my_consts, len(xs) - my_xs, sum(full[:num_carry])
+    )
+    ct_consts, rest = cut(body.jaxpr.outvars, sum(found[:my_consts]))
+    sums = [Var(ct.aval) for ct in ct_consts]
+    after = [Var(ct.aval) for ct in ct_consts]
+    additions = [
+        JaxprEqn(add_any, [total, ct], [new], {})
+        for total, ct, new in zip(sums, ct_consts, after, strict=True)
+    ]
+    whole = body.jaxpr.replace(
+        invars=[*coefficients, *sums, *ct_carry, *ct_y, *residuals],
+        outvars=[*after, *rest],
+        eqns=[*body.jaxpr.eqns, *additions],
+    )
+    return ClosedJaxpr(whole), full, found
+
+
+scan_p = Scan()

@@ -1,0 +1,206 @@
+"""Look into programs while they run: `jax.debug`.
+
+    debug.print("x = {x}", x=x)       print values, formatted where they are known
+    debug.callback(f, x)              call any function with them
+
+Both work inside `jit`, loops, branches and all transforms, where Python's own `print` would run
+once, while the function is traced, and see no numbers. Neither changes what is computed.
+"""
+
+from __future__ import annotations
+
+import functools
+import string
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from perspex import tree
+from perspex.avals import shaped
+from perspex.control.callback import (
+    FlatCallback,
+    debug_callback_p,
+    debug_effect,
+    debug_print_p,
+    hashable,
+)
+
+
+def print(  # the name that users know, in place of Python's
+    fmt: str | None = None,
+    *args: Any,
+    ordered: bool = False,
+    partitioned: bool = False,
+    skip_format_check: bool = False,
+    **kwargs: Any,
+) -> Any:
+    """Print values from inside a traced function, each time that the compiled program gets there.
+
+    Under `vmap` it prints once for each example, under `grad` the values of the forward pass, once.
+    Numbers are shown with the `numpy.set_printoptions` of the time when the function is traced.
+
+    Args:
+      fmt: a format string, as for `str.format`; not an f-string, which Python fills in while
+        tracing. Without it, returns a function that takes it.
+      args, kwargs: what it refers to: pytrees of arrays, or any other values.
+      ordered: keep the order of the program among all ordered prints of this thread. Otherwise
+        prints may come in any order.
+      partitioned: print the part of each device; there is one.
+      skip_format_check: do not check, while tracing, that `fmt` fits the values.
+
+    Returns:
+      `None`.
+
+    Errors:
+      `TypeError` if `fmt` is no string; `KeyError` or `IndexError` for a value that is missing,
+      `ValueError` for one that `fmt` does not use.
+
+    >>> import perspex
+    >>> @perspex.jit
+    ... def f(x):
+    ...     perspex.debug.print("x = {x:.2f}", x=x)
+    ...     return x
+    >>> y = f(2.0); perspex.effects_barrier()
+    x = 2.00
+    """
+    if fmt is None:
+        return functools.partial(
+            print, ordered=ordered, partitioned=partitioned, skip_format_check=skip_format_check
+        )
+    if not isinstance(fmt, str):
+        raise TypeError(f"debug.print: expected a format string, got {type(fmt)}")
+    has_placeholders = skip_format_check or _check_format(fmt, args, kwargs)
+    arrays, in_tree, static = _flatten(args, kwargs)
+    debug_print_p(
+        *arrays,
+        fmt=fmt,
+        ordered=bool(ordered),
+        partitioned=bool(partitioned),
+        in_tree=in_tree,
+        static_args=static,
+        np_printoptions=tuple(
+            [(name, hashable(value)) for name, value in np.get_printoptions().items()]
+        ),
+        has_placeholders=has_placeholders,
+        logging_record=None,
+    )
+    return None
+
+
+def callback(
+    callback: Callable[..., Any] | None = None,
+    *args: Any,
+    ordered: bool = False,
+    partitioned: bool = False,
+    **kwargs: Any,
+) -> Any:
+    """Call a Python function with values from inside a traced function; what it returns is dropped.
+
+    It is for looking on. The compiler may not drop it, but a transform that computes a value again
+    may call it again; what must happen exactly once goes through `io_callback`.
+
+    Args:
+      callback: takes arrays where `args` and `kwargs` have them. Without it, returns a function
+        that takes it.
+      args, kwargs: pytrees of arrays, or any other values, which are passed on as they are.
+      ordered: keep the order of the program among all ordered calls of this thread.
+      partitioned: call it for the part of each device; there is one.
+
+    Returns:
+      `None`.
+
+    Errors:
+      `TypeError` if `callback` is no function. In a compiled program an exception of it becomes a
+      `JaxRuntimeError` with that exception as its cause, when the program's results or
+      `effects_barrier` are waited for.
+
+    >>> import perspex, perspex.numpy as pnp
+    >>> seen = []
+    >>> @perspex.jit
+    ... def f(x):
+    ...     perspex.debug.callback(lambda v: seen.append(v.sum()), x)
+    ...     return x
+    >>> y = f(pnp.arange(3.0)); perspex.effects_barrier()
+    >>> seen
+    [Array(3., dtype=float32)]
+    """
+    if callback is None:
+        return functools.partial(_call, ordered=ordered, partitioned=partitioned)
+    return _call(callback, *args, ordered=ordered, partitioned=partitioned, **kwargs)
+
+
+def _call(
+    function: Callable[..., Any],
+    /,
+    *args: Any,
+    ordered: bool = False,
+    partitioned: bool = False,
+    **kwargs: Any,
+) -> None:
+    if not callable(function):
+        raise TypeError(
+            "first argument to jax.debug.callback must be callable, but got an object of type "
+            f"{type(function)}"
+        )
+    arrays, in_tree, static = _flatten(args, kwargs)
+    debug_callback_p(
+        *arrays,
+        callback=FlatCallback(function, in_tree, static),
+        effect=debug_effect(bool(ordered)),
+        partitioned=bool(partitioned),
+    )
+
+
+def _flatten(
+    args: Sequence[Any], kwargs: dict[str, Any]
+) -> tuple[list[Any], Any, tuple[tuple[int, Any], ...]]:
+    """The arrays among the leaves, the tree of all, and the others with their positions."""
+    leaves, in_tree = tree.flatten((tuple(args), kwargs))
+    arrays, static = [], []
+    for i, leaf in enumerate(leaves):
+        try:
+            shaped(leaf)
+        except TypeError:
+            static.append((i, hashable(leaf)))
+        else:
+            arrays.append(leaf)
+    return arrays, in_tree, tuple(static)
+
+
+class _FormatCheck(string.Formatter):
+    """Finds out whether a format string and its values fit, without formatting a value."""
+
+    used: set[int | str]
+
+    def __init__(self) -> None:
+        self.used = set()
+        self.fields = 0
+
+    def get_value(self, key: int | str, args: Sequence[Any], kwargs: Any) -> Any:
+        self.used.add(key)
+        return super().get_value(key, args, kwargs)
+
+    def convert_field(self, value: Any, conversion: Any) -> Any:
+        return value
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        self.fields += 1
+        return ""
+
+
+def _check_format(fmt: str, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
+    """Whether `fmt` has anything to fill in; raises if it and the values do not fit."""
+    check = _FormatCheck()
+    check.vformat(fmt, args, kwargs)
+    unused = [x for i, x in enumerate(args) if i not in check.used]
+    if unused:
+        raise ValueError(f"Unused positional arguments to `jax.debug.print`: {unused}")
+    missing = [name for name in kwargs if name not in check.used]
+    if missing:
+        raise ValueError(
+            f"Unused keyword arguments to `jax.debug.print`: {missing}. You may be passing an "
+            'f-string (i.e, `f"{x}"`) into `jax.debug.print` and instead should pass in a regular '
+            "string."
+        )
+    return check.fields > 0

@@ -1,0 +1,361 @@
+"""The exceptions, and the words that they say.
+
+    Exception
+     +- TypeError
+     |   +- JAXTypeError                      a program that tracing cannot follow
+     |   |   +- ConcretizationTypeError       a value was needed while there is only a type
+     |   |   |   +- TracerBoolConversionError         `if`, `while`, `and`, `bool()`
+     |   |   +- TracerArrayConversionError    a tracer was given to NumPy
+     |   |   +- TracerIntegerConversionError  a tracer was used as an index or a length
+     |   |   +- UnexpectedTracerError         a tracer outlived the function that was traced
+     |   |   +- KeyReuseError                 a random key was used twice
+     |   +- JaxprTypeError                    a jaxpr that does not type-check: our own mistake
+     +- IndexError
+     |   +- JAXIndexError
+     |       +- NonConcreteBooleanIndexError  a traced mask as an index: unknown result shape
+     +- ValueError
+     |   +- TypePromotionError                dtypes with no common dtype
+     +- RuntimeError
+     |   +- JaxRuntimeError                   what XLA or the device reports (jaxlib's own class)
+     +- InconclusiveDimensionOperation        a symbolic dimension that cannot be decided
+
+The names and the built-in bases are those of `jax.errors`, so `except` clauses written for JAX
+work. Everything else that users meet stays a built-in: `TypeError` for operands whose shapes or
+dtypes do not fit, `ValueError` for bad axes and for shapes that do not broadcast, `IndexError` for
+indices.
+
+A message says what happened to which value, where that value comes from, and the one-line remedy.
+The functions below compose it from a description of the tracer (`float32[3]`) and its origin; the
+exceptions only carry it.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from jaxlib import _jax
+
+JaxRuntimeError = _jax.JaxRuntimeError
+
+
+class JAXTypeError(TypeError):
+    """A program that tracing cannot follow. Base of the errors about tracers."""
+
+
+class JAXIndexError(IndexError):
+    """An index that tracing cannot follow."""
+
+
+class ConcretizationTypeError(JAXTypeError):
+    """A concrete value was needed where there is only a traced one.
+
+    While a function is traced its arguments stand for *all* arrays of their shape and dtype. They
+    have no value, so nothing in Python can depend on one. An argument that Python does depend on is
+    marked static: the function is then traced once for each of its values.
+
+    >>> from functools import partial
+    >>> import perspex.numpy as jnp
+    >>> from perspex import jit
+    >>> @jit
+    ... def ramp(n):
+    ...     return jnp.arange(n)
+    >>> ramp(3)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    perspex.errors.ConcretizationTypeError: ...
+    >>> partial(jit, static_argnames="n")(lambda n: jnp.arange(n))(n=3)
+    Array([0, 1, 2], dtype=int32)
+    """
+
+
+class TracerBoolConversionError(ConcretizationTypeError):
+    """A traced value was asked whether it is true.
+
+    `if`, `while`, `and`, `or`, `not`, `assert` and `bool()` ask. Python takes one branch, and a
+    traced value has not decided yet. Compute both and select, or let the device choose.
+
+    >>> import perspex.numpy as jnp
+    >>> from perspex import jit, lax
+    >>> @jit
+    ... def bump(x):
+    ...     return x if x > 0 else -x
+    >>> bump(-2.0)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    perspex.errors.TracerBoolConversionError: Attempted boolean conversion of traced array ...
+    >>> jit(lambda x: jnp.where(x > 0, x, -x))(-2.0)
+    Array(2., dtype=float32, weak_type=True)
+    >>> jit(lambda x: lax.cond(x > 0, lambda y: y, lambda y: -y, x))(-2.0)
+    Array(2., dtype=float32, weak_type=True)
+    """
+
+
+class TracerArrayConversionError(JAXTypeError):
+    """A traced array was given to NumPy, which needs its numbers.
+
+    >>> import numpy as np
+    >>> import perspex.numpy as jnp
+    >>> from perspex import jit
+    >>> jit(lambda x: np.sin(x))(jnp.zeros(2))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    perspex.errors.TracerArrayConversionError: ...
+    >>> jit(lambda x: jnp.sin(x))(jnp.zeros(2))
+    Array([0., 0.], dtype=float32)
+    """
+
+
+class TracerIntegerConversionError(JAXTypeError):
+    """A traced integer was used where Python needs an index or a length.
+
+    >>> import perspex.numpy as jnp
+    >>> from perspex import jit
+    >>> table = [10, 20, 30]
+    >>> jit(lambda i: table[i])(1)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    perspex.errors.TracerIntegerConversionError: ...
+    >>> jit(lambda i: jnp.array(table)[i])(1)
+    Array(20, dtype=int32)
+    """
+
+
+class NonConcreteBooleanIndexError(JAXIndexError):
+    """A traced mask was used as an index: how many elements it keeps is not known yet.
+
+    >>> import perspex.numpy as jnp
+    >>> from perspex import jit
+    >>> x = jnp.array([1.0, -2.0, 3.0])
+    >>> jit(lambda x: x[x > 0].sum())(x)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    perspex.errors.NonConcreteBooleanIndexError: ...
+    >>> jit(lambda x: jnp.where(x > 0, x, 0).sum())(x)
+    Array(4., dtype=float32)
+    """
+
+
+class UnexpectedTracerError(JAXTypeError):
+    """A traced value was used after the function whose tracing made it had returned.
+
+    It got out by a side effect: stored in a list, a global or an attribute. Return it instead.
+
+    >>> from perspex import jit
+    >>> seen = []
+    >>> @jit
+    ... def double(x):
+    ...     seen.append(x)
+    ...     return 2 * x
+    >>> double(1.0)
+    Array(2., dtype=float32, weak_type=True)
+    >>> seen[0] + 1  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    perspex.errors.UnexpectedTracerError: ...
+    """
+
+
+class KeyReuseError(JAXTypeError):
+    """A random key was used twice, which gives the same numbers twice.
+
+    >>> from perspex import random
+    >>> first, second = random.split(random.key(0))
+    >>> bool(random.uniform(first) == random.uniform(second))
+    False
+    """
+
+
+class JaxprTypeError(TypeError):
+    """A jaxpr whose equations do not fit together. Users cannot cause it: please report it."""
+
+
+class TypePromotionError(ValueError):
+    """Dtypes that have no common dtype to promote to; convert one with `x.astype(dtype)`.
+
+    >>> import perspex.numpy as jnp
+    >>> jnp.promote_types("float8_e4m3fn", "float32")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    perspex.errors.TypePromotionError: ...
+    """
+
+
+class InconclusiveDimensionOperation(Exception):
+    """A question about a symbolic dimension whose answer depends on the dimension's value."""
+
+
+def _compose(*parts: str) -> str:
+    return "\n".join([part for part in parts if part])
+
+
+def bool_conversion(kind: str, origin: str = "") -> str:
+    """The message of a `TracerBoolConversionError`.
+
+    Args:
+      kind: the tracer's type, as in `bool[]`.
+      origin: sentences that say where its value comes from; may be empty.
+
+    >>> print(bool_conversion("bool[]", "It is the argument `x` of the function `f`."))
+    Attempted boolean conversion of traced array with shape bool[].
+    It is the argument `x` of the function `f`.
+    Python's `if`, `while`, `and`, `or`, `not` need its value, and while tracing there is none yet.
+    Remedy: `jnp.where(c, a, b)` chooses elements; `lax.cond(c, f, g, x)` chooses what runs;
+    `lax.while_loop` repeats; `&`, `|`, `~` combine. Or mark the argument with `static_argnames`.
+    """
+    return _compose(
+        f"Attempted boolean conversion of traced array with shape {kind}.",
+        origin,
+        "Python's `if`, `while`, `and`, `or`, `not` need its value, "
+        "and while tracing there is none yet.",
+        "Remedy: `jnp.where(c, a, b)` chooses elements; `lax.cond(c, f, g, x)` chooses what runs;",
+        "`lax.while_loop` repeats; `&`, `|`, `~` combine. "
+        "Or mark the argument with `static_argnames`.",
+    )
+
+
+_CASTS = {"int()": "int", "float()": "float", "complex()": "complex"}
+
+
+def concretization(operation: str, kind: str, origin: str = "", remedy: str = "") -> str:
+    """The message of a `ConcretizationTypeError`.
+
+    Args:
+      operation: what needed the value, as in `float()`, `.item()`, `the argument n of f`.
+      kind: the tracer's type, as in `float32[]`.
+      origin: sentences that say where its value comes from; may be empty.
+      remedy: what to do instead; by default a conversion that can be traced, or a static argument.
+
+    >>> print(concretization("float()", "float32[]").splitlines()[-1])
+    Remedy: `x.astype(float)` converts a traced array; or mark the argument with `static_argnames`.
+    """
+    if not remedy:
+        cast = _CASTS.get(operation)
+        convert = f"`x.astype({cast})` converts a traced array; or " if cast else ""
+        remedy = f"{convert}mark the argument with `static_argnames`"
+        if not cast:
+            remedy += ", or return the array and read its value outside the traced function"
+        remedy += "."
+    return _compose(
+        "Abstract tracer value encountered where concrete value is expected: "
+        f"traced array with shape {kind}.",
+        origin,
+        f"{operation} needs its value, and while tracing there is none yet.",
+        f"Remedy: {remedy}",
+    )
+
+
+def integer_conversion(kind: str, origin: str = "") -> str:
+    """The message of a `TracerIntegerConversionError`; arguments as for `bool_conversion`.
+
+    >>> print(integer_conversion("int32[]").splitlines()[0])
+    The __index__() method was called on traced array with shape int32[].
+    """
+    return _compose(
+        f"The __index__() method was called on traced array with shape {kind}.",
+        origin,
+        "Python needs the number for an index, a length or a `range`; while tracing there is none.",
+        "Remedy: make the sequence an array, `jnp.array(items)[i]`; `lax.fori_loop(0, n, body, x)` "
+        "instead of `range(n)`; or mark the argument with `static_argnames`.",
+    )
+
+
+def array_conversion(kind: str, origin: str = "") -> str:
+    """The message of a `TracerArrayConversionError`; arguments as for `bool_conversion`.
+
+    >>> print(array_conversion("int32[]").splitlines()[0])
+    The numpy.ndarray conversion method __array__() was called on traced array with shape int32[].
+    """
+    return _compose(
+        "The numpy.ndarray conversion method __array__() was called on "
+        f"traced array with shape {kind}.",
+        origin,
+        "NumPy needs the numbers, and while tracing there are none yet.",
+        "Remedy: call the function of the same name in `jnp` instead of NumPy's; for host code, "
+        "`pure_callback`.",
+    )
+
+
+def boolean_index(kind: str, origin: str = "") -> str:
+    """The message of a `NonConcreteBooleanIndexError`; `kind` is the mask's type.
+
+    >>> print(boolean_index("bool[3]").splitlines()[0])
+    Array boolean indices must be concrete; got bool[3].
+    """
+    return _compose(
+        f"Array boolean indices must be concrete; got {kind}.",
+        origin,
+        "How many elements the mask keeps is not known while tracing, so neither is the shape.",
+        "Remedy: `jnp.where(mask, x, 0)` keeps the shape; `jnp.nonzero(mask, size=n)` fixes the "
+        "number; `x.at[...]` with `jnp.where` assigns.",
+    )
+
+
+def item_assignment(kind: str, statement: str = "") -> str:
+    """The message for an assignment to an element of an array.
+
+    Args:
+      kind: the type of the array object, as in `ArrayImpl`.
+      statement: the line that assigns, as in `x[0] += 1`; may be empty.
+
+    >>> print(item_assignment("ArrayImpl", "x[0] += 1").splitlines()[-1])
+    Here: `x = x.at[0].add(1)`
+    """
+    remedy = _updated(statement)
+    return _compose(
+        f"{kind} object does not support item assignment: arrays are immutable. "
+        "Instead of `x[idx] = y`, use `x = x.at[idx].set(y)`, which returns a new array.",
+        f"Here: `{remedy}`" if remedy else "",
+    )
+
+
+_UPDATES = {
+    ast.Add: "add",
+    ast.Sub: "subtract",
+    ast.Mult: "multiply",
+    ast.Div: "divide",
+    ast.Pow: "power",
+}
+
+
+def _updated(statement: str) -> str:
+    """An assignment to an element, written as an update; empty for any other statement."""
+    try:
+        (node,) = ast.parse(statement).body
+    except (SyntaxError, ValueError):
+        return ""
+    if isinstance(node, ast.Assign) and len(node.targets) == 1:
+        target, method = node.targets[0], "set"
+    elif isinstance(node, ast.AugAssign):
+        target, method = node.target, _UPDATES.get(type(node.op), "")
+    else:
+        return ""
+    if not isinstance(target, ast.Subscript) or not method:
+        return ""
+    array = ast.unparse(target.value)
+    index = ast.unparse(target.slice)
+    if isinstance(target.slice, ast.Tuple):
+        index = index.removeprefix("(").removesuffix(")")
+    return f"{array} = {array}.at[{index}].{method}({ast.unparse(node.value)})"
+
+
+def leaked_tracer(kind: str, origin: str = "", used: str = "", name: str = "") -> str:
+    """The message of an `UnexpectedTracerError`.
+
+    Args:
+      kind: the leaked tracer's type, as in `float32[]`.
+      origin: sentences that say where its value comes from; may be empty.
+      used: the place where it was used after its time, as in `train.py:7 (loss)`; may be empty.
+      name: what it is called there, as in `kept[0]`; may be empty.
+
+    >>> print(leaked_tracer("float32[]", used="train.py:7", name="kept[0]").splitlines()[1])
+    It was used at train.py:7 as `kept[0]`, after the function whose tracing made it had returned.
+    """
+    called = f" as `{name}`" if name else ""
+    at = f"at {used}{called}, " if used else ""
+    return _compose(
+        f"Encountered an unexpected tracer: a traced array with shape {kind} has leaked.",
+        origin,
+        f"It was used {at}after the function whose tracing made it had returned.",
+        "It got out by a side effect: a list, a global, an attribute, a closure.",
+        "Remedy: return the value from the traced function and use what the call returns.",
+    )

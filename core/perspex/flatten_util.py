@@ -1,0 +1,49 @@
+"""A pytree as one vector: `jax.flatten_util`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from perspex import numpy as pnp
+from perspex import tree
+
+
+def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
+    """All numbers of a pytree in one vector, and the function that puts them back.
+
+    Args:
+      pytree: a pytree of arrays; their dtypes are promoted to one.
+
+    Returns:
+      The vector of shape `(n,)`, and a function from such a vector to a pytree like the given one,
+      with its shapes and dtypes. It raises `ValueError` for a vector of another length.
+
+    >>> vector, unravel = ravel_pytree({"w": pnp.ones((2, 2)), "b": pnp.zeros(2)})
+    >>> vector
+    Array([0., 0., 1., 1., 1., 1.], dtype=float32)
+    >>> unravel(vector * 3)["b"]
+    Array([0., 0.], dtype=float32)
+    """
+    leaves, treedef = tree.flatten(pytree)
+    leaves = [pnp.asarray(leaf) for leaf in leaves]
+    shapes = [leaf.shape for leaf in leaves]
+    kinds = [leaf.dtype for leaf in leaves]
+    sizes = [leaf.size for leaf in leaves]
+    total = sum(sizes)
+    if leaves:
+        dtype = pnp.result_type(*leaves)
+        vector = pnp.concatenate([pnp.ravel(leaf).astype(dtype) for leaf in leaves])
+    else:
+        vector = pnp.zeros(0)
+
+    def unravel(vector: Any) -> Any:
+        if pnp.shape(vector) != (total,):
+            raise ValueError(f"unravel takes a vector of shape ({total},), got {pnp.shape(vector)}")
+        parts, start = [], 0
+        for shape, dtype, size in zip(shapes, kinds, sizes, strict=True):
+            parts.append(vector[start : start + size].reshape(shape).astype(dtype))
+            start += size
+        return tree.unflatten(treedef, parts)
+
+    return vector, unravel

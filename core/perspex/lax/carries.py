@@ -1,0 +1,110 @@
+"""What a loop carries must come out of a turn as it went in: the checks, and what they say.
+
+The only thing that may change is a weakly typed start, such as a Python number: it takes the dtype
+that the body returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from perspex import dtypes, tree
+from perspex.avals import PYTHON_SCALARS, ShapedArray
+from perspex.control.bodies import Body, origin, place
+from perspex.ops.structural import convert
+
+Carry = str | tuple[str, ...]
+"""What a body calls its carry, or the components of a carry that is a tuple."""
+
+
+def promoted(
+    leaves: Sequence[Any], before: Sequence[ShapedArray], after: Sequence[ShapedArray]
+) -> list[Any] | None:
+    """Start values that give way to the dtype they have after a turn; `None` if none has to.
+
+    Only weakly typed ones do: Python numbers, and what was computed from nothing else.
+    """
+    found = list(leaves)
+    changed = False
+    for i, (old, new) in enumerate(zip(before, after, strict=True)):
+        if not old.weak_type or new.dtype == old.dtype or new.is_extended:
+            continue
+        dtype, _ = dtypes.promote(((old.dtype, True), (new.dtype, new.weak_type)))
+        if dtype == old.dtype:
+            continue
+        x = leaves[i]
+        found[i] = dtype.type(x) if x.__class__ in PYTHON_SCALARS else convert(x, dtype)
+        changed = True
+    return found if changed else None
+
+
+def check_tree(name: str, f: Callable[..., Any], carry: Carry, in_tree: Any, out_tree: Any) -> None:
+    """Raise `TypeError` unless the body `f` returns its carry in the containers it came in."""
+    if in_tree == out_tree:
+        return
+    what = carry if isinstance(carry, str) else f"({', '.join(carry)})"
+    lines = tree.structure_errors(
+        in_tree, out_tree, f"the carry {what}", "what the body returns for it"
+    )
+    raise TypeError(
+        f"{name} body function carry input and carry output must have the same pytree structure, "
+        f"but they differ:\n  body is {place(f)}\n  "
+        + "\n  ".join(lines)
+        + "\nReturn the carry in the containers in which it came."
+    )
+
+
+def check_types(
+    name: str,
+    f: Callable[..., Any],
+    carry: Carry,
+    in_tree: Any,
+    before: Sequence[ShapedArray],
+    body: Body,
+) -> None:
+    """Raise `TypeError` unless the first results of a body have the types of its carry."""
+    after = body.out_avals[: len(before)]
+    wrong = [
+        i
+        for i, (old, new) in enumerate(zip(before, after, strict=True))
+        if old.shape != new.shape or old.dtype != new.dtype
+    ]
+    if not wrong:
+        return
+    dummy = in_tree.unflatten(list(range(in_tree.num_leaves)))
+    leaves = [_component(carry, path) for path, _ in tree.leaves_with_path(dummy)]
+    lines = []
+    for i in wrong:
+        old, new = before[i], after[i]
+        lines.append(
+            f"the carry {leaves[i]} has type {_named(old)} before the turn but type "
+            f"{_named(new)} after it{origin(body, i)}, so the {differing(old, new)} do not match"
+        )
+    old, new = before[wrong[0]], after[wrong[0]]
+    remedy = (
+        f"Return it with `.astype({old.dtype.name!r})`, or start from {new.dtype.name}."
+        if old.shape == new.shape
+        else f"Return it with shape {old.shape}, or start from shape {new.shape}."
+    )
+    raise TypeError(
+        f"{name} body function carry input and carry output must have equal types, but they "
+        f"differ:\n  body is {place(f)}\n  " + "\n  ".join(lines) + f"\n{remedy}"
+    )
+
+
+def differing(a: ShapedArray, b: ShapedArray) -> str:
+    """In what two types differ, as a word."""
+    words = (("shapes", a.shape != b.shape), ("dtypes", a.dtype != b.dtype))
+    return " and ".join([word for word, differs in words if differs])
+
+
+def _component(carry: Carry, path: tuple[Any, ...]) -> str:
+    """A leaf of the carry as the body would write it: `state['x'][0]`."""
+    if isinstance(carry, str):
+        return carry + tree.keystr(path)
+    return carry[path[0].idx] + tree.keystr(path[1:])
+
+
+def _named(aval: ShapedArray) -> str:
+    return aval.str_short(short_dtypes=False)

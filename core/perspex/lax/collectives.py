@@ -1,0 +1,530 @@
+"""Collectives: what the examples of a `vmap` tell each other along the axis that it named.
+
+    vmap(lambda x: x - lax.pmean(x, "i"), axis_name="i")(xs)
+
+Everything here takes a pytree of arrays, and one name or a tuple of names. A tuple stands for the
+axes as one, counted in row-major order: the last name runs fastest.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from perspex import dtypes, tree
+from perspex.lax.arrays import aval_of, axis_of
+from perspex.ops import collectives as ops
+from perspex.ops.elementwise import add, div, mul
+from perspex.ops.reductions import reduce_max, reduce_min
+from perspex.ops.structural import convert, move_axis, reduce_sum, reshape, scalar_like
+from perspex.runtime.array import Array
+from perspex.tracing import bound_axis, typeof
+
+AxisName = Hashable
+"""What names an axis: anything hashable but a tuple; a tuple of names stands for several axes."""
+
+Groups = Sequence[Sequence[int]] | None
+
+
+def _names(axis_name: Any) -> tuple[AxisName, ...]:
+    return tuple(axis_name) if isinstance(axis_name, (tuple, list)) else (axis_name,)
+
+
+def _sizes(what: str, names: Sequence[AxisName]) -> list[int]:
+    """The sizes of named axes; `NameError` for one that is not around."""
+    return [bound_axis(name, what).size for name in names]
+
+
+def _check_ungrouped(what: str, groups: Groups) -> None:
+    if groups is not None:
+        raise NotImplementedError(
+            f"{what}: axis_index_groups is not supported inside vmap; reshape the mapped axis in "
+            "two, map over each with a name of its own, and name the one inside the groups"
+        )
+
+
+# ---- Where one is -------------------------------------------------------------------------------
+
+
+def axis_index(axis_name: AxisName) -> Array:
+    """The number of this example along a named axis.
+
+    Args:
+      axis_name: a name, or a tuple of names that are counted as one axis in row-major order.
+
+    Returns:
+      An int32 scalar that differs from example to example.
+
+    Errors:
+      `NameError` for a name that no `vmap` around has given.
+
+    >>> from perspex import vmap
+    >>> vmap(lambda: axis_index("i"), axis_name="i", axis_size=3)()
+    Array([0, 1, 2], dtype=int32)
+    """
+    names = _names(axis_name)
+    sizes = _sizes("axis_index", names)
+    if not names:
+        return np.int32(0)  # type: ignore[return-value]
+    index = ops.axis_index(axis_name=names[0])
+    for name, size in zip(names[1:], sizes[1:], strict=True):
+        index = add(mul(index, np.int32(size)), ops.axis_index(axis_name=name))
+    return index
+
+
+def axis_size(axis_name: AxisName) -> int:
+    """How many examples there are along a named axis, as a Python integer.
+
+    Args:
+      axis_name: a name, or a tuple of names, whose sizes are multiplied.
+
+    Errors:
+      `NameError` for a name that no `vmap` around has given.
+
+    >>> import perspex.numpy as jnp
+    >>> from perspex import vmap
+    >>> vmap(lambda x: x / axis_size("i"), axis_name="i")(jnp.ones(4))
+    Array([0.25, 0.25, 0.25, 0.25], dtype=float32)
+    """
+    return math.prod(_sizes("axis_size", _names(axis_name)))
+
+
+# ---- Sums and extremes --------------------------------------------------------------------------
+
+
+def psum(x: Any, axis_name: AxisName, *, axis_index_groups: Groups = None) -> Any:
+    """The sum over all examples, which each of them gets.
+
+    Args:
+      x: a pytree of arrays of numbers or booleans; booleans are counted. A Python number is
+        multiplied by the size of the axis, and stays one: `psum(1, "i")` is that size.
+      axis_name: a name or a tuple of names. An integer that names no axis is an axis of `x`, which
+        is summed over as well.
+      axis_index_groups: groups of examples to sum within; only for Python numbers.
+
+    Returns:
+      A pytree like `x`.
+
+    Errors:
+      `NameError` for a name that no `vmap` around has given; `NotImplementedError` for groups.
+
+    >>> import perspex.numpy as jnp
+    >>> from perspex import vmap
+    >>> vmap(lambda x: x / psum(x, "i"), axis_name="i")(jnp.array([1.0, 3.0]))
+    Array([0.25, 0.75], dtype=float32)
+    """
+    return _reduced("psum", ops.psum, x, axis_name, axis_index_groups)
+
+
+def pmean(x: Any, axis_name: AxisName, *, axis_index_groups: Groups = None) -> Any:
+    """The mean over all examples, which each of them gets.
+
+    Args and errors are those of `psum`; the mean of integers and booleans is a float.
+
+    >>> import perspex.numpy as jnp
+    >>> from perspex import vmap
+    >>> vmap(lambda x: x - pmean(x, "i"), axis_name="i")(jnp.array([1.0, 3.0]))
+    Array([-1.,  1.], dtype=float32)
+    """
+    count = _reduced("pmean", ops.psum, 1, axis_name, axis_index_groups)
+    total = _reduced("pmean", ops.psum, x, axis_name, axis_index_groups)
+
+    def mean(y: Any) -> Any:
+        if isinstance(y, (int, float, complex)):
+            return y / count
+        aval = typeof(y)
+        y = convert(y, dtypes.to_inexact_dtype(aval.dtype), aval.weak_type)
+        return convert(div(y, scalar_like(y, count)), typeof(y).dtype, aval.weak_type)
+
+    return tree.map(mean, total)
+
+
+def pmax(x: Any, axis_name: AxisName, *, axis_index_groups: Groups = None) -> Any:
+    """The greatest value among all examples, element by element.
+
+    Examples that tie share the derivative. (JAX defines none.)
+
+    Args:
+      x: a pytree of arrays of real numbers or booleans.
+      axis_name, axis_index_groups: as for `psum`.
+
+    >>> import perspex.numpy as jnp
+    >>> from perspex import vmap
+    >>> vmap(lambda x: pmax(x, "i"), axis_name="i")(jnp.array([1.0, 3.0]))
+    Array([3., 3.], dtype=float32)
+    """
+    return _reduced("pmax", ops.pmax, x, axis_name, axis_index_groups)
+
+
+def pmin(x: Any, axis_name: AxisName, *, axis_index_groups: Groups = None) -> Any:
+    """The least value among all examples, element by element; otherwise like `pmax`.
+
+    >>> import perspex.numpy as jnp
+    >>> from perspex import vmap
+    >>> vmap(lambda x: pmin(x, "i"), axis_name="i")(jnp.array([1.0, 3.0]))
+    Array([1., 1.], dtype=float32)
+    """
+    return _reduced("pmin", ops.pmin, x, axis_name, axis_index_groups)
+
+
+def _reduced(what: str, primitive: Any, x: Any, axis_name: Any, groups: Groups) -> Any:
+    names, positions = [], []
+    for name in _names(axis_name):
+        if isinstance(name, int) and not _is_bound(name):
+            positions.append(name)
+        else:
+            names.append(name)
+    size = math.prod(_sizes(what, names)) if groups is None else len(groups[0])
+
+    def one(leaf: Any) -> Any:
+        if leaf.__class__ in (int, float, complex) and not positions:
+            return leaf * size if primitive is ops.psum else leaf
+        _check_ungrouped(what, groups)
+        aval = aval_of(what, leaf)
+        if positions:
+            axes = tuple([axis_of(what, at, aval.ndim) for at in positions])
+            leaf = _POSITIONAL[primitive](leaf, axes=axes)
+        if primitive is ops.psum and aval.dtype == bool:
+            leaf = convert(leaf, dtypes.to_numeric_dtype(aval.dtype))
+        return primitive(leaf, axes=tuple(names)) if names else leaf
+
+    return tree.map(one, x)
+
+
+_POSITIONAL = {ops.psum: reduce_sum, ops.pmax: reduce_max, ops.pmin: reduce_min}
+
+
+def _is_bound(name: AxisName) -> bool:
+    try:
+        bound_axis(name, "")
+    except NameError:
+        return False
+    return True
+
+
+# ---- Gathering and scattering -------------------------------------------------------------------
+
+
+def all_gather(
+    x: Any,
+    axis_name: AxisName,
+    *,
+    axis_index_groups: Groups = None,
+    axis: int = 0,
+    tiled: bool = False,
+    to: str = "varying",
+) -> Any:
+    """The values of all examples, which each of them gets.
+
+    Args:
+      x: a pytree of arrays.
+      axis_name: a name, or a tuple of names.
+      axis_index_groups: not supported inside `vmap`.
+      axis: where the new axis of the results is, or with `tiled` the axis of `x` along which the
+        values follow one another.
+      tiled: concatenate instead of stacking.
+      to: `"varying"` or `"reduced"`, which is the same inside `vmap`.
+
+    Returns:
+      Arrays of shape `(..., n, ...)`, or `(..., n * k, ...)` with `tiled`, for `n` examples.
+
+    Errors:
+      `NameError` for a name that no `vmap` around has given, `ValueError` for an axis that does not
+      exist.
+
+    >>> import perspex.numpy as jnp
+    >>> from perspex import vmap
+    >>> vmap(lambda x: x @ all_gather(x, "i"), axis_name="i")(jnp.eye(2) + 1)
+    Array([[5., 4.],
+           [4., 5.]], dtype=float32)
+    """
+    _check_ungrouped("all_gather", axis_index_groups)
+    if to not in ("varying", "reduced"):
+        raise ValueError(f"all_gather: `to` must be 'varying' or 'reduced', got {to!r}")
+    names = _names(axis_name)
+    sizes = _sizes("all_gather", names)
+
+    def one(leaf: Any) -> Any:
+        ndim = aval_of("all_gather", leaf).ndim
+        at = axis_of("all_gather", axis, ndim if tiled else ndim + 1)
+        merge = tiled
+        for name, size in zip(reversed(names), reversed(sizes), strict=True):
+            leaf = ops.all_gather(
+                leaf, axis_name=(name,), axis_size=size, all_gather_dimension=at, tiled=merge
+            )
+            merge = True
+        return leaf
+
+    return tree.map(one, x)
+
+
+def psum_scatter(
+    x: Any,
+    axis_name: AxisName,
+    *,
+    scatter_dimension: int = 0,
+    axis_index_groups: Groups = None,
+    tiled: bool = False,
+) -> Any:
+    """The sum over all examples, of which example `j` gets part `j`.
+
+    Args:
+      x: a pytree of arrays of numbers.
+      axis_name: a name, or a tuple of names.
+      scatter_dimension: the axis of `x` that is divided among the examples. Its length is their
+        number, and the axis disappears; with `tiled` it is a multiple, and each gets a piece.
+      axis_index_groups: not supported inside `vmap`.
+      tiled: see `scatter_dimension`.
+
+    Errors:
+      `ValueError` for an axis that does not exist or does not divide, `NameError` for a name that
+      no `vmap` around has given.
+
+    >>> import perspex.numpy as jnp
+    >>> from perspex import vmap
+    >>> vmap(lambda x: psum_scatter(x, "i"), axis_name="i")(jnp.array([[1.0, 2.0], [10.0, 20.0]]))
+    Array([11., 22.], dtype=float32)
+    """
+    _check_ungrouped("psum_scatter", axis_index_groups)
+    names = _names(axis_name)
+    sizes = _sizes("psum_scatter", names)
+
+    def one(leaf: Any) -> Any:
+        aval = aval_of("psum_scatter", leaf)
+        at = axis_of("psum_scatter", scatter_dimension, aval.ndim)
+        _check_divides("psum_scatter", "scatter_dimension", aval.shape, at, names, sizes, tiled)
+        if aval.dtype == bool:
+            leaf = convert(leaf, dtypes.to_numeric_dtype(aval.dtype))
+        for i, (name, size) in enumerate(zip(names, sizes, strict=True)):
+            leaf = ops.reduce_scatter(
+                leaf,
+                axis_name=(name,),
+                axis_size=size,
+                scatter_dimension=at,
+                tiled=tiled or i + 1 < len(names),
+            )
+        return leaf
+
+    return tree.map(one, x)
+
+
+def _check_divides(
+    what: str,
+    argument: str,
+    shape: tuple[int, ...],
+    at: int,
+    names: Sequence[AxisName],
+    sizes: Sequence[int],
+    tiled: bool,
+) -> None:
+    """Raise `ValueError` unless axis `at` of `shape` can be divided among all examples."""
+    size = math.prod(sizes)
+    if shape[at] == size or (tiled and shape[at] % size == 0):
+        return
+    axis = f"the named axis {names[0]!r}" if len(names) == 1 else f"the named axes {tuple(names)}"
+    relation = "a multiple of" if tiled else "equal to"
+    remedy = "" if tiled else "; `tiled=True` divides an axis whose length is a multiple"
+    raise ValueError(
+        f"{what}: the length of {argument}={at} of an array of shape {shape} must be {relation} "
+        f"the size of {axis}, but they are {shape[at]} and {size}{remedy}"
+    )
+
+
+# ---- Exchange -----------------------------------------------------------------------------------
+
+
+def all_to_all(
+    x: Any,
+    axis_name: AxisName,
+    split_axis: int,
+    concat_axis: int,
+    *,
+    axis_index_groups: Groups = None,
+    tiled: bool = False,
+) -> Any:
+    """Every example sends one part of its value to each other one: a transposition.
+
+    Args:
+      x: a pytree of arrays.
+      axis_name: a name, or a tuple of names.
+      split_axis: the axis of `x` that is divided among the receivers. Its length is their number,
+        or with `tiled` a multiple of it.
+      concat_axis: where what has been received is stacked, or with `tiled` the axis along which it
+        is concatenated.
+      axis_index_groups: not supported inside `vmap`.
+      tiled: divide and concatenate, instead of taking one axis away and inserting another.
+
+    Errors:
+      `ValueError` for an axis that does not exist or does not divide, `NameError` for a name that
+      no `vmap` around has given.
+
+    >>> import perspex.numpy as jnp
+    >>> from perspex import vmap
+    >>> vmap(lambda x: all_to_all(x, "i", 0, 0), axis_name="i")(jnp.arange(4).reshape(2, 2))
+    Array([[0, 2],
+           [1, 3]], dtype=int32)
+    """
+    _check_ungrouped("all_to_all", axis_index_groups)
+    names = _names(axis_name)
+    sizes = _sizes("all_to_all", names)
+
+    def one(leaf: Any) -> Any:
+        aval = aval_of("all_to_all", leaf)
+        split = axis_of("all_to_all", split_axis, aval.ndim)
+        concat = axis_of("all_to_all", concat_axis, aval.ndim)
+        _check_divides("all_to_all", "split_axis", aval.shape, split, names, sizes, tiled)
+        if len(names) == 1:
+            return ops.all_to_all(
+                leaf,
+                axis_name=names[0],
+                axis_size=sizes[0],
+                split_axis=split,
+                concat_axis=concat,
+                tiled=tiled,
+            )
+        return _exchanged(leaf, aval.shape, names, sizes, split, concat, tiled)
+
+    return tree.map(one, x)
+
+
+def _exchanged(
+    x: Any,
+    shape: tuple[int, ...],
+    names: Sequence[AxisName],
+    sizes: Sequence[int],
+    split: int,
+    concat: int,
+    tiled: bool,
+) -> Any:
+    """`all_to_all` along several named axes: the split axis is as many axes, one for each name."""
+    size = math.prod(sizes)
+    piece = [shape[split] // size] if tiled else []
+    x = reshape(x, new_sizes=(*shape[:split], *sizes, *piece, *shape[split + 1 :]))
+    for i, (name, n) in enumerate(zip(names, sizes, strict=True)):
+        # The axes that have arrived are in front of the others.
+        x = ops.all_to_all(
+            x, axis_name=name, axis_size=n, split_axis=split + i, concat_axis=i, tiled=False
+        )
+    rest = typeof(x).shape[len(names) :]
+    x = move_axis(reshape(x, new_sizes=(size, *rest)), 0, concat)
+    if not tiled:
+        return x
+    return reshape(x, new_sizes=(*rest[:concat], size * rest[concat], *rest[concat + 1 :]))
+
+
+def ppermute(x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> Any:
+    """Examples send their values to one another, each to at most one.
+
+    Args:
+      x: a pytree of arrays.
+      axis_name: a name.
+      perm: pairs `(source, destination)` of numbers of examples, in which none occurs twice on one
+        side. An example that is nobody's destination gets zeros.
+
+    Errors:
+      `ValueError` for pairs that are not as described, `NameError` for a name that no `vmap` around
+      has given, `NotImplementedError` for several names.
+
+    >>> import perspex.numpy as jnp
+    >>> from perspex import vmap
+    >>> shift = [(0, 1), (1, 2)]
+    >>> vmap(lambda x: ppermute(x, "i", shift), axis_name="i")(jnp.array([1.0, 2.0, 3.0]))
+    Array([0., 1., 2.], dtype=float32)
+    """
+    name, size = _single("ppermute", axis_name)
+    pairs = tuple([(operator.index(src), operator.index(dst)) for src, dst in perm])
+    for side, which in (("source", 0), ("destination", 1)):
+        found = [pair[which] for pair in pairs]
+        if len(set(found)) != len(found) or any(not 0 <= i < size for i in found):
+            raise ValueError(
+                f"ppermute: every {side} in perm must be a different number below {size}, the size "
+                f"of the named axis {name!r}, got {found}"
+            )
+    return tree.map(lambda leaf: ops.ppermute(leaf, axis_name=(name,), perm=pairs), x)
+
+
+def _single(what: str, axis_name: Any) -> tuple[AxisName, int]:
+    names = _names(axis_name)
+    if len(names) != 1:
+        raise NotImplementedError(
+            f"{what} runs along one named axis, got {names}; map over one axis of the product of "
+            "their sizes"
+        )
+    return names[0], _sizes(what, names)[0]
+
+
+def pshuffle(x: Any, axis_name: AxisName, perm: Sequence[int]) -> Any:
+    """Example `j` gets the value of example `perm[j]`.
+
+    Args:
+      x: a pytree of arrays.
+      axis_name: a name.
+      perm: a permutation of the numbers of the examples.
+
+    Errors:
+      `ValueError` if `perm` is no permutation of them; otherwise those of `ppermute`.
+
+    >>> import perspex.numpy as jnp
+    >>> from perspex import vmap
+    >>> vmap(lambda x: pshuffle(x, "i", [2, 1, 0]), axis_name="i")(jnp.arange(3))
+    Array([2, 1, 0], dtype=int32)
+    """
+    if sorted(perm) != list(range(len(perm))):
+        raise ValueError(f"pshuffle: `perm` does not represent a permutation: {list(perm)}")
+    _, size = _single("pshuffle", axis_name)
+    if len(perm) != size:
+        raise ValueError(
+            f"pshuffle: `perm` has {len(perm)} entries, but the named axis has size {size}"
+        )
+    return ppermute(x, axis_name, [(src, dst) for dst, src in enumerate(perm)])
+
+
+def pswapaxes(x: Any, axis_name: AxisName, axis: int, *, axis_index_groups: Groups = None) -> Any:
+    """Exchange the named axis with an axis of `x`, which has the same length.
+
+    Args:
+      x: a pytree of arrays.
+      axis_name: a name.
+      axis: an axis of `x`.
+      axis_index_groups: not supported inside `vmap`.
+
+    Errors:
+      Those of `all_to_all`.
+
+    >>> import perspex.numpy as jnp
+    >>> from perspex import vmap
+    >>> vmap(lambda x: pswapaxes(x, "i", 0), axis_name="i")(jnp.arange(4).reshape(2, 2))
+    Array([[0, 2],
+           [1, 3]], dtype=int32)
+    """
+    return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
+
+
+def pbroadcast(x: Any, axis_name: AxisName, source: int) -> Any:
+    """The value of one example, which all of them get.
+
+    Args:
+      x: a pytree of arrays.
+      axis_name: a name.
+      source: the number of the example.
+
+    Errors:
+      `ValueError` for a source that is no example, `NameError` for a name that no `vmap` around has
+      given.
+
+    >>> import perspex.numpy as jnp
+    >>> from perspex import vmap
+    >>> vmap(lambda x: pbroadcast(x, "i", 1), axis_name="i")(jnp.arange(3) * 10)
+    Array([10, 10, 10], dtype=int32)
+    """
+    name, size = _single("pbroadcast", axis_name)
+    source = operator.index(source)
+    if not 0 <= source < size:
+        raise ValueError(
+            f"pbroadcast: source={source} is no example of the named axis {name!r} of size {size}"
+        )
+    return tree.map(lambda leaf: ops.pbroadcast(leaf, axis_name=name, source=source), x)

@@ -1,0 +1,355 @@
+"""Reductions and cumulative operations along axes, which are counted from the front.
+
+Nothing is promoted; `perspex.numpy` has the functions that promote and take negative axes.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from perspex import tree
+from perspex.avals import PYTHON_SCALARS, ShapedArray
+from perspex.control.bodies import place, stage_body
+from perspex.control.reduce import reduce_p
+from perspex.jaxpr import ClosedJaxpr
+from perspex.lax import elementwise
+from perspex.lax.arrays import ArrayLike, DTypeLike, aval_of, check_unsharded, dtype_of, integers
+from perspex.ops import cumulative
+from perspex.ops import reductions as ops
+from perspex.ops.structural import reduce_sum as sum_p
+from perspex.runtime.array import Array
+from perspex.tracing import Primitive, Tracer, typeof
+from perspex.transforms.programs import embed
+
+# ---- By one operation ---------------------------------------------------------------------------
+
+
+def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: Any = None) -> Array:
+    """The sum over `axes`, of numbers.
+
+    >>> import numpy as np
+    >>> reduce_sum(np.arange(6).reshape(2, 3), (1,))
+    Array([ 3, 12], dtype=int32)
+    """
+    check_unsharded("reduce_sum", out_sharding)
+    return sum_p(operand, axes=integers("reduce_sum", "axes", axes))
+
+
+def reduce_prod(operand: ArrayLike, axes: Sequence[int]) -> Array:
+    """The product over `axes`, of numbers.
+
+    >>> import numpy as np
+    >>> reduce_prod(np.arange(6).reshape(2, 3), (1,))
+    Array([ 0, 60], dtype=int32)
+    """
+    return ops.reduce_prod(operand, axes=integers("reduce_prod", "axes", axes))
+
+
+def reduce_max(operand: ArrayLike, axes: Sequence[int], *, out_sharding: Any = None) -> Array:
+    """The greatest element along `axes`; NaN if there is one; the least number of no elements.
+
+    >>> import numpy as np
+    >>> reduce_max(np.arange(6).reshape(2, 3), (0,))
+    Array([3, 4, 5], dtype=int32)
+    """
+    check_unsharded("reduce_max", out_sharding)
+    return ops.reduce_max(operand, axes=integers("reduce_max", "axes", axes))
+
+
+def reduce_min(operand: ArrayLike, axes: Sequence[int], *, out_sharding: Any = None) -> Array:
+    """The least element along `axes`; NaN if there is one; the greatest number of no elements.
+
+    >>> import numpy as np
+    >>> reduce_min(np.arange(6).reshape(2, 3), (0,))
+    Array([0, 1, 2], dtype=int32)
+    """
+    check_unsharded("reduce_min", out_sharding)
+    return ops.reduce_min(operand, axes=integers("reduce_min", "axes", axes))
+
+
+def reduce_and(operand: ArrayLike, axes: Sequence[int]) -> Array:
+    """Bits set in all elements along `axes`; of booleans, whether all are true.
+
+    >>> import numpy as np
+    >>> reduce_and(np.array([7, 6, 12]), (0,))
+    Array(4, dtype=int32)
+    """
+    return ops.reduce_and(operand, axes=integers("reduce_and", "axes", axes))
+
+
+def reduce_or(operand: ArrayLike, axes: Sequence[int]) -> Array:
+    """Bits set in any element along `axes`; of booleans, whether any is true.
+
+    >>> import numpy as np
+    >>> reduce_or(np.array([1, 2, 8]), (0,))
+    Array(11, dtype=int32)
+    """
+    return ops.reduce_or(operand, axes=integers("reduce_or", "axes", axes))
+
+
+def reduce_xor(operand: ArrayLike, axes: Sequence[int]) -> Array:
+    """Bits set in an odd number of elements along `axes`; of booleans, whether that many are true.
+
+    >>> import numpy as np
+    >>> reduce_xor(np.array([3, 6, 1]), (0,))
+    Array(4, dtype=int32)
+    """
+    return ops.reduce_xor(operand, axes=integers("reduce_xor", "axes", axes))
+
+
+# ---- Positions ----------------------------------------------------------------------------------
+
+
+def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
+    """The position of the first greatest element along `axis`, or of the first NaN.
+
+    Args:
+      operand: real numbers or booleans.
+      axis: the axis to search along, which must not be empty.
+      index_dtype: the integer dtype of the result; too narrow a dtype wraps positions around.
+
+    Returns:
+      Positions, in the shape of `operand` without `axis`.
+
+    Errors:
+      `ValueError` for an axis that is empty or not there, `TypeError` for other dtypes.
+
+    >>> import numpy as np
+    >>> argmax(np.array([1.0, 5.0, 5.0]), 0, "int32")
+    Array(1, dtype=int32)
+    """
+    return _position(ops.argmax, operand, axis, index_dtype)
+
+
+def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
+    """The position of the first least element along `axis`, or of the first NaN.
+
+    Args:
+      operand: real numbers or booleans.
+      axis: the axis to search along, which must not be empty.
+      index_dtype: the integer dtype of the result; too narrow a dtype wraps positions around.
+
+    Returns:
+      Positions, in the shape of `operand` without `axis`.
+
+    Errors:
+      `ValueError` for an axis that is empty or not there, `TypeError` for other dtypes.
+
+    >>> import numpy as np
+    >>> argmin(np.array([4.0, 0.5, 2.0]), 0, "int32")
+    Array(1, dtype=int32)
+    """
+    return _position(ops.argmin, operand, axis, index_dtype)
+
+
+def _position(op: Primitive, operand: Any, axis: Any, index_dtype: Any) -> Any:
+    dtype = dtype_of(op.name, index_dtype)
+    return op(operand, axes=(operator.index(axis),), index_dtype=dtype)
+
+
+# ---- By any function ----------------------------------------------------------------------------
+
+
+def reduce(
+    operands: Any,
+    init_values: Any,
+    computation: Callable[[Any, Any], Any],
+    dimensions: Sequence[int],
+    out_sharding: Any = None,
+) -> Any:
+    """Reduce along `dimensions` by any function of two scalars.
+
+    `lax.add`, `mul`, `max`, `min`, `bitwise_and`, `bitwise_or` and `bitwise_xor` with their
+    identities become `reduce_sum` and its kin, which are faster and have simpler derivatives.
+
+    Args:
+      operands: an array, or a pytree of arrays of one shape that are reduced together.
+      init_values: scalars of the same structure and dtypes, identities of `computation`: they are
+        used once, several times, or where one element is reduced not at all.
+      computation: takes what there is so far and an element, in the structure of `operands`, and
+        returns what there is then. It should be associative: the order is not defined.
+      dimensions: the axes to reduce.
+
+    Returns:
+      Arrays in the structure of `operands`, without the axes `dimensions`.
+
+    Errors:
+      `ValueError` for structures that differ, initial values that are not scalars and axes that
+      are not there; `TypeError` for dtypes that differ; `NotImplementedError` if `computation`
+      closes over values that are being traced.
+
+    >>> import numpy as np
+    >>> reduce(np.arange(4.0), 0.0, lambda total, x: total + x * x, (0,))
+    Array(14., dtype=float32)
+    """
+    check_unsharded("reduce", out_sharding)
+    axes = integers("reduce", "dimensions", dimensions)
+    leaves, structure = tree.flatten(operands)
+    inits, found = tree.flatten(init_values)
+    if structure != found:
+        raise ValueError(
+            f"reduce: operands and init_values must have the same structure, got {structure} and "
+            f"{found}"
+        )
+    if not leaves:
+        raise ValueError("reduce: operands hold no array; pass at least one")
+    if len(leaves) == 1:
+        primitive = by_identity(_MONOIDS, computation, inits[0])
+        if primitive is not None:
+            return tree.unflatten(structure, [primitive(leaves[0], axes=axes)])
+    scalars = [ShapedArray((), aval_of("reduce", x).dtype) for x in leaves]
+    program = scalar_program("reduce", computation, structure, scalars)
+    outs = reduce_p(*leaves, *inits, dimensions=axes, jaxpr=program)
+    return tree.unflatten(structure, outs)
+
+
+def by_identity(monoids: Mapping[Any, Primitive], computation: Any, init: Any) -> Primitive | None:
+    """The one of `monoids` for this computation, if `init` is known to be its identity."""
+    if init.__class__ not in PYTHON_SCALARS and not isinstance(init, np.generic):
+        return None
+    try:
+        primitive = monoids.get(computation)
+    except TypeError:  # not hashable
+        return None
+    # Numbers of another dtype than that of the operand count as well: `-inf` for integers.
+    dtype = typeof(init).dtype
+    if primitive is None or (isinstance(primitive, ops.ReduceBits) and dtype.kind not in "biu"):
+        return None
+    identity = getattr(primitive, "identity", lambda _: 0)(dtype)
+    return primitive if init == identity else None
+
+
+_MONOIDS: dict[Any, Primitive] = {
+    elementwise.add: sum_p,
+    elementwise.mul: ops.reduce_prod,
+    elementwise.max: ops.reduce_max,
+    elementwise.min: ops.reduce_min,
+    elementwise.bitwise_and: ops.reduce_and,
+    elementwise.bitwise_or: ops.reduce_or,
+    elementwise.bitwise_xor: ops.reduce_xor,
+}
+
+
+def scalar_program(
+    what: str, computation: Any, structure: Any, scalars: Sequence[ShapedArray]
+) -> ClosedJaxpr:
+    """The computation as a program of scalars, without constants; `what` is it for, in errors."""
+    pair = tree.structure((tree.unflatten(structure, [0] * len(scalars)),) * 2)
+    body = stage_body(what, computation, pair, [*scalars, *scalars])
+    if body.out_tree != structure:
+        raise ValueError(
+            f"{what}: the function {place(computation)} must return the structure of the operands, "
+            f"{structure}, got {body.out_tree}"
+        )
+    if not body.consts:
+        return body.closed
+    if any(isinstance(c, Tracer) for c in body.consts):
+        raise NotImplementedError(
+            f"{what}: the function {place(computation)} closes over a value that is being traced, "
+            "which a reduction cannot read; pass it along as one more operand"
+        )
+    jaxpr = body.closed.jaxpr
+    consts, invars = jaxpr.invars[: len(body.consts)], jaxpr.invars[len(body.consts) :]
+    written_in = embed(jaxpr, zip(consts, body.consts, strict=True))
+    return ClosedJaxpr(written_in.replace(invars=invars))
+
+
+# ---- Cumulative operations ----------------------------------------------------------------------
+
+
+def cumsum(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
+    """The sums of all elements up to each place along `axis`.
+
+    Args:
+      operand: an array of numbers.
+      axis: the axis to go along.
+      reverse: go from the end.
+
+    Errors:
+      `ValueError` for an axis that is not there, `TypeError` for booleans.
+
+    >>> import numpy as np
+    >>> cumsum(np.array([1, 2, 3])), cumsum(np.array([1, 2, 3]), reverse=True)
+    (Array([1, 3, 6], dtype=int32), Array([6, 5, 3], dtype=int32))
+    """
+    return _cumulative(cumulative.cumsum, operand, axis, reverse)
+
+
+def cumprod(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
+    """The products of all elements up to each place along `axis`.
+
+    Args:
+      operand: an array of numbers.
+      axis: the axis to go along.
+      reverse: go from the end.
+
+    Errors:
+      `ValueError` for an axis that is not there, `TypeError` for booleans.
+
+    >>> import numpy as np
+    >>> cumprod(np.array([1, 2, 3, 4]))
+    Array([ 1,  2,  6, 24], dtype=int32)
+    """
+    return _cumulative(cumulative.cumprod, operand, axis, reverse)
+
+
+def cummax(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
+    """The greatest element up to each place along `axis`; NaN from the first NaN on.
+
+    Args:
+      operand: an array of numbers; complex ones compare by real part first.
+      axis: the axis to go along.
+      reverse: go from the end.
+
+    Errors:
+      `ValueError` for an axis that is not there, `TypeError` for booleans.
+
+    >>> import numpy as np
+    >>> cummax(np.array([3, 1, 4, 1, 5]))
+    Array([3, 3, 4, 4, 5], dtype=int32)
+    """
+    return _cumulative(cumulative.cummax, operand, axis, reverse)
+
+
+def cummin(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
+    """The least element up to each place along `axis`; NaN from the first NaN on.
+
+    Args:
+      operand: an array of numbers; complex ones compare by real part first.
+      axis: the axis to go along.
+      reverse: go from the end.
+
+    Errors:
+      `ValueError` for an axis that is not there, `TypeError` for booleans.
+
+    >>> import numpy as np
+    >>> cummin(np.array([3, 1, 4, 1, 5]))
+    Array([3, 1, 1, 1, 1], dtype=int32)
+    """
+    return _cumulative(cumulative.cummin, operand, axis, reverse)
+
+
+def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
+    """`log(cumsum(exp(operand)))` along `axis`, without overflow.
+
+    Args:
+      operand: an array of floats or complex numbers.
+      axis: the axis to go along.
+      reverse: go from the end.
+
+    Errors:
+      `ValueError` for an axis that is not there, `TypeError` for other dtypes.
+
+    >>> import numpy as np
+    >>> cumlogsumexp(np.array([1000.0, 1000.0])).round(2)
+    Array([1000.  , 1000.69], dtype=float32)
+    """
+    return _cumulative(cumulative.cumlogsumexp, operand, axis, reverse)
+
+
+def _cumulative(op: Primitive, operand: Any, axis: Any, reverse: Any) -> Any:
+    return op(operand, axis=operator.index(axis), reverse=bool(reverse))

@@ -1,0 +1,460 @@
+"""Shapes: broadcast, reshape, transpose, pad, slice, join and take apart, at static places."""
+
+from __future__ import annotations
+
+import builtins
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from perspex.lax.arrays import (
+    ArrayLike,
+    Shape,
+    as_array,
+    axes_of,
+    axis_of,
+    check_equal_dtypes,
+    check_unsharded,
+    integers,
+    shape_of,
+)
+from perspex.ops import shape as ops
+from perspex.ops import structural
+from perspex.runtime.array import Array
+from perspex.tracing import typeof
+
+# ---- Broadcasting -------------------------------------------------------------------------------
+
+
+def broadcast_shapes(*shapes: Any) -> Any:
+    """The shape that arrays of the given shapes have together by NumPy's rules.
+
+    Args:
+      shapes: shapes, or plain integers for sizes of one axis.
+
+    Errors:
+      `ValueError` if they do not fit together, `TypeError` for entries that are no integers.
+
+    >>> broadcast_shapes((2, 1), (3,))
+    (2, 3)
+    """
+    if shapes and all(isinstance(s, (int, np.integer)) for s in shapes):
+        return broadcast_shapes(*[(s,) for s in shapes])[0]
+    given = [shape_of("broadcast_shapes", s) for s in shapes]
+    try:
+        return np.broadcast_shapes(*given)
+    except ValueError:
+        raise ValueError(f"Incompatible shapes for broadcasting: shapes={given}") from None
+
+
+def broadcast(operand: ArrayLike, sizes: Shape, *, out_sharding: Any = None) -> Array:
+    """The operand repeated along new axes of the given sizes in front.
+
+    Args:
+      operand: an array of shape `s`.
+      sizes: the sizes of the new axes.
+
+    Returns:
+      An array of shape `(*sizes, *s)`.
+
+    >>> import perspex.numpy as jnp
+    >>> broadcast(jnp.arange(2), (3,)).shape
+    (3, 2)
+    """
+    check_unsharded("broadcast", out_sharding)
+    sizes = shape_of("broadcast", integers("broadcast", "sizes", sizes))
+    if not sizes:
+        return as_array(operand)
+    shape = (*sizes, *typeof(operand).shape)
+    dims = tuple(range(len(sizes), len(shape)))
+    return structural.broadcast_in_dim(operand, shape=shape, broadcast_dimensions=dims)
+
+
+def broadcast_in_dim(
+    operand: ArrayLike,
+    shape: Shape,
+    broadcast_dimensions: Sequence[int],
+    *,
+    out_sharding: Any = None,
+) -> Array:
+    """The operand spread over `shape`, axis `i` becoming axis `broadcast_dimensions[i]`.
+
+    Args:
+      operand: an array; its axes have size one or that of the axis they become.
+      shape: the shape of the result.
+      broadcast_dimensions: an axis of the result for each axis of the operand, ascending.
+
+    Errors:
+      `TypeError` if the sizes or the number of axes do not fit.
+
+    >>> import perspex.numpy as jnp
+    >>> broadcast_in_dim(jnp.arange(2), (2, 3), (0,))
+    Array([[0, 0, 0],
+           [1, 1, 1]], dtype=int32)
+    """
+    name = "broadcast_in_dim"
+    check_unsharded(name, out_sharding)
+    shape = shape_of(name, shape)
+    dims = integers(name, "broadcast_dimensions", broadcast_dimensions)
+    if typeof(operand).shape == shape and dims == tuple(range(len(shape))):
+        return as_array(operand)
+    return structural.broadcast_in_dim(operand, shape=shape, broadcast_dimensions=dims)
+
+
+def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
+    """`x` with axes of size one in front until there are `rank` axes.
+
+    >>> import perspex.numpy as jnp
+    >>> broadcast_to_rank(jnp.arange(2), 3).shape
+    (1, 1, 2)
+    """
+    missing = builtins.max(rank - typeof(x).ndim, 0)
+    return expand_dims(x, tuple(range(missing)))
+
+
+def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
+    """`arr` spread over the shape of `like_arr` by NumPy's rules.
+
+    Errors:
+      `ValueError` if that shape is not one that `arr` spreads over.
+
+    >>> import perspex.numpy as jnp
+    >>> broadcast_like(jnp.arange(3), jnp.zeros((2, 3))).shape
+    (2, 3)
+    """
+    given, shape = typeof(arr).shape, typeof(like_arr).shape
+    start = len(shape) - len(given)
+    if start < 0 or any(n not in (1, m) for n, m in zip(given, shape[start:], strict=True)):
+        raise ValueError(
+            f"broadcast_like: an array of shape {given} does not spread over shape {shape}"
+        )
+    return broadcast_in_dim(arr, shape, tuple(range(start, len(shape))))
+
+
+def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
+    """`array` with axes of size one put in; `dimensions` are their places in the result.
+
+    Errors:
+      `ValueError` if an axis is out of bounds or comes twice.
+
+    >>> import perspex.numpy as jnp
+    >>> expand_dims(jnp.arange(2), (0, -1)).shape
+    (1, 2, 1)
+    """
+    shape = list(typeof(array).shape)
+    if not dimensions:
+        return as_array(array)
+    ndim = len(shape) + len(dimensions)
+    axes = axes_of("expand_dims", dimensions, ndim)
+    for axis in sorted(axes):
+        shape.insert(axis, 1)
+    rest = tuple([i for i in range(ndim) if i not in axes])
+    return structural.broadcast_in_dim(array, shape=tuple(shape), broadcast_dimensions=rest)
+
+
+def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
+    """`array` without the axes `dimensions`, which have size one.
+
+    Errors:
+      `ValueError` if one of them has another size, is out of bounds or comes twice.
+
+    >>> import perspex.numpy as jnp
+    >>> squeeze(jnp.zeros((1, 3, 1)), (0, -1)).shape
+    (3,)
+    """
+    axes = tuple(sorted(axes_of("squeeze", dimensions, typeof(array).ndim)))
+    return structural.squeeze(array, dimensions=axes) if axes else as_array(array)
+
+
+# ---- Another order ------------------------------------------------------------------------------
+
+
+def reshape(
+    operand: ArrayLike,
+    new_sizes: Shape,
+    dimensions: Sequence[int] | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
+    """The elements of the operand in another shape of the same size.
+
+    Args:
+      operand: an array.
+      new_sizes: the shape of the result; no entry is worked out for you.
+      dimensions: the axes of the operand in the order in which they are read; in order if not
+        given.
+
+    Errors:
+      `TypeError` if the sizes do not agree or `dimensions` is not a permutation.
+
+    >>> import perspex.numpy as jnp
+    >>> reshape(jnp.arange(4), (2, 2))
+    Array([[0, 1],
+           [2, 3]], dtype=int32)
+    """
+    check_unsharded("reshape", out_sharding)
+    shape = shape_of("reshape", new_sizes)
+    aval = typeof(operand)
+    if dimensions is not None:
+        order = integers("reshape", "dimensions", dimensions)
+        structural.check_permutation("reshape", order, aval.ndim)
+        operand = transpose(operand, order)
+        aval = typeof(operand)
+    if aval.shape == shape:
+        return as_array(operand)
+    return structural.reshape(operand, new_sizes=shape)
+
+
+def collapse(operand: Array, start_dimension: int, stop_dimension: int | None = None) -> Array:
+    """The operand with the axes from `start_dimension` below `stop_dimension` made one.
+
+    Errors:
+      `ValueError` if the stop lies before the start.
+
+    >>> import perspex.numpy as jnp
+    >>> collapse(jnp.zeros((2, 3, 4)), 1).shape
+    (2, 12)
+    """
+    shape = typeof(operand).shape
+    start, stop, _ = builtins.slice(start_dimension, stop_dimension).indices(len(shape))
+    if stop < start:
+        raise ValueError(f"collapse: no axes from {start} below {stop} in shape {shape}")
+    return reshape(operand, (*shape[:start], math.prod(shape[start:stop]), *shape[stop:]))
+
+
+def transpose(operand: ArrayLike, permutation: Sequence[int] | np.ndarray) -> Array:
+    """The operand with axis `permutation[i]` as axis `i`.
+
+    Errors:
+      `TypeError` unless `permutation` has each axis once.
+
+    >>> import perspex.numpy as jnp
+    >>> transpose(jnp.zeros((2, 3, 4)), (2, 0, 1)).shape
+    (4, 2, 3)
+    """
+    order = integers("transpose", "the permutation", permutation)
+    if order == tuple(range(typeof(operand).ndim)):
+        return as_array(operand)
+    return structural.transpose(operand, permutation=order)
+
+
+def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
+    """The operand with its elements in reverse order along the axes `dimensions`.
+
+    Errors:
+      `TypeError` for negative axes, `ValueError` for others that do not exist or come twice.
+
+    >>> import perspex.numpy as jnp
+    >>> rev(jnp.arange(3), (0,))
+    Array([2, 1, 0], dtype=int32)
+    """
+    axes = integers("rev", "dimensions", dimensions)
+    if any(a < 0 for a in axes):
+        raise TypeError(f"rev: dimensions must not be negative, got {axes}; count from the front")
+    return ops.rev(operand, dimensions=axes)
+
+
+# ---- Parts --------------------------------------------------------------------------------------
+
+
+def pad(
+    operand: ArrayLike, padding_value: ArrayLike, padding_config: Sequence[tuple[int, int, int]]
+) -> Array:
+    """The operand with padding around and between its elements.
+
+    Args:
+      operand: an array.
+      padding_value: the scalar to fill with, of the same dtype.
+      padding_config: `(low, high, interior)` for each axis: how much before, after and between
+        elements. Negative `low` and `high` take elements away.
+
+    Errors:
+      `TypeError` for other dtypes or a wrong number of entries, `ValueError` for a negative
+      interior or a negative size.
+
+    >>> import perspex.numpy as jnp
+    >>> pad(jnp.array([1, 2]), 0, ((1, 0, 1),))
+    Array([0, 1, 0, 2], dtype=int32)
+    """
+    config = tuple([integers("pad", "an entry of padding_config", c) for c in padding_config])
+    if any(len(c) != 3 for c in config):
+        raise TypeError(f"pad: padding_config has (low, high, interior) by axis, got {config}")
+    return ops.pad(operand, padding_value, padding_config=config)
+
+
+def slice(
+    operand: ArrayLike,
+    start_indices: Sequence[int],
+    limit_indices: Sequence[int],
+    strides: Sequence[int] | None = None,
+) -> Array:
+    """The elements from `start_indices` below `limit_indices`, in steps of `strides`.
+
+    All three have one entry for each axis and are known while tracing.
+
+    Errors:
+      `TypeError` if they do not lie inside the operand.
+
+    >>> import perspex.numpy as jnp
+    >>> slice(jnp.arange(6), (1,), (6,), (2,))
+    Array([1, 3, 5], dtype=int32)
+    """
+    return ops.slice(
+        operand,
+        start_indices=integers("slice", "start_indices", start_indices),
+        limit_indices=integers("slice", "limit_indices", limit_indices),
+        strides=None if strides is None else integers("slice", "strides", strides),
+    )
+
+
+def slice_in_dim(
+    operand: Array | np.ndarray,
+    start_index: int | None,
+    limit_index: int | None,
+    stride: int = 1,
+    axis: int = 0,
+) -> Array:
+    """`slice` along one axis; negative indices count from the end, `None` is an end itself.
+
+    Errors:
+      `ValueError` if there is no such axis, `TypeError` if the bounds lie outside the operand.
+
+    >>> import perspex.numpy as jnp
+    >>> slice_in_dim(jnp.arange(5), 1, -1)
+    Array([1, 2, 3], dtype=int32)
+    """
+    shape = typeof(operand).shape
+    axis = axis_of("slice_in_dim", axis, len(shape))
+    size = shape[axis]
+    start = 0 if start_index is None else operator.index(start_index)
+    stop = size if limit_index is None else operator.index(limit_index)
+    starts, stops, strides = [0] * len(shape), list(shape), [1] * len(shape)
+    starts[axis] = start + size if start < 0 else start
+    stops[axis] = stop + size if stop < 0 else stop
+    strides[axis] = operator.index(stride)
+    return slice(operand, tuple(starts), tuple(stops), tuple(strides))
+
+
+def index_in_dim(
+    operand: Array | np.ndarray, index: int, axis: int = 0, keepdims: bool = True
+) -> Array:
+    """The operand at one index of an axis, which stays with size one if `keepdims`.
+
+    Errors:
+      `IndexError` if the index is out of bounds.
+
+    >>> import perspex.numpy as jnp
+    >>> index_in_dim(jnp.arange(6).reshape(2, 3), -1, axis=1, keepdims=False)
+    Array([2, 5], dtype=int32)
+    """
+    axis = axis_of("index_in_dim", axis, typeof(operand).ndim)
+    index, size = operator.index(index), typeof(operand).shape[axis]
+    if not -size <= index < size:
+        raise IndexError(f"index {index} is out of bounds for axis {axis} with size {size}")
+    start = index + size if index < 0 else index
+    found = slice_in_dim(operand, start, start + 1, 1, axis)
+    return found if keepdims else squeeze(found, (axis,))
+
+
+# ---- Joining and taking apart -------------------------------------------------------------------
+
+
+def concatenate(operands: Array | Sequence[ArrayLike], dimension: int) -> Array:
+    """The operands one after another along an axis.
+
+    Args:
+      operands: arrays of one dtype, with equal sizes along the other axes.
+      dimension: the axis, counted from the front.
+
+    Errors:
+      `ValueError` for no operands; `TypeError` for dtypes or shapes that disagree.
+
+    >>> import perspex.numpy as jnp
+    >>> concatenate([jnp.arange(2), jnp.arange(3)], 0)
+    Array([0, 1, 0, 1, 2], dtype=int32)
+    """
+    if len(operands) == 0:
+        raise ValueError("concatenate requires a non-empty sequence of arrays")
+    if len(operands) == 1 and 0 <= dimension < typeof(operands[0]).ndim:
+        return as_array(operands[0])
+    return ops.concatenate(*operands, dimension=operator.index(dimension))
+
+
+def stack(operands: Sequence[ArrayLike], axis: int = 0) -> Array:
+    """The operands, of one shape and dtype, along a new axis.
+
+    Errors:
+      `ValueError` for no operands, other shapes or an axis out of bounds; `TypeError` for other
+      dtypes.
+
+    >>> import perspex.numpy as jnp
+    >>> stack([jnp.arange(2), jnp.arange(2)], axis=1)
+    Array([[0, 0],
+           [1, 1]], dtype=int32)
+    """
+    if len(operands) == 0:
+        raise ValueError("stack requires a non-empty sequence of arrays")
+    avals = [typeof(x) for x in operands]
+    if any(a.shape != avals[0].shape for a in avals):
+        shapes = ", ".join([str(a.shape) for a in avals])
+        raise ValueError(f"stack: all operands must have the same shape, got {shapes}")
+    check_equal_dtypes("stack", avals)
+    return ops.stack(*operands, axis=axis_of("stack", axis, avals[0].ndim + 1))
+
+
+def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
+    """`x` at each index of an axis.
+
+    Errors:
+      `ValueError` if there is no such axis.
+
+    >>> import perspex.numpy as jnp
+    >>> unstack(jnp.arange(4).reshape(2, 2))
+    (Array([0, 1], dtype=int32), Array([2, 3], dtype=int32))
+    """
+    return tuple(ops.unstack(x, axis=axis_of("unstack", axis, typeof(x).ndim)))
+
+
+def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array]:
+    """Consecutive parts of the operand along an axis.
+
+    Args:
+      operand: an array.
+      sizes: the sizes of the parts; their sum is that of the axis.
+      axis: the axis.
+
+    Errors:
+      `ValueError` if the sizes are negative or do not add up, or there is no such axis.
+
+    >>> import perspex.numpy as jnp
+    >>> split(jnp.arange(3), (1, 2))
+    [Array([0], dtype=int32), Array([1, 2], dtype=int32)]
+    """
+    axis = axis_of("split", axis, typeof(operand).ndim)
+    return ops.split(operand, sizes=integers("split", "sizes", sizes), axis=axis)
+
+
+def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
+    """The operand repeated `reps[i]` times along each axis `i`.
+
+    Errors:
+      `TypeError` unless there is an entry for each axis.
+
+    >>> import perspex.numpy as jnp
+    >>> tile(jnp.arange(2), (2,))
+    Array([0, 1, 0, 1], dtype=int32)
+    """
+    return ops.tile(operand, reps=integers("tile", "reps", reps))
+
+
+def shape_as_value(shape: Sequence[int]) -> Array:
+    """A shape as an array of integers.
+
+    >>> shape_as_value((2, 3))
+    Array([2, 3], dtype=int32)
+    """
+    sizes = np.array(integers("shape_as_value", "the shape", shape), np.int32)
+    return as_array(sizes)

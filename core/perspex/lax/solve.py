@@ -1,0 +1,225 @@
+"""`custom_linear_solve` and `custom_root`: solutions whose derivatives follow from the equation."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from perspex import tree
+from perspex.avals import ShapedArray, shaped
+from perspex.control.bodies import Body, place, stage_body
+from perspex.control.linear_solve import Lengths, linear_solve_p, transposed
+from perspex.control.root import TangentSolve, custom_root_p
+from perspex.staging import eval_jaxpr
+
+
+def custom_linear_solve(
+    matvec: Callable[[Any], Any],
+    b: Any,
+    solve: Callable[[Callable[[Any], Any], Any], Any],
+    transpose_solve: Callable[[Callable[[Any], Any], Any], Any] | None = None,
+    symmetric: bool = False,
+    has_aux: bool = False,
+) -> Any:
+    """Solve `matvec(x) = b` by a function of your own, and differentiate by the equation.
+
+    Whatever `solve` does, a loop that stops when it is good enough, say, it is not differentiated:
+    the derivative of a solution is the solution of another system with the same matrix.
+
+    Args:
+      matvec: a linear, invertible function of a pytree of arrays like `b`.
+      b: the right-hand side, a pytree of arrays.
+      solve: takes `matvec` and a right-hand side like `b`, gives the solution.
+      transpose_solve: takes the transpose of `matvec` and a right-hand side, gives the solution of
+        the transposed system. Reverse mode needs it.
+      symmetric: `matvec` is its own transpose; then `solve` stands for `transpose_solve` too.
+      has_aux: the two solvers return a pair, of which the second part is passed on, and is not
+        differentiated.
+
+    Returns:
+      The solution, a pytree like `b`; with `has_aux` the pair of it and the auxiliary output.
+
+    Errors:
+      `ValueError` where `matvec` or a solver returns other shapes than those of `b`; in reverse
+      mode `TypeError` without `transpose_solve`.
+
+    >>> import perspex, perspex.numpy as pnp
+    >>> a = pnp.array([2.0, 4.0])
+    >>> solve = lambda matvec, b: b / a
+    >>> f = lambda b: custom_linear_solve(lambda x: a * x, b, solve, symmetric=True).sum()
+    >>> perspex.grad(f)(pnp.ones(2))
+    Array([0.5 , 0.25], dtype=float32)
+    """
+    what = "custom_linear_solve"
+    _check_functions(what, matvec=matvec, solve=solve)
+    leaves, structure = tree.flatten(b)
+    avals = [shaped(leaf) for leaf in leaves]
+    in_tree = tree.structure((b,))
+    count = len(leaves)
+
+    product = stage_body(what, matvec, in_tree, avals)
+    _check_shapes("matvec", matvec, product.out_tree, product.out_avals, structure, avals)
+
+    def staged(name: str, solver: Callable[..., Any], by: Callable[[Any], Any]) -> Body:
+        body = stage_body(what, functools.partial(solver, by), in_tree, avals)
+        found = _solution_tree(name, solver, body.out_tree, has_aux)
+        mine = body.out_avals[: found.num_leaves]
+        _check_shapes(name, solver, found, mine, structure, avals)
+        return body
+
+    forward = staged("solve", solve, matvec)
+    vecmat, backward = None, None
+    if symmetric:
+        vecmat, backward = product.closed, forward
+    elif transpose_solve is not None:
+        closed = vecmat = transposed(product.closed, count)
+
+        def by_columns(y: Any) -> Any:
+            outs = eval_jaxpr(closed.jaxpr, (), *product.consts, *tree.leaves(y))
+            return tree.unflatten(structure, outs)
+
+        backward = staged("transpose_solve", transpose_solve, by_columns)
+    consts = [
+        product.consts,
+        [] if vecmat is None else product.consts,
+        forward.consts,
+        [] if backward is None else backward.consts,
+    ]
+    outs = linear_solve_p(
+        *[const for group in consts for const in group],
+        *leaves,
+        const_lengths=Lengths(*map(len, consts)),
+        matvec=product.closed,
+        vecmat=vecmat,
+        solve=forward.closed,
+        transpose_solve=None if backward is None else backward.closed,
+        num_aux=len(forward.out_avals) - count,
+    )
+    return tree.unflatten(forward.out_tree, outs)
+
+
+def custom_root(
+    f: Callable[[Any], Any],
+    initial_guess: Any,
+    solve: Callable[[Callable[[Any], Any], Any], Any],
+    tangent_solve: Callable[[Callable[[Any], Any], Any], Any],
+    has_aux: bool = False,
+) -> Any:
+    """Solve `f(x) = 0` by a function of your own, and differentiate by the equation.
+
+    Whatever `solve` does, it is not differentiated: by the implicit function theorem the derivative
+    of a root, by what `f` closes over, is the solution of a linear system.
+
+    Args:
+      f: a function of a pytree of arrays that returns one of the same containers and types.
+      initial_guess: where to start, a pytree of arrays.
+      solve: takes `f` and the guess, gives the root.
+      tangent_solve: takes a linear function `g`, the derivative of `f` at the root, and a pytree
+        `y`; gives `x` with `g(x) = y`. For a number `lambda g, y: y / g(1.0)`; for a vector
+        `lambda g, y: pnp.linalg.solve(jacobian(g)(y), y)`. It is differentiated, and must be linear
+        in `y`.
+      has_aux: `solve` returns a pair, of which the second part is passed on, and is not
+        differentiated.
+
+    Returns:
+      The root; with `has_aux` the pair of it and the auxiliary output. The derivative by the
+      initial guess is zero.
+
+    Errors:
+      `TypeError` where `f` or a solver returns other containers or types than the guess has.
+
+    >>> import perspex, perspex.numpy as pnp
+    >>> def root(a):
+    ...     newton = lambda f, x: pnp.sqrt(a)
+    ...     return custom_root(lambda x: x**2 - a, 1.0, newton, lambda g, y: y / g(1.0))
+    >>> perspex.value_and_grad(root)(4.0)
+    (Array(2., dtype=float32, weak_type=True), Array(0.25, dtype=float32, weak_type=True))
+    """
+    what = "custom_root"
+    _check_functions(what, f=f, solve=solve, tangent_solve=tangent_solve)
+    leaves, structure = tree.flatten(initial_guess)
+    avals = [shaped(leaf) for leaf in leaves]
+    in_tree = tree.structure((initial_guess,))
+    value = stage_body(what, f, in_tree, avals)
+    _check_types("f", f, value.out_tree, value.out_avals, structure, avals)
+    forward = stage_body(what, functools.partial(solve, f), in_tree, avals)
+    found = _solution_tree("solve", solve, forward.out_tree, has_aux)
+    mine = forward.out_avals[: found.num_leaves]
+    _check_types("solve", solve, found, mine, structure, avals)
+    outs = custom_root_p(
+        *value.consts,
+        *forward.consts,
+        *leaves,
+        const_lengths=(len(value.consts), len(forward.consts)),
+        f=value.closed,
+        solve=forward.closed,
+        derivative=TangentSolve(tangent_solve, structure),
+        num_aux=len(forward.out_avals) - len(leaves),
+    )
+    return tree.unflatten(forward.out_tree, outs)
+
+
+# ---- Checks -------------------------------------------------------------------------------------
+
+
+def _check_functions(what: str, **functions: Any) -> None:
+    for name, function in functions.items():
+        if not callable(function):
+            raise TypeError(f"{what}: {name} must be a function, got {function!r}")
+
+
+def _solution_tree(name: str, solver: Callable[..., Any], out_tree: Any, has_aux: bool) -> Any:
+    """The containers of the solution in what a solver returns."""
+    if not has_aux:
+        return out_tree
+    out = tree.unflatten(out_tree, list(range(out_tree.num_leaves)))
+    if not isinstance(out, (tuple, list)) or len(out) != 2:
+        raise ValueError(
+            f"{name}() must return a pair (solution, auxiliary output) with has_aux=True, but "
+            f"{place(solver)} returned {out_tree}"
+        )
+    return tree.structure(out[0])
+
+
+def _check_shapes(
+    name: str,
+    function: Callable[..., Any],
+    found_tree: Any,
+    found: Sequence[ShapedArray],
+    structure: Any,
+    avals: Sequence[ShapedArray],
+) -> None:
+    shapes, wanted = [aval.shape for aval in found], [aval.shape for aval in avals]
+    if shapes != wanted:
+        raise ValueError(
+            f"{name}() output shapes must match b, got {shapes} and {wanted}, from "
+            f"{place(function)}"
+        )
+    if found_tree != structure:
+        raise TypeError(
+            f"{name}() output pytree structure must match b, got {found_tree} and {structure}, "
+            f"from {place(function)}"
+        )
+
+
+def _check_types(
+    name: str,
+    function: Callable[..., Any],
+    found_tree: Any,
+    found: Sequence[ShapedArray],
+    structure: Any,
+    avals: Sequence[ShapedArray],
+) -> None:
+    if found_tree != structure:
+        raise TypeError(
+            f"{name}() output pytree structure must match initial_guess, got {found_tree} and "
+            f"{structure}, from {place(function)}"
+        )
+    types, wanted = [(a.shape, a.dtype) for a in found], [(a.shape, a.dtype) for a in avals]
+    if types != wanted:
+        shown = [[a.str_short(short_dtypes=False) for a in group] for group in (found, avals)]
+        raise TypeError(
+            f"{name}() output types must match initial_guess, got {shown[0]} and {shown[1]}, from "
+            f"{place(function)}; convert one of them"
+        )

@@ -1,0 +1,174 @@
+"""Sorting and the greatest elements."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any, overload
+
+import numpy as np
+
+from perspex import dtypes
+from perspex.lax.arrays import ArrayLike, aval_of, axis_of
+from perspex.ops import sorting as ops
+from perspex.ops.elementwise import neg
+from perspex.runtime.array import Array
+
+
+@overload
+def sort(
+    operand: Sequence[ArrayLike], dimension: int = ..., is_stable: bool = ..., num_keys: int = ...
+) -> tuple[Array, ...]: ...
+@overload
+def sort(
+    operand: ArrayLike, dimension: int = ..., is_stable: bool = ..., num_keys: int = ...
+) -> Array: ...
+def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
+    """Sort along an axis; several arrays together, by the first of them.
+
+    NaNs come last, complex numbers go by real part first.
+
+    Args:
+      operand: an array, or a sequence of arrays of one shape.
+      dimension: the axis to sort along.
+      is_stable: keep the order of equal elements.
+      num_keys: how many of the arrays to go by; the later ones count where the earlier are equal.
+
+    Returns:
+      The array or the tuple of arrays, rearranged.
+
+    Errors:
+      `TypeError` for no arrays or different shapes; `ValueError` for an axis that is not there or
+      a wrong number of keys.
+
+    >>> import numpy as np
+    >>> sort((np.array([2, 0, 1]), np.array([10, 20, 30])))
+    (Array([0, 1, 2], dtype=int32), Array([20, 30, 10], dtype=int32))
+    """
+    several = isinstance(operand, (tuple, list))
+    operands = tuple(operand) if several else (operand,)
+    if not operands:
+        raise TypeError("sort requires at least one operand, got an empty sequence")
+    axis = axis_of("sort", dimension, aval_of("sort", operands[0]).ndim)
+    keys = operator.index(num_keys)
+    out = ops.sort(*operands, dimension=axis, is_stable=bool(is_stable), num_keys=keys)
+    return tuple(out) if several else out[0]
+
+
+def sort_key_val(
+    keys: ArrayLike, values: ArrayLike, dimension: int = -1, is_stable: bool = True
+) -> tuple[Array, Array]:
+    """Sort `keys` along an axis, and `values` with them.
+
+    Args:
+      keys: an array of numbers or booleans.
+      values: an array of the same shape.
+      dimension: the axis to sort along.
+      is_stable: keep the order of equal keys.
+
+    Errors:
+      `TypeError` for different shapes, `ValueError` for an axis that is not there.
+
+    >>> import numpy as np
+    >>> sort_key_val(np.array([3.0, 1.0]), np.array([10, 20]))
+    (Array([1., 3.], dtype=float32), Array([20, 10], dtype=int32))
+    """
+    ordered, moved = sort((keys, values), dimension=dimension, is_stable=is_stable)
+    return ordered, moved
+
+
+def top_k(operand: ArrayLike, k: int, *, axis: int = -1, is_stable: bool = True) -> list[Array]:
+    """The `k` greatest elements along an axis, in descending order, and where they are.
+
+    Of equal elements the first come first. NaNs are greatest.
+
+    Args:
+      operand: an array of real numbers or booleans, with at least `k` elements along `axis`.
+      k: how many.
+      axis: the axis to go along.
+      is_stable: of equal elements, keep the order.
+
+    Returns:
+      The elements and their int32 positions, both with size `k` along `axis`.
+
+    Errors:
+      `ValueError` for a wrong `k` or axis, or for complex numbers.
+
+    >>> import numpy as np
+    >>> top_k(np.array([3, 1, 4, 1, 5]), 2)
+    [Array([5, 4], dtype=int32), Array([4, 2], dtype=int32)]
+    """
+    at = axis_of("top_k", axis, aval_of("top_k", operand).ndim)
+    return ops.top_k(operand, axis=at, is_stable=bool(is_stable), k=operator.index(k))
+
+
+def approx_max_k(
+    operand: ArrayLike,
+    k: int,
+    reduction_dimension: int = -1,
+    recall_target: float = 0.95,
+    reduction_input_size_override: int = -1,
+    aggregate_to_topk: bool = True,
+) -> list[Array]:
+    """The `k` greatest elements along an axis, of which some may be missed; here none is.
+
+    Accelerators that find most of them faster are allowed to: `recall_target` says how many they
+    must find. On a CPU the answer is exact.
+
+    Args:
+      operand: an array of floats, with at least `k` elements along `reduction_dimension`.
+      k: how many.
+      reduction_dimension: the axis to go along.
+      recall_target: the part of them to find, between 0 and 1.
+       reduction_input_size_override: the size of the whole, where `operand` is a part of it.
+      aggregate_to_topk: `False` asks for candidates that are left to be sorted: here, all elements.
+
+    Returns:
+      The elements, in descending order, and their int32 positions.
+
+    Errors:
+      `ValueError` for a wrong `k`, axis or target, or numbers that are no floats.
+
+    >>> import numpy as np
+    >>> approx_max_k(np.array([3.0, 1.0, 4.0]), 2)
+    [Array([4., 3.], dtype=float32), Array([2, 0], dtype=int32)]
+    """
+    at, count = _candidates("approx_max_k", operand, k, reduction_dimension, recall_target)
+    return ops.top_k(operand, axis=at, is_stable=True, k=k if aggregate_to_topk else count)
+
+
+def approx_min_k(
+    operand: ArrayLike,
+    k: int,
+    reduction_dimension: int = -1,
+    recall_target: float = 0.95,
+    reduction_input_size_override: int = -1,
+    aggregate_to_topk: bool = True,
+) -> list[Array]:
+    """The `k` least elements along an axis, in ascending order; all else as in `approx_max_k`.
+
+    >>> import numpy as np
+    >>> approx_min_k(np.array([3.0, 1.0, 4.0]), 2)
+    [Array([1., 3.], dtype=float32), Array([1, 0], dtype=int32)]
+    """
+    at, count = _candidates("approx_min_k", operand, k, reduction_dimension, recall_target)
+    found, places = ops.top_k(
+        neg(operand), axis=at, is_stable=True, k=k if aggregate_to_topk else count
+    )
+    return [neg(found), places]
+
+
+def _candidates(
+    name: str, operand: ArrayLike, k: int, axis: int, recall_target: float
+) -> tuple[int, int]:
+    aval = aval_of(name, operand)
+    if not dtypes.issubdtype(aval.dtype, np.floating):
+        raise ValueError(f"{name}: operand must be a floating type, got {aval.dtype.name}")
+    at = axis_of(name, axis, aval.ndim)
+    if not 0 <= operator.index(k) <= aval.shape[at]:
+        raise ValueError(
+            f"{name}: k must be smaller than the size of reduction_dim {aval.shape[at]}, got {k}"
+        )
+    if not 0 < recall_target <= 1:
+        raise ValueError(f"{name}: recall_target must be between 0 and 1, got {recall_target}")
+    return at, aval.shape[at]

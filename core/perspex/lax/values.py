@@ -1,0 +1,305 @@
+"""Arrays filled with a number or counted up, conversions, choices and barriers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from perspex import dtypes, tree
+from perspex.avals import ShapedArray
+from perspex.lax.arrays import (
+    ArrayLike,
+    DTypeLike,
+    Shape,
+    as_array,
+    check_equal_dtypes,
+    check_unsharded,
+    dtype_of,
+    shape_of,
+)
+from perspex.ops import elementwise, structural
+from perspex.ops import shape as ops
+from perspex.runtime.array import Array
+from perspex.tracing import typeof
+
+# ---- From numbers -------------------------------------------------------------------------------
+
+
+def full(
+    shape: Shape, fill_value: ArrayLike, dtype: DTypeLike | None = None, *, sharding: Any = None
+) -> Array:
+    """An array of `shape` filled with a scalar.
+
+    Args:
+      shape: the shape of the result.
+      fill_value: a number or a scalar array.
+      dtype: the dtype of the result; that of `fill_value`, weak if it is, if not given.
+
+    Errors:
+      `TypeError` if `fill_value` is not a scalar, or a size is negative.
+
+    >>> full((2,), 1.5)
+    Array([1.5, 1.5], dtype=float32, weak_type=True)
+    """
+    check_unsharded("full", sharding)
+    aval = typeof(fill_value)
+    if aval.shape:
+        raise TypeError(
+            f"full must be called with scalar fill_value, got fill_value.shape {aval.shape}; "
+            "use broadcast_in_dim to spread an array"
+        )
+    if dtype is not None and not isinstance(dtype, dtypes.KeyType):
+        fill_value = _number(fill_value, aval, dtype_of("full", dtype))
+    sizes = shape_of("full", shape)
+    if not sizes:
+        return as_array(fill_value)
+    return structural.broadcast_in_dim(fill_value, shape=sizes, broadcast_dimensions=())
+
+
+def _number(value: Any, aval: ShapedArray, dtype: Any, weak_type: bool = False) -> Any:
+    """A scalar converted to `dtype`: at once if it is known, so that no operation is written."""
+    if isinstance(value, (bool, int, float, complex, np.generic, np.ndarray)):
+        number = np.asarray(value).astype(dtype)[()]
+        return number if not weak_type else structural.convert(number, dtype, True)
+    if aval.dtype == dtype and aval.weak_type == weak_type:
+        return value
+    return structural.convert_element_type(value, new_dtype=dtype, weak_type=weak_type)
+
+
+def full_like(
+    x: Any,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    shape: Shape | None = None,
+    sharding: Any = None,
+) -> Array:
+    """An array filled with a scalar, with the shape and dtype of `x` where none are given.
+
+    Args:
+      x: an array, or anything with a shape and a dtype.
+      fill_value: a number or a scalar array.
+      dtype: the dtype of the result; that of `x`, weak if it is, if not given.
+      shape: the shape of the result.
+
+    Errors:
+      `TypeError` if `fill_value` is not a scalar.
+
+    >>> import perspex.numpy as jnp
+    >>> full_like(jnp.arange(2), 7)
+    Array([7, 7], dtype=int32)
+    """
+    check_unsharded("full_like", sharding)
+    like = ShapedArray(x.shape, x.dtype) if not _is_value(x) else typeof(x)
+    sizes = like.shape if shape is None else shape_of("full_like", shape)
+    if like.is_extended or dtype is not None:
+        return full(sizes, fill_value, None if dtype is None else dtype)
+    aval = typeof(fill_value)
+    if aval.shape:
+        raise TypeError(f"full_like must be called with scalar fill_value, got {aval.shape}")
+    return full(sizes, _number(fill_value, aval, like.dtype, like.weak_type))
+
+
+def _is_value(x: Any) -> bool:
+    try:
+        typeof(x)
+    except TypeError:
+        return False
+    return True
+
+
+def zeros_like_array(x: ArrayLike) -> Array:
+    """Zeros of the shape and dtype of `x`.
+
+    >>> import perspex.numpy as jnp
+    >>> zeros_like_array(jnp.ones(2))
+    Array([0., 0.], dtype=float32)
+    """
+    return full_like(x, 0)
+
+
+def empty(shape: Shape, dtype: DTypeLike, *, out_sharding: Any = None) -> Array:
+    """An array whose elements may be anything; they are zeros.
+
+    >>> empty((2,), "float32").shape
+    (2,)
+    """
+    check_unsharded("empty", out_sharding)
+    return full(shape, 0, dtype)
+
+
+def iota(dtype: DTypeLike, size: int) -> Array:
+    """`0, 1, 2, ...` of a numeric dtype, `size` numbers.
+
+    Errors:
+      `TypeError` for booleans and for a size that is no integer or negative.
+
+    >>> iota("float32", 3)
+    Array([0., 1., 2.], dtype=float32)
+    """
+    return broadcasted_iota(dtype, (size,), 0)
+
+
+def broadcasted_iota(
+    dtype: DTypeLike, shape: Shape, dimension: int, *, out_sharding: Any = None
+) -> Array:
+    """An array of `shape` whose elements are their own indices along the axis `dimension`.
+
+    Errors:
+      `ValueError` if there is no such axis, `TypeError` for booleans and negative sizes.
+
+    >>> broadcasted_iota("int32", (2, 3), 1)
+    Array([[0, 1, 2],
+           [0, 1, 2]], dtype=int32)
+    """
+    check_unsharded("broadcasted_iota", out_sharding)
+    sizes = shape_of("iota", shape)
+    return ops.iota(dtype=dtype_of("iota", dtype), shape=sizes, dimension=dimension)
+
+
+# ---- Conversion ---------------------------------------------------------------------------------
+
+
+def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
+    """The elements of the operand converted to `new_dtype`, which is then strong.
+
+    Floats lose their fraction towards zero, complex numbers their imaginary part; a boolean is
+    whether the number, or its real part, is not 0.
+
+    Errors:
+      `ValueError` for `None` or a typed key, `TypeError` for what is no array or names no dtype.
+
+    >>> import perspex.numpy as jnp
+    >>> convert_element_type(jnp.array([0.5, -1.5]), "int32")
+    Array([ 0, -1], dtype=int32)
+    """
+    dtype = dtype_of("convert_element_type", new_dtype)
+    aval = typeof(operand)
+    if aval.dtype != dtype and (aval.is_extended or isinstance(dtype, dtypes.KeyType)):
+        raise ValueError(
+            f"Cannot convert_element_type from {aval.dtype.name} to {dtype.name}; "
+            "random.key_data and random.wrap_key_data convert typed keys"
+        )
+    if aval.dtype == dtype and not aval.weak_type:
+        return as_array(operand)
+    if aval.dtype.kind == "c" and dtype.kind == "b":
+        operand = elementwise.real(operand)
+    return structural.convert_element_type(operand, new_dtype=dtype, weak_type=False)
+
+
+def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
+    """The bits of the operand read as another dtype.
+
+    A narrower dtype adds a last axis for the pieces of an element, a wider one takes it away.
+
+    Errors:
+      `TypeError` for booleans, and between complex and other numbers; `ValueError` if the last
+      axis does not hold the pieces of an element.
+
+    >>> import perspex.numpy as jnp
+    >>> bitcast_convert_type(jnp.float32(1), "int32")
+    Array(1065353216, dtype=int32)
+    """
+    dtype = dtype_of("bitcast_convert_type", new_dtype)
+    aval = typeof(operand)
+    if aval.dtype == dtype and not aval.weak_type:
+        return as_array(operand)
+    return ops.bitcast_convert_type(operand, new_dtype=dtype)
+
+
+def dtype(x: Any) -> Any:
+    """The dtype that an array, a number or a Python type has here: 32 bits unless enabled.
+
+    Errors:
+      `TypeError` for anything else.
+
+    >>> dtype(1.5)
+    dtype('float32')
+    """
+    if isinstance(x, (type, str, np.dtype, dtypes.KeyType)):
+        return dtypes.canonicalize_dtype(x, allow_extended_dtype=True)
+    try:
+        return typeof(x).dtype
+    except TypeError:
+        raise TypeError(f"Cannot determine dtype of {x}; it is neither array nor number") from None
+
+
+# ---- Choice -------------------------------------------------------------------------------------
+
+
+def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
+    """Element by element `on_true` where `pred`, else `on_false`.
+
+    Args:
+      pred: booleans, of the shape of the cases or a scalar.
+      on_true, on_false: arrays of one shape and dtype.
+
+    Errors:
+      `TypeError` if shapes or dtypes disagree.
+
+    >>> import perspex.numpy as jnp
+    >>> select(jnp.array([True, False]), jnp.array([1, 2]), jnp.array([8, 9]))
+    Array([1, 9], dtype=int32)
+    """
+    check_equal_dtypes("select", [typeof(on_true), typeof(on_false)])
+    return select_n(pred, on_false, on_true)
+
+
+def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
+    """Element by element the case that `which` says.
+
+    Args:
+      which: booleans for two cases or integers for any number, of their shape or a scalar; an
+        integer out of range takes the nearest case.
+      cases: arrays of one shape and dtype.
+
+    Errors:
+      `ValueError` for no cases, `TypeError` if shapes or dtypes disagree.
+
+    >>> import perspex.numpy as jnp
+    >>> select_n(jnp.array([2, 0]), *jnp.arange(6).reshape(3, 2))
+    Array([4, 1], dtype=int32)
+    """
+    if not cases:
+        raise ValueError("select_n needs at least one case")
+    avals = [typeof(x) for x in cases]
+    check_equal_dtypes("select_n", avals)
+    if any(a.shape != avals[0].shape for a in avals):
+        shapes = ", ".join([str(a.shape) for a in avals])
+        raise TypeError(f"select_n: cases must have one shape, got {shapes}; broadcast them")
+    chooser = typeof(which)
+    if chooser.shape not in ((), avals[0].shape):
+        raise TypeError(
+            "select `which` must be scalar or have the same shape as cases, got `which` shape "
+            f"{chooser.shape} but case shape {avals[0].shape}"
+        )
+    if dtypes.issubdtype(chooser.dtype, np.integer):
+        which = structural.convert(which, np.dtype("int32"))
+    return elementwise.select_n(which, *cases)
+
+
+def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
+    """`x` moved to at least `min` and at most `max`, which are scalars or have its shape.
+
+    Errors:
+      `TypeError` if dtypes or shapes disagree.
+
+    >>> import perspex.numpy as jnp
+    >>> clamp(0.0, jnp.array([-1.0, 0.5, 2.0]), 1.0)
+    Array([0. , 0.5, 1. ], dtype=float32)
+    """
+    check_equal_dtypes("clamp", [typeof(min), typeof(x), typeof(max)])
+    return elementwise.clamp(min, x, max)
+
+
+def optimization_barrier(operand: Any, /) -> Any:
+    """The arrays of a pytree, none of them available before all are computed.
+
+    The compiler moves nothing across it.
+
+    >>> import perspex.numpy as jnp
+    >>> optimization_barrier((jnp.float32(1), jnp.float32(2)))
+    (Array(1., dtype=float32), Array(2., dtype=float32))
+    """
+    leaves, structure = tree.flatten(operand)
+    return tree.unflatten(structure, ops.optimization_barrier(*leaves) if leaves else [])

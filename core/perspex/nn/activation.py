@@ -1,0 +1,270 @@
+"""Activation functions: elementwise, one program each when called eagerly."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from perspex import numpy as pnp
+from perspex.control.jit import fused
+from perspex.numpy.promotion import Array, ArrayLike, inexact
+from perspex.ops import elementwise as ops
+from perspex.ops import special
+
+
+@fused
+def identity(x: ArrayLike) -> Array:
+    """The array itself.
+
+    >>> identity(2.0)
+    Array(2., dtype=float32, weak_type=True)
+    """
+    return pnp.asarray(x)
+
+
+@fused
+def relu(x: ArrayLike) -> Array:
+    """`max(x, 0)`, with the derivative 0 at 0.
+
+    >>> relu(pnp.array([-1.0, 2.0]))
+    Array([0., 2.], dtype=float32)
+    """
+    return pnp.where(pnp.less_equal(x, 0), 0, x)
+
+
+@fused
+def relu6(x: ArrayLike) -> Array:
+    """`min(max(x, 0), 6)`, with the derivative 0 at 0 and at 6.
+
+    >>> relu6(pnp.array([-1.0, 2.0, 7.0]))
+    Array([0., 2., 6.], dtype=float32)
+    """
+    return pnp.where(pnp.greater_equal(x, 6), 6.0, pnp.where(pnp.less_equal(x, 0), 0, x))
+
+
+@fused
+def sigmoid(x: ArrayLike) -> Array:
+    """`1 / (1 + exp(-x))`.
+
+    >>> sigmoid(0.0)
+    Array(0.5, dtype=float32, weak_type=True)
+    """
+    x = inexact("sigmoid", x)
+    return ops.logistic(x)
+
+
+@fused
+def softplus(x: ArrayLike) -> Array:
+    """`log(1 + exp(x))`, without overflow.
+
+    >>> softplus(0.0)
+    Array(0.6931472, dtype=float32, weak_type=True)
+    """
+    return pnp.logaddexp(x, 0)
+
+
+@fused
+def log_sigmoid(x: ArrayLike) -> Array:
+    """`log(sigmoid(x))`, without underflow.
+
+    >>> log_sigmoid(0.0)
+    Array(-0.6931472, dtype=float32, weak_type=True)
+    """
+    return -softplus(-x)
+
+
+@fused
+def soft_sign(x: ArrayLike) -> Array:
+    """`x / (|x| + 1)`.
+
+    >>> soft_sign(1.0)
+    Array(0.5, dtype=float32, weak_type=True)
+    """
+    x = pnp.asarray(x)
+    return x / (pnp.abs(x) + 1)
+
+
+@fused
+def silu(x: ArrayLike) -> Array:
+    """`x * sigmoid(x)`, also called swish (Elfwing et al., 2017, arXiv:1702.03118).
+
+    >>> silu(pnp.array([0.0, 1.0]))
+    Array([0.       , 0.7310586], dtype=float32)
+    """
+    x = pnp.asarray(x)
+    return x * sigmoid(x)
+
+
+swish = silu
+
+
+@fused
+def mish(x: ArrayLike) -> Array:
+    """`x * tanh(softplus(x))` (Misra, 2019, arXiv:1908.08681).
+
+    >>> mish(0.0)
+    Array(0., dtype=float32, weak_type=True)
+    """
+    x = pnp.asarray(x)
+    return x * pnp.tanh(softplus(x))
+
+
+@fused
+def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
+    """`x` where positive, else `alpha * (exp(x) - 1)` (Clevert et al., 2015, arXiv:1511.07289).
+
+    >>> elu(pnp.array([0.0, 2.0]))
+    Array([0., 2.], dtype=float32)
+    """
+    x = pnp.asarray(x)
+    # The argument of expm1 is kept finite where its result is not taken.
+    return pnp.where(x > 0, x, alpha * pnp.expm1(pnp.where(x > 0, 0.0, x)))
+
+
+@fused
+def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
+    """`max(x, 0) + min(0, alpha * (exp(x / alpha) - 1))` (Barron, 2017, arXiv:1704.07483).
+
+    >>> celu(pnp.array([0.0, 2.0]))
+    Array([0., 2.], dtype=float32)
+    """
+    x = pnp.asarray(x)
+    return pnp.maximum(x, 0.0) + alpha * pnp.expm1(pnp.minimum(x, 0.0) / alpha)
+
+
+@fused
+def selu(x: ArrayLike) -> Array:
+    """The self-normalizing scaled `elu` (Klambauer et al., 2017, arXiv:1706.02515).
+
+    >>> selu(0.0)
+    Array(0., dtype=float32, weak_type=True)
+    """
+    alpha, scale = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
+    return scale * elu(x, alpha)
+
+
+@fused
+def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
+    """`x` where not negative, else `negative_slope * x`.
+
+    >>> leaky_relu(pnp.array([-1.0, 2.0]))
+    Array([-0.01,  2.  ], dtype=float32)
+    """
+    x = pnp.asarray(x)
+    return pnp.where(x >= 0, x, negative_slope * x)
+
+
+@fused
+def hard_tanh(x: ArrayLike) -> Array:
+    """`x` clipped to [-1, 1].
+
+    >>> hard_tanh(pnp.array([-3.0, 0.5]))
+    Array([-1. ,  0.5], dtype=float32)
+    """
+    x = pnp.asarray(x)
+    return pnp.where(x > 1, 1, pnp.where(x < -1, -1, x))
+
+
+@fused
+def hard_sigmoid(x: ArrayLike) -> Array:
+    """`relu6(x + 3) / 6`.
+
+    >>> hard_sigmoid(0.0)
+    Array(0.5, dtype=float32, weak_type=True)
+    """
+    return relu6(x + 3.0) / 6.0
+
+
+@fused
+def hard_silu(x: ArrayLike) -> Array:
+    """`x * hard_sigmoid(x)`, also called hard swish (Howard et al., 2019, arXiv:1905.02244).
+
+    >>> hard_silu(pnp.array([-4.0, 3.0]))
+    Array([-0.,  3.], dtype=float32)
+    """
+    x = pnp.asarray(x)
+    return x * hard_sigmoid(x)
+
+
+hard_swish = hard_silu
+
+
+@fused
+def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
+    """`(x + sqrt(x**2 + b)) / 2` (Barron, 2021, arXiv:2112.11687).
+
+    >>> squareplus(0.0)
+    Array(1., dtype=float32, weak_type=True)
+    """
+    x = pnp.asarray(x)
+    return (x + pnp.sqrt(pnp.square(x) + b)) / 2
+
+
+@fused(static=("approximate",))
+def gelu(x: ArrayLike, approximate: bool = True) -> Array:
+    """`x * P(X <= x)` for a standard normal `X` (Hendrycks and Gimpel, 2016, arXiv:1606.08415).
+
+    `approximate` uses the authors' formula with `tanh` instead of the error function.
+
+    >>> gelu(pnp.array([0.0, 1.0]), approximate=False)
+    Array([0.       , 0.8413447], dtype=float32)
+    """
+    x = inexact("gelu", x)
+    if approximate:
+        inner = np.sqrt(2 / np.pi).astype(x.dtype) * (x + 0.044715 * (x**3))
+        return x * (0.5 * (1.0 + pnp.tanh(inner)))
+    return 0.5 * x * special.erfc(-x * np.sqrt(0.5).astype(x.dtype))
+
+
+@fused(static=("axis",))
+def glu(x: ArrayLike, axis: int = -1) -> Array:
+    """The gated linear unit: the first half along `axis` times the `sigmoid` of the second half.
+
+    Raises `ValueError` where the axis has an odd size.
+
+    >>> glu(pnp.array([1.0, 0.0]))
+    Array([0.5], dtype=float32)
+    """
+    x = pnp.asarray(x)
+    if x.shape[axis] % 2:
+        raise ValueError(f"glu halves axis {axis}, which has the odd size {x.shape[axis]}")
+    first, second = pnp.split(x, 2, axis)
+    return first * sigmoid(second)
+
+
+@fused
+def log1mexp(x: ArrayLike) -> Array:
+    """`log(1 - exp(-x))` for positive `x`, accurate near 0 and for large `x`.
+
+    Maechler (2012), "Accurately computing log(1 - exp(-|a|))".
+
+    >>> log1mexp(1.0)
+    Array(-0.45867515, dtype=float32, weak_type=True)
+    """
+    x = inexact("log1mexp", x)
+    small = x < np.log(2.0).astype(x.dtype)
+    return pnp.where(
+        small,
+        pnp.log(-pnp.expm1(-x)),
+        pnp.log1p(-pnp.exp(-pnp.where(small, pnp.ones_like(x), x))),
+    )
+
+
+@fused
+def sparse_plus(x: ArrayLike) -> Array:
+    """0 below -1, `x` above 1, and `(x + 1)**2 / 4` between: a `softplus` with exact zeros.
+
+    >>> sparse_plus(0.0)
+    Array(0.25, dtype=float32, weak_type=True)
+    """
+    x = pnp.asarray(x)
+    return pnp.where(x <= -1.0, 0.0, pnp.where(x >= 1.0, x, (x + 1.0) ** 2 / 4))
+
+
+@fused
+def sparse_sigmoid(x: ArrayLike) -> Array:
+    """0 below -1, 1 above 1, and `(x + 1) / 2` between: the derivative of `sparse_plus`.
+
+    >>> sparse_sigmoid(0.0)
+    Array(0.5, dtype=float32, weak_type=True)
+    """
+    return 0.5 * pnp.clip(x + 1.0, 0.0, 2.0)

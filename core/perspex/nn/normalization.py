@@ -1,0 +1,195 @@
+"""Functions along axes: log-sum-exp, softmax, one-hot, standardization."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from perspex import dtypes
+from perspex import numpy as pnp
+from perspex.control.jit import fused
+from perspex.lax import stop_gradient
+from perspex.numpy.promotion import (
+    Array,
+    ArrayLike,
+    Axis,
+    canonical_axes,
+    canonical_axis,
+    hashable_axis,
+    inexact,
+)
+from perspex.ops.reductions import reduce_max
+
+
+def logsumexp(
+    a: ArrayLike,
+    axis: Axis = None,
+    b: ArrayLike | None = None,
+    keepdims: bool = False,
+    return_sign: bool = False,
+    where: ArrayLike | None = None,
+) -> Any:
+    """`log(sum(b * exp(a)))` along `axis`, without overflow.
+
+    Args:
+      a: exponents.
+      axis: an integer, a sequence of them, or None for all axes.
+      b: factors that broadcast with `a`; 1 if not given. Their sum may be negative only with
+        `return_sign`; else the result is NaN there.
+      keepdims: keep the reduced axes, with size one.
+      return_sign: return also the sign of the sum.
+      where: which elements take part.
+
+    >>> logsumexp(pnp.array([0.0, 0.0]))
+    Array(0.6931472, dtype=float32)
+    """
+    axis = hashable_axis("logsumexp", axis)
+    return _logsumexp(a, b, where, axis=axis, keepdims=keepdims, return_sign=return_sign)
+
+
+def _greatest(x: Any, axis: Axis, where: Any) -> Any:
+    """The greatest elements along `axis`, which stays as an axis of size one.
+
+    What is subtracted from exponents and made up for later changes neither the result nor its
+    derivative, so this has none; and NaNs, which exponents keep, need not be kept here.
+    """
+    x = stop_gradient(x)
+    if where is not None:
+        x = pnp.where(where, x, -np.inf)
+    axes = canonical_axes(axis, x.ndim)
+    return pnp.expand_dims(reduce_max(x, axes=axes, keeps_nans=False), axes)
+
+
+@fused(static=("axis", "keepdims", "return_sign"))
+def _logsumexp(a: Any, b: Any, where: Any, axis: Any, keepdims: bool, return_sign: bool) -> Any:
+    a = inexact("logsumexp", a)
+    if b is not None:
+        b = inexact("logsumexp", b)
+        dtype = dtypes.result_type(a, b)
+        a, b = a.astype(dtype), b.astype(dtype)
+        a = pnp.where(b != 0, a, -np.inf)
+        a, b = pnp.broadcast_arrays(a, b)
+    real = a.real if dtypes.issubdtype(a.dtype, np.complexfloating) else a
+    top = _greatest(real, axis, where)
+    top = pnp.where(pnp.isfinite(top), top, pnp.zeros_like(top))
+    terms = pnp.exp(a - top)
+    if b is not None:
+        terms = terms * b
+    total = pnp.sum(terms, axis=axis, keepdims=keepdims, where=where)
+    sign = pnp.sign(total)
+    signed = b is not None
+    if return_sign or (signed and not dtypes.issubdtype(a.dtype, np.complexfloating)):
+        total = pnp.abs(total)
+    out = pnp.log(total) + (top if keepdims else pnp.squeeze(top, axis=axis)).astype(total.dtype)
+    if return_sign:
+        return out, sign
+    if signed and not dtypes.issubdtype(out.dtype, np.complexfloating):
+        out = pnp.where(sign < 0, np.nan, out)
+    return out
+
+
+def logmeanexp(
+    x: ArrayLike, axis: Axis = None, where: ArrayLike | None = None, keepdims: bool = False
+) -> Array:
+    """`log(mean(exp(x)))` along `axis`, without overflow.
+
+    >>> logmeanexp(pnp.array([1000.0, 1000.0]))
+    Array(1000., dtype=float32)
+    """
+    total = logsumexp(x, axis=axis, where=where, keepdims=keepdims)
+    counted = pnp.broadcast_to(True if where is None else where, pnp.shape(x))
+    return total - pnp.log(pnp.sum(counted, axis=axis, keepdims=keepdims).astype(total.dtype))
+
+
+def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
+    """`exp(x) / sum(exp(x))` along `axis`: positive numbers that sum to one.
+
+    Elements outside `where` are zero.
+
+    >>> softmax(pnp.array([0.0, 0.0]))
+    Array([0.5, 0.5], dtype=float32)
+    """
+    return _softmax(x, where, axis=hashable_axis("softmax", axis))
+
+
+@fused(static=("axis",))
+def _softmax(x: Any, where: Any, axis: Any) -> Any:
+    x = inexact("softmax", x)
+    top = _greatest(x, axis, where)
+    terms = pnp.exp((x if where is None else pnp.where(where, x, -np.inf)) - top)
+    out = terms / pnp.sum(terms, axis, where=where, keepdims=True)
+    return out if where is None else pnp.where(where, out, 0)
+
+
+def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
+    """The logarithm of `softmax`, computed without leaving logarithms.
+
+    Elements outside `where` are minus infinity.
+
+    >>> log_softmax(pnp.array([0.0, 0.0]))
+    Array([-0.6931472, -0.6931472], dtype=float32)
+    """
+    return _log_softmax(x, where, axis=hashable_axis("log_softmax", axis))
+
+
+@fused(static=("axis",))
+def _log_softmax(x: Any, where: Any, axis: Any) -> Any:
+    x = inexact("log_softmax", x)
+    top = _greatest(x, axis, where)
+    shifted = (x if where is None else pnp.where(where, x, -np.inf)) - top
+    total = pnp.log(pnp.sum(pnp.exp(shifted), axis, where=where, keepdims=True))
+    out = shifted - total
+    return out if where is None else pnp.where(where, out, -np.inf)
+
+
+def one_hot(x: ArrayLike, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Array:
+    """Integers as indicator vectors of length `num_classes` along a new axis.
+
+    Integers outside `[0, num_classes)` give zeros. `dtype` is the default float if not given.
+
+    >>> one_hot(pnp.array([0, 2]), 3)
+    Array([[1., 0., 0.],
+           [0., 0., 1.]], dtype=float32)
+    """
+    dtype = dtypes.check_user_dtype(float if dtype is None else dtype, "one_hot")
+    return _one_hot(x, num_classes=int(num_classes), dtype=dtype, axis=axis)
+
+
+@fused(static=("num_classes", "dtype", "axis"))
+def _one_hot(x: Any, num_classes: int, dtype: Any, axis: int) -> Any:
+    x = pnp.asarray(x)
+    at = canonical_axis(axis, x.ndim + 1)
+    shape = [1] * (x.ndim + 1)
+    shape[at] = num_classes
+    classes = pnp.arange(num_classes, dtype=x.dtype).reshape(shape)
+    return (pnp.expand_dims(x, at) == classes).astype(dtype)
+
+
+def standardize(
+    x: ArrayLike,
+    axis: Axis = -1,
+    mean: ArrayLike | None = None,
+    variance: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-5,
+    where: ArrayLike | None = None,
+) -> Array:
+    """`(x - mean) / sqrt(variance + epsilon)`, with those along `axis` if they are not given.
+
+    >>> standardize(pnp.array([-1.0, 1.0]), epsilon=0.0)
+    Array([-1.,  1.], dtype=float32)
+    """
+    axis = hashable_axis("standardize", axis)
+    return _standardize(x, mean, variance, epsilon, where, axis=axis)
+
+
+@fused(static=("axis",))
+def _standardize(x: Any, mean: Any, variance: Any, epsilon: Any, where: Any, axis: Any) -> Any:
+    x = inexact("standardize", x)
+    if mean is None:
+        mean = pnp.mean(x, axis, keepdims=True, where=where)
+    if variance is None:
+        # E[x^2] - E[x]^2, which rounding may take below zero.
+        square = pnp.mean(pnp.square(x), axis, keepdims=True, where=where)
+        variance = pnp.maximum(square - pnp.square(mean), 0)
+    return (x - mean) * (1 / pnp.sqrt(variance + epsilon))

@@ -1,0 +1,164 @@
+"""Convolution and correlation of vectors.
+
+A convolution is a product of matrices: blocks of one vector, as rows, times a band that holds the
+other one shifted along.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from perspex import dtypes
+from perspex.control.jit import fused
+from perspex.numpy.arithmetic import conj
+from perspex.numpy.creation import asarray
+from perspex.numpy.indexers import INT32, Index, Picks
+from perspex.numpy.indexing import read
+from perspex.numpy.products import dot
+from perspex.numpy.promotion import (
+    Array,
+    ArrayLike,
+    check_arraylike,
+    promote_dtypes,
+)
+from perspex.ops import elementwise as ops
+from perspex.ops.linear import canonical_precision
+from perspex.ops.shape import pad, part, rev
+from perspex.ops.structural import reshape
+
+# The longest piece of the shorter vector that goes into one band.
+_BAND = 256
+
+
+def convolve(
+    a: ArrayLike,
+    v: ArrayLike,
+    mode: str = "full",
+    *,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Array:
+    """The convolution of two vectors, as floats.
+
+    Args:
+      a, v: vectors, not empty.
+      mode: `"full"`: every place where they overlap; `"same"`: as many places as the longer one
+        has elements; `"valid"`: the places where they overlap completely.
+      precision: as for `dot`.
+      preferred_element_type: the dtype of the result.
+
+    Errors:
+      `ValueError` for other shapes and modes.
+
+    >>> import perspex.numpy as jnp
+    >>> jnp.convolve(jnp.array([1.0, 2.0, 3.0]), jnp.array([1.0, 10.0]))
+    Array([ 1., 12., 23., 30.], dtype=float32)
+    """
+    _check("convolve", a, v, mode)
+    return _convolve(a, v, mode, canonical_precision(precision), _dtype(preferred_element_type))
+
+
+def correlate(
+    a: ArrayLike,
+    v: ArrayLike,
+    mode: str = "valid",
+    *,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Array:
+    """The correlation of two vectors, as floats: sums of products with `conj(v)`, shifted along.
+
+    Args:
+      a, v: vectors, not empty.
+      mode: `"full"`, `"same"` or `"valid"`, as for `convolve`.
+      precision, preferred_element_type: as for `convolve`.
+
+    >>> import perspex.numpy as jnp
+    >>> jnp.correlate(jnp.array([1.0, 2.0, 3.0]), jnp.array([0.0, 1.0, 0.5]))
+    Array([3.5], dtype=float32)
+    """
+    _check("correlate", a, v, mode)
+    return _correlate(a, v, mode, canonical_precision(precision), _dtype(preferred_element_type))
+
+
+def _check(name: str, a: Any, v: Any, mode: str) -> None:
+    check_arraylike(name, a, v)
+    shapes = np.shape(a), np.shape(v)
+    if any(len(s) != 1 for s in shapes):
+        raise ValueError(f"{name} takes vectors, got shapes {shapes[0]} and {shapes[1]}")
+    if (0,) in shapes:
+        raise ValueError(f"{name}: inputs cannot be empty, got shapes {shapes[0]} and {shapes[1]}")
+    if mode not in ("full", "same", "valid"):
+        raise ValueError(f"{name}: mode must be 'full', 'same' or 'valid', got {mode!r}")
+
+
+def _dtype(dtype: Any) -> Any:
+    return None if dtype is None else dtypes.check_user_dtype(dtype, "preferred_element_type")
+
+
+@fused(static=("mode", "precision", "preferred"))
+def _convolve(a: Any, v: Any, mode: str, precision: Any, preferred: Any) -> Any:
+    x, y = promote_dtypes("convolve", a, v, to=dtypes.to_inexact_dtype)
+    x, y = asarray(x), asarray(y)
+    if x.size < y.size:
+        x, y = y, x
+    return _trimmed(_full(x, y, precision, preferred), x.size, y.size, mode)
+
+
+@fused(static=("mode", "precision", "preferred"))
+def _correlate(a: Any, v: Any, mode: str, precision: Any, preferred: Any) -> Any:
+    x, y = promote_dtypes("correlate", a, v, to=dtypes.to_inexact_dtype)
+    x, y = asarray(x), rev(conj(asarray(y)), dimensions=(0,))
+    swap = x.size < y.size
+    if swap:
+        x, y = y, x
+    return _trimmed(_full(x, y, precision, preferred), x.size, y.size, mode, from_end=swap)
+
+
+def _trimmed(out: Any, n: int, m: int, mode: str, from_end: bool = False) -> Any:
+    """The part of the full convolution of vectors of sizes `n >= m` that a mode gives.
+
+    The middle of an even number is the first of two, counted from either end.
+    """
+    start, size = {"full": (0, n + m - 1), "same": ((m - 1) // 2, n), "valid": (m - 1, n - m + 1)}[
+        mode
+    ]
+    if from_end:
+        start = out.size - start - size
+    return part(out, start, start + size, 0, out.shape)
+
+
+def _full(x: Any, kernel: Any, precision: Any, preferred: Any) -> Any:
+    """The full convolution with the shorter vector `kernel`, piece by piece."""
+    m = kernel.size
+    total: Any = None
+    for low in range(0, m, _BAND):
+        high = min(low + _BAND, m)
+        piece = _by_band(x, part(kernel, low, high, 0, (m,)), precision, preferred)
+        shifted = _padded(piece, low, m - high)
+        total = shifted if total is None else ops.add(total, shifted)
+    return total
+
+
+def _padded(x: Any, low: int, high: int) -> Any:
+    return pad(x, x.dtype.type(0), padding_config=((low, high, 0),)) if low or high else x
+
+
+def _by_band(x: Any, kernel: Any, precision: Any, preferred: Any) -> Any:
+    n, m = x.size, kernel.size
+    rows = -(-n // m)
+    blocks = reshape(_padded(x, 0, rows * m - n), new_sizes=(rows, m))
+    # Row i of the band is the kernel moved on by i places.
+    width = 2 * m - 1
+    places = np.arange(width)[None, :] - np.arange(m)[:, None] + m - 1
+    band = read(_padded(kernel, m - 1, m - 1), Index((Picks(places.astype(INT32)),)))
+    products = dot(blocks, band, precision=precision, preferred_element_type=preferred)
+    # What a block sends beyond its end is added to the next one.
+    own = reshape(part(products, 0, m, 1, (rows, width)), new_sizes=(rows * m,))
+    beyond = part(products, m, width, 1, (rows, width))
+    beyond = pad(beyond, beyond.dtype.type(0), padding_config=((0, 0, 0), (0, 1, 0)))
+    beyond = reshape(beyond, new_sizes=(rows * m,))
+    out = ops.add(_padded(own, 0, m), _padded(beyond, m, 0))
+    return part(out, 0, n + m - 1, 0, out.shape)

@@ -1,0 +1,197 @@
+"""`einsum`: sums of products named by their indices.
+
+`opt_einsum` chooses the order; each step is one `dot_general` of two operands, after axes that
+occur in one operand only have been summed and axes that occur twice in it have become one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from perspex import dtypes
+from perspex.control.jit import fused
+from perspex.numpy.creation import ones as ones
+from perspex.numpy.products import contract
+from perspex.numpy.promotion import Array, as_array, check_arraylike, promote_dtypes
+from perspex.ops import elementwise as ops
+from perspex.ops.shape import iota
+from perspex.ops.structural import convert, reduce_sum, transpose
+
+
+def einsum(
+    subscripts: Any,
+    /,
+    *operands: Any,
+    out: None = None,
+    optimize: Any = "optimal",
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Array:
+    """The sum of products that `subscripts` describes, in Einstein's notation.
+
+    Args:
+      subscripts: as in `"ij,jk->ik"`; indices that are not in the result are summed. An ellipsis
+        stands for leading axes that broadcast. The other form is `einsum(a, [0, 1], b, [1, 2])`.
+      operands: one array for each term.
+      optimize: how `opt_einsum` looks for the order of products.
+      precision, preferred_element_type: as for `matmul`.
+
+    Errors:
+      `ValueError` where the subscripts do not fit the operands, `TypeError` for what is no array.
+
+    >>> einsum("ij,jk->ik", ones((2, 3)), ones((3, 1)))
+    Array([[3.],
+           [3.]], dtype=float32)
+    """
+    if out is not None:
+        raise NotImplementedError("einsum: arrays are immutable, so `out` cannot be written to")
+    arrays, steps = _plan(subscripts, operands, "optimal" if optimize is True else optimize)
+    return _run(
+        *arrays, steps=steps, precision=precision, preferred_element_type=preferred_element_type
+    )
+
+
+def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> Any:
+    """The order in which `einsum` would multiply, and a description of its cost.
+
+    >>> einsum_path("ij,jk,kl", ones((2, 2)), ones((2, 2)), ones((2, 2)))[0][1:]
+    [(0, 1)]
+    """
+    import opt_einsum
+
+    optimize = "optimal" if optimize is True else optimize
+    return opt_einsum.contract_path(subscripts, *operands, optimize=optimize)
+
+
+def _plan(subscripts: Any, operands: Any, optimize: Any) -> Any:
+    """The operands, and steps of `(positions, terms)` like `((0, 1), "ij,jk->ik")`."""
+    import opt_einsum  # 20 ms, and few programs need it
+
+    if isinstance(subscripts, str):
+        given = list(operands)
+    else:
+        interleaved = (subscripts, *operands)
+        pairs = len(interleaved) // 2
+        given = list(interleaved[0 : 2 * pairs : 2])
+        terms = [_letters(term) for term in interleaved[1 : 2 * pairs : 2]]
+        result = [f"->{_letters(term)}" for term in interleaved[2 * pairs :]]
+        subscripts = ",".join(terms) + "".join(result)
+    check_arraylike("einsum", *given)
+    shapes = [np.shape(x) for x in given]
+    if optimize is False:  # from left to right, two at a time
+        optimize = [(0, 1)] * (len(given) - 1) or [(0,)]
+    try:
+        _, info = opt_einsum.contract_path(
+            subscripts, *shapes, shapes=True, einsum_call=True, use_blas=True, optimize=optimize
+        )
+    except (ValueError, IndexError, KeyError, AttributeError) as error:
+        raise ValueError(f"einsum: {error}") from None
+    steps = tuple([(tuple(step[0]), step[2]) for step in info])
+    return given, steps
+
+
+def _letters(term: Any) -> str:
+    """`[0, 1]` as `"ab"`: the subscripts of the interleaved form as text."""
+    import opt_einsum
+
+    return "".join(["..." if i is Ellipsis else opt_einsum.get_symbol(i) for i in term])
+
+
+@fused(static=("steps", "precision", "preferred_element_type"))
+def _run(*operands: Any, steps: Any, precision: Any, preferred_element_type: Any) -> Any:
+    stack = [as_array(x) for x in promote_dtypes("einsum", *operands)]
+    if preferred_element_type is None:
+        wanted = None
+    else:
+        wanted = dtypes.check_user_dtype(preferred_element_type, "einsum")
+    for positions, text in steps:
+        chosen = [stack[i] for i in positions]
+        stack = [x for i, x in enumerate(stack) if i not in positions]
+        terms, result = text.split("->")
+        pieces = terms.split(",")
+        if len(chosen) == 1:
+            out = _single(chosen[0], pieces[0], result)
+        else:
+            (x, y), (left, right) = chosen, pieces
+            out = _pair(x, y, left, right, result, precision, wanted)
+        stack.append(out)
+    (out,) = stack
+    return out if wanted is None else convert(out, wanted)
+
+
+def _single(x: Any, names: str, result: str) -> Any:
+    x, names = _reduce(*_diagonal(x, names), result)
+    return _arrange(x, names, result)
+
+
+def _pair(x: Any, y: Any, left: str, right: str, result: str, precision: Any, wanted: Any) -> Any:
+    x, left = _reduce(*_diagonal(x, left), right + result)
+    y, right = _reduce(*_diagonal(y, right), left + result)
+    # An axis of size one meets an axis of another size: it is dropped, and so broadcasts.
+    x, left = _drop_broadcast(x, left, y, right)
+    y, right = _drop_broadcast(y, right, x, left)
+    shared = [n for n in left if n in right]
+    summed = [n for n in shared if n not in result]
+    batch = [n for n in shared if n in result]
+    alone = [n for n in right if n not in shared], [n for n in left if n not in shared]
+    if list(result) == [*batch, *alone[0], *alone[1]]:
+        # This way round nothing is left to be transposed.
+        x, y, left, right = y, x, right, left
+        precision = precision[::-1] if isinstance(precision, (tuple, list)) else precision
+    out = contract(
+        x,
+        y,
+        (tuple(map(left.index, summed)), tuple(map(right.index, summed))),
+        (tuple(map(left.index, batch)), tuple(map(right.index, batch))),
+        precision,
+        wanted,
+    )
+    rest = [n for n in (*left, *right) if n not in shared]
+    return _arrange(out, "".join([*batch, *rest]), result)
+
+
+def _diagonal(x: Any, names: str) -> tuple[Any, str]:
+    """Axes with one name become one axis: all off their diagonal is zero, and then summed."""
+    for name in dict.fromkeys(names):
+        while names.count(name) > 1:
+            first = names.index(name)
+            second = names.index(name, first + 1)
+            n, m = x.shape[first], x.shape[second]
+            if n != m:
+                raise ValueError(f"einsum: index {name!r} has the sizes {n} and {m}")
+            index = np.dtype("int32")
+            rows = iota(dtype=index, shape=x.shape, dimension=first)
+            columns = iota(dtype=index, shape=x.shape, dimension=second)
+            x = ops.select(ops.eq(rows, columns), x, x.dtype.type(0))
+            x = reduce_sum(x, axes=(first,))
+            names = names[:first] + names[first + 1 :]
+    return x, names
+
+
+def _reduce(x: Any, names: str, needed: str) -> tuple[Any, str]:
+    """Sum the axes that nobody else names."""
+    axes = tuple([i for i, n in enumerate(names) if n not in needed])
+    if not axes:
+        return x, names
+    return reduce_sum(x, axes=axes), "".join([n for n in names if n in needed])
+
+
+def _drop_broadcast(x: Any, names: str, y: Any, others: str) -> tuple[Any, str]:
+    axes = tuple(
+        [
+            i
+            for i, n in enumerate(names)
+            if n in others and x.shape[i] == 1 and y.shape[others.index(n)] != 1
+        ]
+    )
+    if not axes:
+        return x, names
+    return reduce_sum(x, axes=axes), "".join([n for i, n in enumerate(names) if i not in axes])
+
+
+def _arrange(x: Any, names: str, result: str) -> Any:
+    if names == result:
+        return x
+    return transpose(x, permutation=tuple([names.index(n) for n in result]))

@@ -1,0 +1,365 @@
+"""Counting: how many elements fall into which bin."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from perspex import dtypes
+from perspex.control.jit import fused
+from perspex.numpy.arithmetic import add, divide, multiply, subtract
+from perspex.numpy.calculus import diff
+from perspex.numpy.creation import asarray, linspace
+from perspex.numpy.indexers import INT32
+from perspex.numpy.logic import logical_or
+from perspex.numpy.promotion import (
+    Array,
+    ArrayLike,
+    arraylike,
+    as_dtype,
+    check_arraylike,
+    concrete,
+    expand,
+    filled,
+    flat,
+    promote_dtypes,
+    spread,
+)
+from perspex.numpy.reductions import max as max_
+from perspex.numpy.reductions import min as min_
+from perspex.numpy.reductions import sum as sum_
+from perspex.numpy.selection import as_given, known, where
+from perspex.numpy.shaping import flip, reshape
+from perspex.numpy.sorting import searchsorted
+from perspex.ops import elementwise as ops
+from perspex.ops.indexing import scatter_add
+from perspex.ops.shape import part, stack
+from perspex.ops.structural import convert
+from perspex.ops.windows import FILL_OR_DROP, ScatterDimensionNumbers
+
+
+def bincount(
+    x: ArrayLike,
+    weights: ArrayLike | None = None,
+    minlength: int = 0,
+    *,
+    length: int | None = None,
+) -> Array:
+    """How often each of the numbers 0, 1, 2, ... comes.
+
+    Args:
+      x: a vector of integers; negative ones count as 0.
+      weights: what each of them counts; 1 by default.
+      minlength: the least size of the result.
+      length: the size of the result; greater numbers are not counted. Must be given for traced
+        arrays; by default the size reaches to the greatest number.
+
+    Errors:
+      `TypeError` for other numbers than integers; `ValueError` for other shapes;
+      `ConcretizationTypeError` for traced arrays without `length`.
+
+    >>> import perspex.numpy as jnp
+    >>> jnp.bincount(jnp.array([0, 1, 1, 3]))
+    Array([1, 2, 0, 1], dtype=int32)
+    """
+    check_arraylike("bincount", x, *([] if weights is None else [weights]))
+    places = as_given(x)
+    if not (places.dtype == bool or dtypes.issubdtype(places.dtype, np.integer)):
+        raise TypeError(f"bincount: x must be of integers, got {places.dtype.name}")
+    if places.ndim != 1:
+        raise ValueError(f"bincount: x must be a vector, got shape {places.shape}")
+    if weights is not None and np.shape(weights) != places.shape:
+        raise ValueError(
+            f"bincount: weights must have the shape of x, got {np.shape(weights)} and "
+            f"{places.shape}"
+        )
+    least = concrete("bincount: minlength", operator.index, minlength)
+    if length is not None:
+        size = concrete("bincount: length", operator.index, length)
+    else:
+        remedy = "give the size of the result: bincount(x, length=n)."
+        host = known("bincount without a length", places, remedy)
+        size = max(int(host.max()) + 1 if host.size else 0, least)
+    return _bincount(places, INT32.type(1) if weights is None else weights, size)
+
+
+@fused(static=("size",))
+def _bincount(places: Any, weights: Any, size: int) -> Any:
+    lines = ops.max(convert(arraylike("bincount", places), INT32), INT32.type(0))
+    return tally(lines, arraylike("bincount", weights), size)
+
+
+def tally(lines: Any, weights: Any, size: int) -> Any:
+    """The sums of the weights for each line, a vector; lines outside are left out."""
+    out = filled(weights.dtype.type(0), (size,))
+    if not size or not lines.size:
+        return out
+    return scatter_add(
+        out,
+        reshape(lines, (lines.size, 1)),
+        spread(weights, lines.shape),
+        dimension_numbers=ScatterDimensionNumbers((), (0,), (0,)),
+        indices_are_sorted=False,
+        unique_indices=False,
+        mode=FILL_OR_DROP,
+    )
+
+
+def digitize(
+    x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None
+) -> Array:
+    """The number of the bin that each element falls into: `bins[i - 1] <= x < bins[i]`.
+
+    Args:
+      x: the array.
+      bins: the edges, a vector that ascends or descends.
+      right: the right edge belongs to a bin, not the left one.
+      method: as for `searchsorted`.
+
+    Errors:
+      `TypeError` for lists; `ValueError` for edges that are no vector.
+
+    >>> import perspex.numpy as jnp
+    >>> jnp.digitize(jnp.array([0.5, 1.0, 9.0]), jnp.array([0.0, 1.0, 2.0]))
+    Array([1, 2, 3], dtype=int32)
+    """
+    check_arraylike("digitize", x, bins)
+    if np.ndim(bins) != 1:
+        raise ValueError(f"digitize: bins must be a 1-dimensional array, got {np.shape(bins)}")
+    if not np.size(bins):
+        return filled(INT32.type(0), np.shape(x))
+    return _digitize(x, bins, bool(right), method or "scan")
+
+
+@fused(static=("right", "method"))
+def _digitize(x: Any, bins: Any, right: bool, method: str) -> Any:
+    edges = arraylike("digitize", bins)
+    n = edges.shape[0]
+    side = "left" if right else "right"
+    ascending = searchsorted(edges, x, side=side, method=method)
+    backwards = searchsorted(flip(edges), x, side=side, method=method)
+    descending = ops.sub(INT32.type(n), backwards)
+    first, last = part(edges, 0, 1, 0, (n,)), part(edges, n - 1, n, 0, (n,))
+    return where(reshape(ops.ge(last, first), ()), ascending, descending)
+
+
+# ---- Histograms ---------------------------------------------------------------------------------
+
+
+def histogram_bin_edges(
+    a: ArrayLike,
+    bins: ArrayLike = 10,
+    range: Sequence[ArrayLike] | None = None,
+    weights: ArrayLike | None = None,
+) -> Array:
+    """The edges of the bins of a histogram.
+
+    Args:
+      a: the elements to count.
+      bins: how many bins of equal width, or the edges.
+      range: the outermost edges; by default the least and the greatest element.
+      weights: has no effect.
+
+    >>> import perspex.numpy as jnp
+    >>> jnp.histogram_bin_edges(jnp.array([0.0, 3.0]), bins=3)
+    Array([0., 1., 2., 3.], dtype=float32)
+    """
+    check_arraylike("histogram_bin_edges", a)
+    return _edges("histogram_bin_edges", asarray(a), bins, range)
+
+
+def _edges(name: str, x: Any, bins: Any, range_: Any) -> Any:
+    if isinstance(bins, str):
+        raise NotImplementedError(f"{name}: bins={bins!r} is not supported; give their number")
+    if np.ndim(bins):
+        check_arraylike(name, bins)
+        (edges,) = promote_dtypes(name, bins, to=dtypes.to_inexact_dtype)
+        return asarray(edges)
+    count = concrete(f"{name}: the number of bins must be known", operator.index, bins)
+    bounds = None if range_ is None else tuple(range_)
+    return _even_edges(x, bounds, count)
+
+
+@fused(static=("count",))
+def _even_edges(x: Any, bounds: Any, count: int) -> Any:
+    (values,) = promote_dtypes("histogram", x, to=dtypes.to_inexact_dtype)
+    dtype = values.dtype
+    if bounds is not None:
+        low, high = (as_dtype(asarray(b), dtype) for b in bounds)
+    elif values.size:
+        low, high = min_(values), max_(values)
+    else:
+        low, high = dtype.type(0), dtype.type(1)
+    same = ops.eq(low, high)
+    half = where(same, dtype.type(0.5), dtype.type(0))
+    return linspace(subtract(low, half), add(high, half), count + 1, dtype=dtype)
+
+
+def histogram(
+    a: ArrayLike,
+    bins: ArrayLike = 10,
+    range: Sequence[ArrayLike] | None = None,
+    weights: ArrayLike | None = None,
+    density: bool | None = None,
+) -> tuple[Array, Array]:
+    """How many elements fall into each bin, and the edges of the bins.
+
+    Args:
+      a: the elements to count.
+      bins: how many bins of equal width, or the edges, which ascend.
+      range: the outermost edges; by default the least and the greatest element.
+      weights: what each element counts; 1 by default.
+      density: give shares of the whole, per width.
+
+    Returns:
+      Counts, as floats, and edges. A bin has its left edge; the last one has both.
+
+    Errors:
+      `ValueError` for weights of another shape; `NotImplementedError` for rules as `bins`.
+
+    >>> import perspex.numpy as jnp
+    >>> jnp.histogram(jnp.array([1.0, 2.0, 4.0]), bins=3, range=(0, 6))
+    (Array([1., 1., 1.], dtype=float32), Array([0., 2., 4., 6.], dtype=float32))
+    """
+    check_arraylike("histogram", a, *([] if weights is None else [weights]))
+    if weights is not None and np.shape(weights) != np.shape(a):
+        raise ValueError(
+            "histogram: weights should have the same shape as a, got "
+            f"{np.shape(weights)} and {np.shape(a)}"
+        )
+    x = asarray(a)
+    edges = _edges("histogram", x, bins, range)
+    return _histogram(x, edges, 1 if weights is None else weights, bool(density)), edges
+
+
+@fused(static=("density",))
+def _histogram(x: Any, edges: Any, weights: Any, density: bool) -> Any:
+    x, edges, weights = promote_dtypes("histogram", flat(x), edges, weights)
+    n = edges.shape[0]
+    if n < 2:
+        return filled(x.dtype.type(0), (0,))
+    lines, outside = _lines(x, edges)
+    counted = where(outside, x.dtype.type(0), flat(asarray(weights)))
+    counts = part(tally(lines, counted, n), 1, n, 0, (n,))
+    if density:
+        return divide(divide(counts, diff(edges)), sum_(counts))
+    return counts
+
+
+def _lines(x: Any, edges: Any) -> tuple[Any, Any]:
+    """The number of the right edge of the bin of each element, and which are in no bin."""
+    n = edges.shape[0]
+    first, last = (part(edges, k, k + 1, 0, (n,)) for k in (0, n - 1))
+    first, last = spread(first, x.shape), spread(last, x.shape)
+    lines = searchsorted(edges, x, side="right")
+    lines = where(ops.eq(x, last), INT32.type(n - 1), lines)
+    return lines, logical_or(ops.lt(x, first), ops.gt(x, last))
+
+
+def histogram2d(
+    x: ArrayLike,
+    y: ArrayLike,
+    bins: Any = 10,
+    range: Any = None,
+    weights: ArrayLike | None = None,
+    density: bool | None = None,
+) -> tuple[Array, Array, Array]:
+    """How many points of the plane fall into each rectangle, and the edges along both axes.
+
+    Args:
+      x, y: the coordinates of the points, vectors.
+      bins: a number or edges for both axes, or a pair of those.
+      range: a pair of outermost edges for each axis, or None.
+      weights, density: as for `histogram`.
+
+    >>> import perspex.numpy as jnp
+    >>> jnp.histogram2d(jnp.array([0.0, 1.0]), jnp.array([0.0, 1.0]), bins=2)[0]
+    Array([[1, 0],
+           [0, 1]], dtype=int32)
+    """
+    check_arraylike("histogram2d", x, y)
+    if np.shape(x) != np.shape(y) or np.ndim(x) != 1:
+        raise ValueError(
+            f"histogram2d: x and y must be vectors of one size, got {np.shape(x)} and {np.shape(y)}"
+        )
+    if not isinstance(bins, (list, tuple)):
+        bins = [bins, bins]
+    elif len(bins) != 2:
+        bins = [asarray(bins)] * 2
+    sample = stack(*[asarray(v) for v in promote_dtypes("histogram2d", x, y)], axis=1)
+    counts, edges = histogramdd(sample, bins, range, weights, density)
+    return counts, edges[0], edges[1]
+
+
+def histogramdd(
+    sample: ArrayLike,
+    bins: Any = 10,
+    range: Any = None,
+    weights: ArrayLike | None = None,
+    density: bool | None = None,
+) -> tuple[Array, list[Array]]:
+    """How many points fall into each box, and the edges of the boxes along each axis.
+
+    Args:
+      sample: the points: an array `(number of points, D)`.
+      bins: a number for all axes, or a number or edges for each.
+      range: a pair of outermost edges for each axis, or None.
+      weights, density: as for `histogram`.
+
+    Errors:
+      `ValueError` for bins, ranges and weights that do not fit.
+
+    >>> import perspex.numpy as jnp
+    >>> jnp.histogramdd(jnp.array([[0.0], [1.0], [1.0]]), bins=2)[0]
+    Array([1, 2], dtype=int32)
+    """
+    check_arraylike("histogramdd", sample, *([] if weights is None else [weights]))
+    x = asarray(sample)
+    if x.ndim != 2:
+        raise ValueError(f"histogramdd: sample must have two axes, got shape {x.shape}")
+    count, axes = x.shape
+    if weights is not None and np.shape(weights) != (count,):
+        raise ValueError(
+            f"histogramdd: weights must have one number for each of {count} points, got shape "
+            f"{np.shape(weights)}"
+        )
+    if range is not None and len(range) != axes:
+        raise ValueError(f"histogramdd: range must have one pair for each of {axes} axes")
+    each = bins if isinstance(bins, (list, tuple)) or np.ndim(bins) else [bins] * axes
+    if len(each) != axes:
+        raise ValueError(
+            f"histogramdd: there must be bins for each of {axes} axes, got {len(each)}"
+        )
+    columns = [part(x, d, d + 1, 1, x.shape) for d in np.arange(axes).tolist()]
+    edges = [
+        _edges("histogramdd", column, b, None if range is None else range[d])
+        for d, (column, b) in enumerate(zip(columns, each, strict=True))
+    ]
+    return _histogramdd(x, edges, weights, bool(density)), edges
+
+
+@fused(static=("density",))
+def _histogramdd(x: Any, edges: Any, weights: Any, density: bool) -> Any:
+    line: Any = INT32.type(0)
+    outside: Any = filled(np.bool_(False), (x.shape[0],))
+    shape = tuple([e.shape[0] - 1 for e in edges])
+    for d, edge in enumerate(edges):
+        column = reshape(part(x, d, d + 1, 1, x.shape), (x.shape[0],))
+        column, edge = promote_dtypes("histogramdd", column, edge)
+        place, beyond = _lines(column, edge)
+        outside = logical_or(outside, beyond)
+        line = add(multiply(line, shape[d]), subtract(place, 1))
+    size = int(np.prod(shape))
+    line = where(outside, INT32.type(size), line)
+    values = arraylike("histogramdd", INT32.type(1) if weights is None else weights)
+    counts = reshape(tally(line, values, size), shape)
+    if not density:
+        return counts
+    total = divide(counts, sum_(counts))
+    for d, edge in enumerate(edges):
+        width = expand(diff(edge), [k for k in np.arange(len(shape)).tolist() if k != d])
+        total = divide(total, width)
+    return total

@@ -1,0 +1,467 @@
+"""What stands between the brackets: NumPy's indexing rules, worked out before anything is read.
+
+`parse` turns an index into one entry for each axis of the operand and each new axis of the result.
+`windows` says what the entries mean as windows of a gather or a scatter, so that reading and
+writing agree. Numbers in an index may be tracers: shapes never depend on them.
+
+Axes that are read at computed places (integer arrays, and the integers beside them) become *lanes*:
+axes of the array of index vectors. The other axes run over a window. A slice with a step other than
+1 or -1 is a lane too.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from perspex import dtypes, errors
+from perspex.numpy.creation import asarray
+from perspex.ops import elementwise as ops
+from perspex.ops.shape import concatenate, iota
+from perspex.ops.structural import broadcast_in_dim, convert
+from perspex.tracing import is_concrete, typeof
+
+INT32 = np.dtype("int32")
+
+
+class Span(NamedTuple):
+    """A slice: `size` elements from `start` in steps of `step`; `stop` is where it was to end."""
+
+    start: Any
+    size: int
+    step: int
+    stop: int
+
+
+class Point(NamedTuple):
+    """One place on an axis, which the result lacks: an integer or a scalar."""
+
+    place: Any
+
+
+class Picks(NamedTuple):
+    """The places on an axis that an array of integers lists."""
+
+    places: Any
+
+
+Entry = Span | Point | Picks | None
+
+
+class Index(NamedTuple):
+    """An index by axes.
+
+    * `entries`: for each axis of the operand what is taken from it; `None` for a new axis;
+    * `separated`: other entries stand between the arrays, so their axes come first in the result;
+    * `grown`: where the operand gets an axis of size one first, for scalar masks.
+    """
+
+    entries: tuple[Entry, ...]
+    separated: bool = False
+    grown: tuple[int, ...] = ()
+
+
+# ---- From what the user wrote to entries --------------------------------------------------------
+
+
+def parse(index: Any, shape: tuple[int, ...]) -> Index:
+    """The index of an operand of shape `shape`.
+
+    Raises `TypeError` for what is no index, `IndexError` for too many entries, masks that do not
+    fit, integers for an axis of size zero, and slices whose bounds are traced, and
+    `NonConcreteBooleanIndexError` for traced masks.
+    """
+    given = index if index.__class__ is tuple else (_alone(index),)
+    items = [_item(x) for x in given]
+    rest = len(shape) - sum([_axes_of(x) for x in items])
+    if rest < 0:
+        raise IndexError(
+            f"Too many indices: array is {len(shape)}-dimensional, "
+            f"but {len(shape) - rest} were indexed"
+        )
+    dots = [i for i, x in enumerate(items) if x is Ellipsis]
+    if len(dots) > 1:
+        raise IndexError("an index can only have a single ellipsis ('...')")
+    if not dots:
+        items.append(Ellipsis)
+    entries: list[Entry] = []
+    grown: list[int] = []
+    places: list[int] = []  # which items are advanced indices
+    axis = 0
+    for i, item in enumerate(items):
+        kind = item.__class__
+        if item is None:
+            entries.append(None)
+        elif item is Ellipsis:
+            entries += whole(shape[axis : axis + rest])
+            axis += rest
+        elif kind is slice:
+            entries.append(_span(item, shape[axis]))
+            axis += 1
+        elif kind is int:
+            check_place(axis, shape)
+            entries.append(Point(item))
+            places.append(i)
+            axis += 1
+        elif item.dtype == bool:
+            if item.ndim == 0:
+                grown.append(axis + len(grown))
+            masks = mask_places(item, shape, axis, i)
+            entries += [Picks(p) for p in masks]
+            places.append(i)
+            axis += item.ndim
+        else:
+            if item.size:
+                check_place(axis, shape)
+            entries.append(Picks(item) if item.ndim else Point(item))
+            places.append(i)
+            axis += 1
+    separated = bool(places) and places != list(range(places[0], places[-1] + 1))
+    return Index(tuple(entries), separated, tuple(grown))
+
+
+def _alone(index: Any) -> Any:
+    """An index that is not a tuple; sequences other than arrays are refused."""
+    if isinstance(index, Sequence) and not isinstance(index, str):
+        nested = isinstance(index, list) and any(
+            [isinstance(x, (Sequence, slice)) or x is None or x is Ellipsis for x in index]
+        )
+        remedy = "`arr[tuple(seq)]`" if nested else "`arr[array(seq)]`"
+        raise TypeError(
+            "Using a non-tuple sequence for multidimensional indexing is not allowed; use "
+            f"{remedy} instead of `arr[seq]`"
+        )
+    return index
+
+
+def _item(x: Any) -> Any:
+    """One entry of a tuple: an int, a slice, `None`, `...`, or an array of integers or booleans."""
+    kind = x.__class__
+    if kind is int or kind is slice or x is None or x is Ellipsis:
+        return x
+    if isinstance(x, str):
+        raise TypeError(f"strings do not index arrays; got idx={x!r}; index with integers or masks")
+    if isinstance(x, (bool, np.bool_)):
+        return np.asarray(x)
+    if isinstance(x, (list, tuple)):
+        x = asarray(x) if len(x) else np.zeros(0, INT32)
+    elif isinstance(x, (float, complex)):
+        x = np.asarray(x)
+    if hasattr(x, "dtype"):
+        if not (x.dtype == bool or dtypes.issubdtype(x.dtype, np.integer)):
+            raise TypeError(
+                "Indexer must have integer or boolean type, got indexer with type "
+                f"{x.dtype.name}; convert it with astype(int)"
+            )
+        return int(x) if x.ndim == 0 and isinstance(x, (np.generic, np.ndarray)) else x
+    try:
+        return operator.index(x)
+    except TypeError:
+        raise IndexError(
+            "only integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and integer or "
+            f"boolean arrays are valid indices. Got {x!r}"
+        ) from None
+
+
+def _axes_of(item: Any) -> int:
+    """How many axes of the operand an entry takes up."""
+    if item is None or item is Ellipsis:
+        return 0
+    if item.__class__ is int or item.__class__ is slice or item.dtype != bool:
+        return 1
+    return item.ndim
+
+
+def check_place(axis: int, shape: tuple[int, ...]) -> None:
+    """Raise `IndexError` if there is nothing on the axis to point at, or no such axis."""
+    if axis == len(shape):
+        raise IndexError(
+            f"Too many indices: array is {axis}-dimensional, but {axis + 1} were indexed"
+        )
+    if shape[axis] == 0:
+        raise IndexError(f"index is out of bounds for axis {axis} with size 0")
+
+
+def _span(item: slice, n: int) -> Span:
+    try:
+        start, stop, step = item.indices(n)
+    except errors.TracerIntegerConversionError:
+        raise IndexError(
+            "Array slice indices must have static start/stop/step to be used with NumPy indexing "
+            f"syntax. Got {item}. lax.dynamic_slice reads a slice of static size at a traced "
+            "place, lax.dynamic_update_slice writes one"
+        ) from None
+    size = len(range(start, stop, step))
+    if size == 0:
+        start = max(start, 0)
+        return Span(start, 0, 1, start)
+    return Span(start, size, step, stop)
+
+
+def mask_places(mask: Any, shape: tuple[int, ...], axis: int, position: int) -> Sequence[Any]:
+    """The integer arrays that pick what a mask of axes from `axis` on picks."""
+    if not is_concrete(mask):
+        raise errors.NonConcreteBooleanIndexError(errors.boolean_index(*mask._story()))
+    expected = shape[axis : axis + mask.ndim]
+    if mask.shape != expected:
+        raise IndexError(
+            f"boolean index did not match shape of indexed array in index {position}: "
+            f"got {mask.shape}, expected {expected}"
+        )
+    if not mask.ndim:
+        return (np.zeros(int(bool(mask)), INT32),)
+    return [p.astype(INT32) for p in np.nonzero(np.asarray(mask))]
+
+
+def whole(shape: Sequence[int]) -> list[Span]:
+    """The entries that take all of the axes."""
+    return [Span(0, n, 1, n) for n in shape]
+
+
+def grow(shape: tuple[int, ...], axes: Sequence[int]) -> tuple[int, ...]:
+    """`shape` with ones put in, at the places `axes` of the result."""
+    sizes = list(shape)
+    for axis in axes:
+        sizes.insert(axis, 1)
+    return tuple(sizes)
+
+
+# ---- From entries to windows --------------------------------------------------------------------
+
+
+def is_advanced(index: Index) -> bool:
+    """Whether arrays of integers are among the entries, so that reading takes a gather."""
+    return any([e.__class__ is Picks for e in index.entries])
+
+
+def is_static(index: Index) -> bool:
+    """Whether all places are known numbers."""
+    for e in index.entries:
+        kind = e.__class__
+        if kind is Picks or (kind is Point and e.place.__class__ is not int):  # type: ignore[union-attr]
+            return False
+        if kind is Span and e.start.__class__ is not int:  # type: ignore[union-attr]
+            return False
+    return True
+
+
+def is_inside(index: Index, shape: tuple[int, ...], wrap: bool = True) -> bool:
+    """Whether all places are known and inside; with `wrap`, negative ones count from the end."""
+    if not is_static(index):
+        return False
+    sizes = iter(shape)
+    for e in index.entries:
+        if e is not None:
+            n = next(sizes)
+            low = -n if wrap else 0
+            if e.__class__ is Point and not low <= e.place < n:
+                return False
+    return True
+
+
+def is_strided(index: Index) -> bool:
+    """Whether a slice leaves elements out between those that it takes."""
+    return any([e.__class__ is Span and abs(e.step) > 1 and e.size > 1 for e in index.entries])
+
+
+def ascends(index: Index) -> bool:
+    """Whether, without arrays, the places that are left after windows come in ascending order."""
+    return all([e.__class__ is not Span or e.step > -2 for e in index.entries])
+
+
+class Windows(NamedTuple):
+    """An index as windows.
+
+    * `indices`: the index vectors, an array of shape `(*lanes, number of indexed axes)`;
+    * `index_map`: the axis of the operand that each entry of an index vector is for;
+    * `collapsed`: the axes of the operand that a window lacks;
+    * `window`: the size of a window along each axis of the operand;
+    * `offset`: the axes of the result, new ones left out, that run over a window;
+    * `reversed`: those that run backwards;
+    * `new`: the new axes, counted in the result;
+    * `shape`: the shape of the result.
+    """
+
+    indices: Any
+    index_map: tuple[int, ...]
+    collapsed: tuple[int, ...]
+    window: tuple[int, ...]
+    offset: tuple[int, ...]
+    reversed: tuple[int, ...]
+    new: tuple[int, ...]
+    shape: tuple[int, ...]
+
+
+class _Column(NamedTuple):
+    """One entry of the index vectors: numbers whose axes are those of `lanes`, by name."""
+
+    values: Any
+    lanes: tuple[Any, ...]
+
+
+def windows(index: Index, shape: tuple[int, ...], wrap: bool = True) -> Windows:
+    """What the entries read or write as windows; with `wrap`, negative places count from the end.
+
+    Raises `ValueError` for integer arrays whose shapes do not broadcast.
+    """
+    entries = index.entries
+    advanced = is_advanced(index)
+    picked = [e.places for e in entries if e.__class__ is Picks]
+    block = _broadcast_shapes([np.shape(p) for p in picked])
+    # The axes of the result: an axis of the operand, a lane, or `None`.
+    layout: list[Any] = []
+    sizes: list[int] = []
+    lanes = [("picked", i) for i in range(len(block))]
+    placed = False
+
+    def place() -> None:
+        nonlocal placed
+        placed = True
+        layout.extend(lanes)
+        sizes.extend(block)
+
+    if advanced and index.separated:
+        place()
+    columns: list[_Column] = []
+    index_map, collapsed, window, backwards = [], [], [], []
+    axis = 0
+    for e in entries:
+        if e is None:
+            layout.append(None)
+            sizes.append(1)
+            continue
+        n = shape[axis]
+        if e.__class__ is Span:
+            start, size, step, _ = e
+            strided = abs(step) > 1 and size > 1
+            layout.append(("strided", axis) if strided else axis)
+            sizes.append(size)
+            if strided:
+                steps = convert_range(start, size, step)
+                columns.append(_Column(steps, (("strided", axis),)))
+                collapsed.append(axis)
+            elif size != n or start.__class__ is not int:
+                low = start if step > 0 or size < 2 else add_number(start, 1 - size)
+                columns.append(_Column(low, ()))
+            window.append(1 if strided else size)
+            if strided or size != n or start.__class__ is not int:
+                index_map.append(axis)
+            if step < 0 and not strided and size > 1:
+                backwards.append(axis)
+        else:
+            if advanced and not placed:
+                place()
+            values = e[0]
+            own = tuple(lanes[len(lanes) - np.ndim(values) :]) if e.__class__ is Picks else ()
+            columns.append(_Column(wrapped(values, n) if wrap else values, own))
+            index_map.append(axis)
+            collapsed.append(axis)
+            window.append(1)
+        axis += 1
+    dense = [d for d in layout if d is not None]
+    order = [d for d in dense if d.__class__ is tuple]
+    lane_sizes = {d: n for d, n in zip(layout, sizes, strict=True) if d.__class__ is tuple}
+    return Windows(
+        indices=_index_vectors(columns, order, [lane_sizes[d] for d in order]),
+        index_map=tuple(index_map),
+        collapsed=tuple(collapsed),
+        window=tuple(window),
+        offset=tuple([i for i, d in enumerate(dense) if d.__class__ is int]),
+        reversed=tuple([i for i, d in enumerate(dense) if d in backwards]),
+        new=tuple([i for i, d in enumerate(layout) if d is None]),
+        shape=tuple(sizes),
+    )
+
+
+def _broadcast_shapes(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise ValueError(
+            f"Incompatible shapes for broadcasting: shapes={list(shapes)}; the arrays in an index "
+            "must have shapes that broadcast"
+        ) from None
+
+
+def _index_vectors(columns: Sequence[_Column], order: Sequence[Any], lanes: Sequence[int]) -> Any:
+    """The columns side by side in an array of shape `(*lanes, len(columns))`."""
+    full = (*lanes, 1)
+    wide = any([_dtype(c.values).itemsize > 4 for c in columns])
+    dtype = np.dtype("int64") if wide else INT32
+    if all([isinstance(c.values, (int, np.ndarray)) for c in columns]):
+        out = np.empty((*lanes, len(columns)), dtype)
+        for k, (values, own) in enumerate(columns):
+            axes = [i for i, name in enumerate(order) if name not in own]
+            out[..., k] = np.expand_dims(np.asarray(values), axes) if own else values
+        return out
+    parts = []
+    for values, own in columns:
+        value = as_places(values, dtype)
+        dims = tuple([order.index(name) for name in own])
+        parts.append(broadcast_in_dim(value, shape=full, broadcast_dimensions=dims))
+    return parts[0] if len(parts) == 1 else concatenate(*parts, dimension=len(lanes))
+
+
+def place_dtype(x: Any) -> np.dtype:
+    """The dtype in which places like `x` go into index vectors: int32, unless they are wider."""
+    return np.dtype("int64") if _dtype(x).itemsize > 4 else INT32
+
+
+def _dtype(x: Any) -> np.dtype:
+    return INT32 if x.__class__ is int else typeof(x).dtype
+
+
+def as_places(values: Any, dtype: np.dtype = INT32) -> Any:
+    """Places as integers of `dtype`."""
+    if values.__class__ is int:
+        return dtype.type(values)
+    if isinstance(values, np.ndarray):
+        return values.astype(dtype)
+    return convert(values, dtype)
+
+
+def starts(places: Sequence[Any]) -> list[Any]:
+    """Integers and scalars as scalars of one dtype, for dynamic slices."""
+    wide = any([_dtype(p).itemsize > 4 for p in places])
+    dtype = np.dtype("int64") if wide else INT32
+    return [as_places(p, dtype) for p in places]
+
+
+def wrapped(values: Any, n: int) -> Any:
+    """Places counted from the front of an axis of size `n`; those outside stay outside."""
+    if values.__class__ is int:
+        return values + n if values < 0 else values
+    if isinstance(values, np.ndarray):
+        signed = values.astype(np.int64)
+        low, high = -n - 1, math.inf if n > 2**31 - 1 else 2**31 - 1
+        return np.clip(np.where(signed < 0, signed + n, signed), low, high).astype(
+            np.int64 if n > 2**31 - 1 else INT32
+        )
+    dtype = typeof(values).dtype
+    if dtypes.issubdtype(dtype, np.unsignedinteger):
+        if dtype.itemsize >= 4:
+            # Too great a number would become a negative one: any number outside does.
+            values = ops.min(values, dtype.type(n))
+        return values
+    if dtype.itemsize < 4:
+        values = convert(values, INT32)
+    number = typeof(values).dtype.type
+    return ops.select(ops.lt(values, number(0)), ops.add(values, number(n)), values)
+
+
+def add_number(x: Any, n: int) -> Any:
+    """`x + n` for an integer or a scalar of integers."""
+    return x + n if x.__class__ is int else ops.add(x, typeof(x).dtype.type(n))
+
+
+def convert_range(start: Any, size: int, step: int) -> Any:
+    """The places of a slice, as an array."""
+    if start.__class__ is int:
+        return np.arange(start, start + size * step, step, dtype=INT32)
+    dtype = typeof(start).dtype
+    count = iota(dtype=dtype, shape=(size,), dimension=0)
+    return ops.add(ops.mul(count, dtype.type(step)), start)

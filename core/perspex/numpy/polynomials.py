@@ -1,0 +1,264 @@
+"""Polynomials as vectors of coefficients, the highest power first."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from perspex import dtypes
+from perspex.control.jit import fused
+from perspex.numpy.arithmetic import add, divide, multiply, subtract
+from perspex.numpy.convolution import convolve
+from perspex.numpy.creation import asarray
+from perspex.numpy.joining import trim_zeros
+from perspex.numpy.linalg import eigvals
+from perspex.numpy.promotion import (
+    Array,
+    ArrayLike,
+    arraylike,
+    as_dtype,
+    check_arraylike,
+    concrete,
+    expand,
+    filled,
+    promote_dtypes,
+    spread,
+)
+from perspex.numpy.selection import known
+from perspex.ops import elementwise as ops
+from perspex.ops.shape import concatenate, pad, part
+
+
+def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int | None = None) -> Array:
+    """The value of a polynomial, by Horner's rule.
+
+    Args:
+      p: coefficients, the highest power first: a vector, or an array of one more axis in front.
+      x: where to evaluate it.
+      unroll: has no effect: the rule is written out.
+
+    >>> import perspex.numpy as jnp
+    >>> jnp.polyval(jnp.array([1.0, 0.0, -1.0]), 3.0)
+    Array(8., dtype=float32)
+    """
+    check_arraylike("polyval", p, x)
+    if not np.ndim(p):
+        raise ValueError("polyval: p must be an array of coefficients, got a scalar")
+    return _polyval(p, x)
+
+
+@fused
+def _polyval(p: Any, x: Any) -> Any:
+    p, x = promote_dtypes("polyval", p, x)
+    p = asarray(p)
+    shape = np.broadcast_shapes(p.shape[1:], np.shape(x))
+    x = spread(x, shape)
+    total = filled(p.dtype.type(0), shape)
+    for k in range(p.shape[0]):
+        coefficient = part(p, k, k + 1, 0, p.shape).reshape(p.shape[1:])
+        total = ops.add(ops.mul(total, x), spread(coefficient, shape))
+    return total
+
+
+def _aligned(name: str, a1: Any, a2: Any) -> list[Any]:
+    """Two vectors of coefficients as long as the longer one."""
+    check_arraylike(name, a1, a2)
+    both = [asarray(v) for v in promote_dtypes(name, a1, a2)]
+    if any(v.ndim > 1 for v in both):
+        raise ValueError(f"{name} takes vectors, got shapes {both[0].shape} and {both[1].shape}")
+    both = [expand(v, range(1 - v.ndim)) for v in both]
+    size = max(v.size for v in both)
+    return [pad(v, v.dtype.type(0), padding_config=((size - v.size, 0, 0),)) for v in both]
+
+
+def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
+    """The sum of two polynomials.
+
+    >>> import perspex.numpy as jnp
+    >>> jnp.polyadd(jnp.array([1, 2, 3]), jnp.array([1, 1]))
+    Array([1, 3, 4], dtype=int32)
+    """
+    return add(*_aligned("polyadd", a1, a2))
+
+
+def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
+    """The difference of two polynomials.
+
+    >>> import perspex.numpy as jnp
+    >>> jnp.polysub(jnp.array([1, 2, 3]), jnp.array([1, 1]))
+    Array([1, 1, 2], dtype=int32)
+    """
+    return subtract(*_aligned("polysub", a1, a2))
+
+
+def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -> Array:
+    """The product of two polynomials, as floats.
+
+    Args:
+      a1, a2: coefficients.
+      trim_leading_zeros: leave out zeros in front; the coefficients must be concrete then.
+
+    >>> import perspex.numpy as jnp
+    >>> jnp.polymul(jnp.array([1, 1]), jnp.array([1, -1]))
+    Array([ 1.,  0., -1.], dtype=float32)
+    """
+    check_arraylike("polymul", a1, a2)
+    x, y = (asarray(v) for v in promote_dtypes("polymul", a1, a2, to=dtypes.to_inexact_dtype))
+    if trim_leading_zeros and (x.size > 1 or y.size > 1):
+        x, y = _without_zeros("polymul", x), _without_zeros("polymul", y)
+    x, y = (v if v.size else filled(v.dtype.type(0), (1,)) for v in (x, y))
+    return convolve(x, y)
+
+
+def _without_zeros(name: str, x: Any) -> Any:
+    """Coefficients without zeros in front; one of them is left."""
+    known(f"{name} with trim_leading_zeros=True", x)
+    trimmed = trim_zeros(x, "f")
+    return trimmed if trimmed.size else filled(x.dtype.type(0), (1,))
+
+
+def polyder(p: ArrayLike, m: int = 1) -> Array:
+    """The coefficients of the derivative of order `m`, as floats.
+
+    Errors:
+      `ValueError` for a negative order.
+
+    >>> import perspex.numpy as jnp
+    >>> jnp.polyder(jnp.array([1.0, 0.0, -1.0]))
+    Array([2., 0.], dtype=float32)
+    """
+    check_arraylike("polyder", p)
+    order = concrete("polyder: m", operator.index, m)
+    if order < 0:
+        raise ValueError(f"polyder: the order of the derivative must not be negative, got {order}")
+    return _polyder(p, order)
+
+
+@fused(static=("m",))
+def _polyder(p: Any, m: int) -> Any:
+    (x,) = promote_dtypes("polyder", p, to=dtypes.to_inexact_dtype)
+    x = asarray(x)
+    if not m:
+        return x
+    n = x.shape[0]
+    kept = max(n - m, 0)
+    factors = np.ones(kept)
+    for k in range(m):
+        factors *= np.arange(n - 1 - k, n - 1 - k - kept, -1)
+    return multiply(part(x, 0, kept, 0, x.shape), factors.astype(x.dtype))
+
+
+def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
+    """The coefficients of the integral of order `m`, as floats.
+
+    Args:
+      p: coefficients.
+      m: how often to integrate.
+      k: the constants of integration, in the order in which they come in; 0 by default.
+
+    Errors:
+      `ValueError` for a negative order, and for a number of constants that does not fit.
+
+    >>> import perspex.numpy as jnp
+    >>> jnp.polyint(jnp.array([2.0, 0.0]))
+    Array([1., 0., 0.], dtype=float32)
+    """
+    constants = 0 if k is None else k
+    check_arraylike("polyint", p, constants)
+    order = concrete("polyint: m", operator.index, m)
+    if order < 0:
+        raise ValueError(f"polyint: the order of the integral must not be negative, got {order}")
+    if np.shape(constants) not in ((), (1,), (order,)):
+        raise ValueError(
+            f"polyint: k must be a number or one for each of {order} integrations, got shape "
+            f"{np.shape(constants)}"
+        )
+    return _polyint(p, constants, order)
+
+
+@fused(static=("m",))
+def _polyint(p: Any, k: Any, m: int) -> Any:
+    x, constants = promote_dtypes("polyint", p, k, to=dtypes.to_inexact_dtype)
+    x = asarray(x)
+    if not m:
+        return x
+    whole = concatenate(x, spread(constants, (m,)), dimension=0)
+    size = whole.shape[0]
+    # The coefficient of x**e was integrated as often as constants came in before it, at most m.
+    factors = np.ones(size)
+    for i in range(size):
+        power = size - 1 - i
+        for e in range(power, max(power - m, 0), -1):
+            factors[i] *= e
+    return divide(whole, factors.astype(x.dtype))
+
+
+def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> tuple[Array, Array]:
+    """Quotient and remainder of two polynomials, as floats.
+
+    Args:
+      u, v: coefficients of the dividend and of the divisor.
+      trim_leading_zeros: leave out zeros in front of the remainder, which must be concrete then.
+
+    >>> import perspex.numpy as jnp
+    >>> jnp.polydiv(jnp.array([1.0, 0.0, -1.0]), jnp.array([1.0, 1.0]))[0]
+    Array([ 1., -1.], dtype=float32)
+    """
+    check_arraylike("polydiv", u, v)
+    quotient, rest = _polydiv(u, v)
+    return quotient, _without_zeros("polydiv", rest) if trim_leading_zeros else rest
+
+
+@fused
+def _polydiv(u: Any, v: Any) -> Any:
+    x, y = (asarray(w) for w in promote_dtypes("polydiv", u, v, to=dtypes.to_inexact_dtype))
+    n, m = x.shape[0], y.shape[0]
+    if n < m:
+        return filled(x.dtype.type(0), (1,)), x
+    scale = part(y, 0, 1, 0, (m,))
+    digits = []
+    for k in range(n - m + 1):
+        digit = ops.div(part(x, k, k + 1, 0, (n,)), scale)
+        digits.append(digit)
+        taken = ops.mul(spread(digit, (m,)), y)
+        x = ops.sub(x, pad(taken, x.dtype.type(0), padding_config=((k, n - m - k, 0),)))
+    return concatenate(*digits, dimension=0), x
+
+
+def poly(seq_of_zeros: ArrayLike) -> Array:
+    """The coefficients of the polynomial with the given roots, a vector, as floats.
+
+    Of a square matrix, the characteristic polynomial: that with its eigenvalues as roots.
+
+    Errors:
+      `ValueError` for other shapes.
+
+    >>> import perspex.numpy as jnp
+    >>> jnp.poly(jnp.array([1.0, 2.0]))
+    Array([ 1., -3.,  2.], dtype=float32)
+    """
+    roots = arraylike("poly", seq_of_zeros)
+    if roots.ndim == 2 and roots.shape[0] == roots.shape[1]:
+        roots = eigvals(roots)
+    if roots.ndim > 1:
+        raise ValueError(
+            f"poly takes a vector of roots or a square matrix, got shape {roots.shape}"
+        )
+    return _poly(expand(roots, range(1 - roots.ndim)))
+
+
+@fused
+def _poly(roots: Any) -> Any:
+    (x,) = promote_dtypes("poly", roots, to=dtypes.to_inexact_dtype)
+    x = as_dtype(asarray(x), x.dtype)
+    one = filled(x.dtype.type(1), (1,))
+    n = x.shape[0]
+    if not n:
+        return one.reshape(())
+    out = one
+    for k in range(n):
+        factor = concatenate(one, ops.neg(part(x, k, k + 1, 0, (n,))), dimension=0)
+        out = convolve(out, factor)
+    return out

@@ -1,0 +1,409 @@
+"""Products of vectors and matrices: all of them are `dot_general`.
+
+Common arguments:
+
+* `precision`: how exactly accelerators multiply, a `lax.Precision` or its name, or a pair of them;
+* `preferred_element_type`: the dtype to accumulate in and of the result.
+
+Operands are promoted to one dtype. A contraction over an axis of size zero gives zeros.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from perspex import dtypes
+from perspex.control.jit import fused
+from perspex.numpy.arithmetic import conj, multiply, subtract
+from perspex.numpy.creation import array as array
+from perspex.numpy.creation import ones as ones
+from perspex.numpy.promotion import (
+    Array,
+    ArrayLike,
+    as_array,
+    canonical_axis,
+    check_arraylike,
+    expand,
+    promote_dtypes,
+    spread,
+)
+from perspex.ops import structural
+from perspex.ops.linear import Dimensions, canonical_precision, dot_general
+from perspex.ops.shape import concatenate
+from perspex.ops.structural import move_axis, reshape, transpose
+from perspex.tracing import typeof
+
+Axes = tuple[int, ...]
+
+
+def contract(
+    x: Any,
+    y: Any,
+    axes: tuple[Axes, Axes],
+    batch: tuple[Axes, Axes] = ((), ()),
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Any:
+    """`dot_general` of promoted arrays: the batch axes, then what is left of `x`, then of `y`."""
+    aval = typeof(x)
+    dtype, weak = aval.dtype, aval.weak_type and typeof(y).weak_type
+    if preferred_element_type is not None:
+        dtype = dtypes.check_user_dtype(preferred_element_type, "preferred_element_type")
+        weak = False
+    out = dot_general(
+        x,
+        y,
+        dimension_numbers=Dimensions((axes, batch)),
+        precision=canonical_precision(precision),
+        preferred_element_type=dtype,
+    )
+    return structural.convert(out, dtype, weak)
+
+
+def _operands(name: str, *args: Any) -> list[Any]:
+    return [as_array(x) for x in promote_dtypes(name, *args)]
+
+
+_STATIC = ("precision", "preferred_element_type")
+
+
+@fused(static=_STATIC)
+def dot(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Array:
+    """The sum of products over the last axis of `a` and the second to last (or only) axis of `b`.
+
+    A scalar multiplies the other operand. Raises `TypeError` where the sizes disagree.
+
+    >>> dot(array([1.0, 2.0]), array([3.0, 4.0]))
+    Array(11., dtype=float32)
+    """
+    a, b = _operands("dot", a, b)
+    if a.ndim == 0 or b.ndim == 0:
+        axes: tuple[Axes, Axes] = ((), ())
+    else:
+        axes = ((a.ndim - 1,), (max(b.ndim - 2, 0),))
+    return contract(a, b, axes, ((), ()), precision, preferred_element_type)
+
+
+@fused(static=_STATIC)
+def matmul(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Array:
+    """The matrix product `a @ b` over the last two axes; leading axes broadcast.
+
+    A vector is a row on the left and a column on the right, and its axis is not in the result.
+    Raises `ValueError` for scalars, `TypeError` where the sizes disagree.
+
+    >>> matmul(array([[1.0, 2.0]]), array([3.0, 4.0]))
+    Array([11.], dtype=float32)
+    """
+    check_arraylike("matmul", a, b)
+    for x in (a, b):
+        if np.ndim(x) == 0:
+            raise ValueError("matmul takes arrays of at least one axis; multiply scalars with `*`")
+    a, b = _operands("matmul", a, b)
+    left, right = a.shape[:-2], b.shape[:-2]
+    try:
+        batch = np.broadcast_shapes(left, right)
+    except ValueError:
+        raise ValueError(
+            f"matmul: the leading axes of shapes {a.shape} and {b.shape} do not broadcast"
+        ) from None
+    n = len(batch)
+    # A leading axis of size one, or absent, is left out of the operand; it is kept in the result.
+    x, x_axes = _drop_ones(a, batch)
+    y, y_axes = _drop_ones(b, batch)
+    shared = [i for i in x_axes if i in y_axes]
+    out = contract(
+        x,
+        y,
+        ((x.ndim - 1,), (y.ndim - (2 if b.ndim > 1 else 1),)),
+        (tuple(map(x_axes.index, shared)), tuple(map(y_axes.index, shared))),
+        precision,
+        preferred_element_type,
+    )
+    x_only = [i for i in x_axes if i not in shared]
+    y_only = [i for i in y_axes if i not in shared]
+    rows, columns = ["row"] * (a.ndim > 1), ["column"] * (b.ndim > 1)
+    have: list[Any] = [*shared, *x_only, *rows, *y_only, *columns]
+    want: list[Any] = [*[i for i in range(n) if i in have], *rows, *columns]
+    if have != want:
+        out = transpose(out, permutation=tuple([have.index(w) for w in want]))
+    matrix = out.shape[len(want) - len(rows) - len(columns) :]
+    shape = (*batch, *matrix)
+    return out if out.shape == shape else reshape(out, new_sizes=shape)
+
+
+def _drop_ones(x: Any, batch: Axes) -> tuple[Any, list[int]]:
+    """`x` without leading axes of size one, and which axes of `batch` the others are."""
+    lead = max(x.ndim - 2, 0)
+    skip = len(batch) - lead
+    ones = tuple([i for i in range(lead) if x.shape[i] == 1])
+    kept = [i + skip for i in range(lead) if i not in ones]
+    return structural.squeeze(x, dimensions=ones) if ones else x, kept
+
+
+@fused(static=_STATIC)
+def vdot(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Array:
+    """The sum of products of all elements, with the conjugate of `a`.
+
+    >>> vdot(array([1j, 1.0]), array([1j, 1.0]))
+    Array(2.+0.j, dtype=complex64)
+    """
+    a, b = _operands("vdot", a, b)
+    if a.dtype.kind == "c":
+        a = conj(a)
+    a, b = (reshape(x, new_sizes=(x.size,)) if x.ndim != 1 else x for x in (a, b))
+    return contract(a, b, ((0,), (0,)), ((), ()), precision, preferred_element_type)
+
+
+@fused(static=_STATIC)
+def inner(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Array:
+    """The sum of products over the last axes of both.
+
+    >>> inner(array([[1.0, 2.0]]), array([3.0, 4.0]))
+    Array([11.], dtype=float32)
+    """
+    a, b = _operands("inner", a, b)
+    if a.ndim == 0 or b.ndim == 0:
+        axes: tuple[Axes, Axes] = ((), ())
+    else:
+        axes = ((a.ndim - 1,), (b.ndim - 1,))
+    return contract(a, b, axes, ((), ()), precision, preferred_element_type)
+
+
+@fused
+def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
+    """The products of all pairs of elements: a matrix.
+
+    >>> outer(array([1, 2]), array([3, 4]))
+    Array([[3, 4],
+           [6, 8]], dtype=int32)
+    """
+    if out is not None:
+        raise NotImplementedError("outer: arrays are immutable, so `out` cannot be written to")
+    a, b = _operands("outer", a, b)
+    shape = a.size, b.size
+    return multiply(
+        *[
+            structural.broadcast_in_dim(x, shape=shape, broadcast_dimensions=(i,))
+            for i, x in enumerate([a.ravel(), b.ravel()])
+        ]
+    )
+
+
+@fused(static=("axis", *_STATIC))
+def vecdot(
+    x1: ArrayLike,
+    x2: ArrayLike,
+    /,
+    *,
+    axis: int = -1,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Array:
+    """The sum of products along `axis`, with the conjugate of `x1`; other axes broadcast.
+
+    >>> vecdot(array([[1.0, 2.0], [3.0, 4.0]]), array([1.0, 1.0]))
+    Array([3., 7.], dtype=float32)
+    """
+    x1, x2 = _vectors("vecdot", x1, x2)
+    x1 = move_axis(x1, canonical_axis(axis, x1.ndim), x1.ndim - 1)
+    x2 = move_axis(x2, canonical_axis(axis, x2.ndim), x2.ndim - 1)
+    if x1.shape[-1] != x2.shape[-1]:
+        raise ValueError(f"vecdot: the axis has the sizes {x1.shape[-1]} and {x2.shape[-1]}")
+    if x1.dtype.kind == "c":
+        x1 = conj(x1)
+    out = matmul(
+        reshape(x1, new_sizes=(*x1.shape[:-1], 1, x1.shape[-1])),
+        reshape(x2, new_sizes=(*x2.shape, 1)),
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
+    return reshape(out, new_sizes=out.shape[:-2])
+
+
+@fused
+def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Matrices times vectors, over the last axes; leading axes broadcast.
+
+    >>> matvec(array([[1.0, 2.0], [3.0, 4.0]]), array([1.0, 1.0]))
+    Array([3., 7.], dtype=float32)
+    """
+    x1, x2 = _vectors("matvec", x1, x2)
+    if x1.ndim < 2:
+        raise ValueError(f"matvec takes a matrix first, got the shape {x1.shape}")
+    _check_sizes("matvec", x1.shape, -1, x2.shape, -1)
+    out = matmul(x1, reshape(x2, new_sizes=(*x2.shape, 1)))
+    return reshape(out, new_sizes=out.shape[:-1])
+
+
+@fused
+def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Vectors, conjugated, times matrices, over the last axes; leading axes broadcast.
+
+    >>> vecmat(array([1.0, 1.0]), array([[1.0, 2.0], [3.0, 4.0]]))
+    Array([4., 6.], dtype=float32)
+    """
+    x1, x2 = _vectors("vecmat", x1, x2)
+    if x2.ndim < 2:
+        raise ValueError(f"vecmat takes a matrix second, got the shape {x2.shape}")
+    _check_sizes("vecmat", x1.shape, -1, x2.shape, -2)
+    if x1.dtype.kind == "c":
+        x1 = conj(x1)
+    out = matmul(reshape(x1, new_sizes=(*x1.shape[:-1], 1, x1.shape[-1])), x2)
+    return reshape(out, new_sizes=(*out.shape[:-2], out.shape[-1]))
+
+
+def _vectors(name: str, x: Any, y: Any) -> list[Any]:
+    check_arraylike(name, x, y)
+    for v in (x, y):
+        if np.ndim(v) == 0:
+            raise ValueError(f"{name} takes arrays of at least one axis, got a scalar")
+    return _operands(name, x, y)
+
+
+def _check_sizes(name: str, first: Sequence[int], i: int, second: Sequence[int], j: int) -> None:
+    if first[i] != second[j]:
+        raise ValueError(
+            f"{name}: axis {i} of shape {tuple(first)} must be as long as axis {j} of shape "
+            f"{tuple(second)}, but they have the sizes {first[i]} and {second[j]}"
+        )
+
+
+def tensordot(
+    a: ArrayLike,
+    b: ArrayLike,
+    axes: Any = 2,
+    *,
+    precision: Any = None,
+    preferred_element_type: Any = None,
+) -> Array:
+    """The sum of products over some axes of both.
+
+    Args:
+      axes: how many of the last axes of `a` and the first of `b`; or a pair of axes, or of
+        sequences of axes, of `a` and of `b`.
+
+    Errors:
+      `TypeError` where the sizes disagree or the axes are not of that form.
+
+    >>> tensordot(ones((2, 3)), ones((3, 2)), axes=1)
+    Array([[3., 3.],
+           [3., 3.]], dtype=float32)
+    """
+    check_arraylike("tensordot", a, b)
+    return _tensordot(
+        a,
+        b,
+        axes=_tensordot_axes(axes, np.ndim(a), np.ndim(b)),
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
+
+
+@fused(static=("axes", *_STATIC))
+def _tensordot(a: Any, b: Any, axes: Any, precision: Any, preferred_element_type: Any) -> Any:
+    a, b = _operands("tensordot", a, b)
+    return contract(a, b, axes, ((), ()), precision, preferred_element_type)
+
+
+def _tensordot_axes(axes: Any, a_ndim: int, b_ndim: int) -> tuple[Axes, Axes]:
+    if isinstance(axes, (int, np.integer)):
+        if not 0 <= axes <= min(a_ndim, b_ndim):
+            raise TypeError(
+                f"tensordot: axes={axes} needs that many axes of both operands, "
+                f"which have {a_ndim} and {b_ndim}"
+            )
+        return tuple(range(a_ndim - axes, a_ndim)), tuple(range(axes))
+    if not isinstance(axes, (list, tuple)) or len(axes) != 2:
+        raise TypeError(f"tensordot: axes must be an integer or a pair, got {axes!r}")
+    left, right = [(part,) if isinstance(part, (int, np.integer)) else tuple(part) for part in axes]
+    if len(left) != len(right):
+        raise TypeError(
+            f"tensordot: axes names {len(left)} axes of one operand and {len(right)} of the other"
+        )
+    return (
+        tuple([canonical_axis(i, a_ndim) for i in left]),
+        tuple([canonical_axis(i, b_ndim) for i in right]),
+    )
+
+
+@fused
+def kron(a: ArrayLike, b: ArrayLike) -> Array:
+    """The Kronecker product: `b` times each element of `a`, put together in the shape of `a`.
+
+    >>> kron(array([1, 10]), array([1, 2]))
+    Array([ 1,  2, 10, 20], dtype=int32)
+    """
+    a, b = _operands("kron", a, b)
+    ndim = max(a.ndim, b.ndim)
+    a, b = (reshape(x, new_sizes=(1,) * (ndim - x.ndim) + x.shape) for x in (a, b))
+    a_shape = tuple([n for m in a.shape for n in (m, 1)])
+    b_shape = tuple([n for m in b.shape for n in (1, m)])
+    out = multiply(reshape(a, new_sizes=a_shape), reshape(b, new_sizes=b_shape))
+    shape = tuple([m * n for m, n in zip(a.shape, b.shape, strict=True)])
+    return reshape(out, new_sizes=shape)
+
+
+@fused(static=("axisa", "axisb", "axisc", "axis"))
+def cross(
+    a: ArrayLike,
+    b: ArrayLike,
+    axisa: int = -1,
+    axisb: int = -1,
+    axisc: int = -1,
+    axis: int | None = None,
+) -> Array:
+    """The vector product of vectors of three components.
+
+    Raises `ValueError` for vectors of other sizes, those of the plane among them: of `a` and `b` of
+    two components it would be the number `a[0] * b[1] - a[1] * b[0]`.
+
+    >>> cross(array([1.0, 0.0, 0.0]), array([0.0, 1.0, 0.0]))
+    Array([0., 0., 1.], dtype=float32)
+    """
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    a, b = _operands("cross", a, b)
+    a = move_axis(a, canonical_axis(axisa, a.ndim), a.ndim - 1)
+    b = move_axis(b, canonical_axis(axisb, b.ndim), b.ndim - 1)
+    if a.shape[-1] != 3 or b.shape[-1] != 3:
+        raise ValueError(
+            f"cross takes vectors of 3 components, got {a.shape[-1]} and {b.shape[-1]}; give "
+            "vectors in the plane a third component of zero"
+        )
+    x, y = ([v[..., i] for i in range(3)] for v in (a, b))
+
+    def component(i: int, j: int) -> Any:
+        return subtract(multiply(x[i], y[j]), multiply(x[j], y[i]))
+
+    parts = [component(1, 2), component(2, 0), component(0, 1)]
+    shape = np.broadcast_shapes(*[p.shape for p in parts])
+    columns = [expand(spread(p, shape), (len(shape),)) for p in parts]
+    stacked = concatenate(*columns, dimension=len(shape))
+    return move_axis(stacked, len(shape), canonical_axis(axisc, len(shape) + 1))

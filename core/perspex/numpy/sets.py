@@ -1,0 +1,502 @@
+"""Arrays as sets: the elements that differ, and what two arrays have in common.
+
+All of it is one sort and a mask of the first element of each run of equals. How many runs there are
+is a number that only running tells, so traced arrays need a `size`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from perspex import dtypes, errors
+from perspex.control.jit import fused
+from perspex.numpy.creation import asarray
+from perspex.numpy.indexers import INT32, Index, Picks, whole
+from perspex.numpy.indexing import read
+from perspex.numpy.promotion import (
+    Array,
+    ArrayLike,
+    arraylike,
+    as_dtype,
+    canonical_axis,
+    check_arraylike,
+    expand,
+    filled,
+    flat,
+    promote_dtypes,
+    spread,
+)
+from perspex.numpy.selection import fixed_size, nonzero
+from perspex.numpy.sorting import searchsorted
+from perspex.ops import elementwise as ops
+from perspex.ops.cumulative import cumsum
+from perspex.ops.indexing import scatter
+from perspex.ops.reductions import reduce_or
+from perspex.ops.shape import concatenate, iota, part
+from perspex.ops.sorting import sort
+from perspex.ops.structural import convert, move_axis, reduce_sum, reshape
+from perspex.ops.windows import FILL_OR_DROP, ScatterDimensionNumbers
+from perspex.tracing import is_concrete, story
+
+# Up to this many comparisons, `isin` compares every element with every other.
+_COMPARED = 1 << 14
+
+
+class _UniqueAllResult(NamedTuple):
+    values: Any
+    indices: Any
+    inverse_indices: Any
+    counts: Any
+
+
+class _UniqueCountsResult(NamedTuple):
+    values: Any
+    counts: Any
+
+
+class _UniqueInverseResult(NamedTuple):
+    values: Any
+    inverse_indices: Any
+
+
+# ---- Elements that differ -----------------------------------------------------------------------
+
+
+def unique(
+    ar: ArrayLike,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+    sorted: bool = True,
+) -> Any:
+    """The elements that differ, in ascending order.
+
+    Args:
+      ar: the array.
+      return_index: give where each comes first, too.
+      return_inverse: give which of them each element is, too.
+      return_counts: give how often each comes, too.
+      axis: compare the parts along this axis instead of elements.
+      equal_nan: NaNs count as equal.
+      size: how many to give: the first ones. Must be given for traced arrays.
+      fill_value: what fills up the result if there are fewer; the first of them by default.
+      sorted: has no effect: the result always is.
+
+    Returns:
+      The array, or a tuple of it and what else was asked for.
+
+    Errors:
+      `ConcretizationTypeError` for a traced array without `size`.
+
+    >>> import perspex.numpy as jnp
+    >>> jnp.unique(jnp.array([3, 1, 3]), return_counts=True)
+    (Array([1, 3], dtype=int32), Array([1, 2], dtype=int32))
+    """
+    x = arraylike("unique", ar)
+    inverse_shape = x.shape if axis is None else (x.shape[canonical_axis(axis, x.ndim)],)
+    x, axis = (flat(x), 0) if axis is None else (x, canonical_axis(axis, x.ndim))
+    found = _unique("unique", x, axis, equal_nan, size, fill_value)
+    wanted = [
+        found.values,
+        *([found.indices] if return_index else []),
+        *([reshape(found.inverse_indices, new_sizes=inverse_shape)] if return_inverse else []),
+        *([found.counts] if return_counts else []),
+    ]
+    return wanted[0] if len(wanted) == 1 else tuple(wanted)
+
+
+def unique_all(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> _UniqueAllResult:
+    """The elements that differ, where each comes first, which one each element is, and how often.
+
+    Args:
+      x: the array.
+      size, fill_value: as for `unique`.
+
+    >>> import perspex.numpy as jnp
+    >>> jnp.unique_all(jnp.array([3, 1, 3])).counts
+    Array([1, 2], dtype=int32)
+    """
+    every = unique(x, True, True, True, equal_nan=False, size=size, fill_value=fill_value)
+    return _UniqueAllResult(*every)
+
+
+def unique_counts(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> _UniqueCountsResult:
+    """The elements that differ, and how often each comes.
+
+    Args:
+      x: the array.
+      size, fill_value: as for `unique`.
+
+    >>> import perspex.numpy as jnp
+    >>> jnp.unique_counts(jnp.array([3, 1, 3])).values
+    Array([1, 3], dtype=int32)
+    """
+    found = unique(x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value)
+    return _UniqueCountsResult(*found)
+
+
+def unique_inverse(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> _UniqueInverseResult:
+    """The elements that differ, and which of them each element is.
+
+    Args:
+      x: the array.
+      size, fill_value: as for `unique`.
+
+    >>> import perspex.numpy as jnp
+    >>> jnp.unique_inverse(jnp.array([3, 1, 3])).inverse_indices
+    Array([1, 0, 1], dtype=int32)
+    """
+    found = unique(x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value)
+    return _UniqueInverseResult(*found)
+
+
+def unique_values(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
+    """The elements that differ, in ascending order.
+
+    Args:
+      x: the array.
+      size, fill_value: as for `unique`.
+
+    >>> import perspex.numpy as jnp
+    >>> jnp.unique_values(jnp.array([3, 1, 3]))
+    Array([1, 3], dtype=int32)
+    """
+    return unique(x, equal_nan=False, size=size, fill_value=fill_value)
+
+
+def _check_known(name: str, *arrays: Any) -> None:
+    """Raise `ConcretizationTypeError` for traced arrays: without a size they must be concrete."""
+    for x in arrays:
+        if not is_concrete(x):
+            remedy = f"give the number of elements of the result: {name}(..., size=n)."
+            raise errors.ConcretizationTypeError(
+                errors.concretization(f"{name} without a size", *story(x), remedy=remedy)
+            )
+
+
+def _unique(
+    name: str, x: Any, axis: int, equal_nan: bool, size: Any, fill_value: Any
+) -> _UniqueAllResult:
+    """All about the parts of `x` along an axis; `fill_value=None` fills up with the first."""
+    length = fixed_size(name, size)
+    if length is None:
+        _check_known(name, x)
+    n = x.shape[axis]
+    if not n:
+        if length and fill_value is None:
+            raise ValueError(f"{name}: for an empty array and a size, fill_value must be given")
+        return _nothing(x, axis, length or 0, fill_value)
+    order, first = _runs(x, axis, equal_nan)
+    if length is None:
+        length = int(reduce_sum(convert(first, INT32), axes=(0,)))
+    fill = None if fill_value is None else asarray(fill_value)
+    return _UniqueAllResult(*_collect(x, order, first, fill, axis, length))
+
+
+def _nothing(x: Any, axis: int, length: int, fill_value: Any) -> _UniqueAllResult:
+    shape = (*x.shape[:axis], length, *x.shape[axis + 1 :])
+    value = as_dtype(asarray(0 if fill_value is None else fill_value), x.dtype)
+    none = filled(INT32.type(0), (0,))
+    count = filled(INT32.type(0), (length,))
+    return _UniqueAllResult(spread(value, shape), count, none, count)
+
+
+@fused(static=("axis", "equal_nan"))
+def _runs(x: Any, axis: int, equal_nan: bool) -> tuple[Any, Any]:
+    """The positions that sort the parts of `x`, and which sorted parts differ from the one before.
+
+    Equal parts stay in the order in which they come.
+    """
+    n = x.shape[axis]
+    rows = reshape(move_axis(x, axis, 0), new_sizes=(n, x.size // n))
+    columns = [
+        reshape(part(rows, k, k + 1, 1, rows.shape), new_sizes=(n,)) for k in range(rows.shape[1])
+    ]
+    places = iota(dtype=INT32, shape=(n,), dimension=0)
+    *ordered, order = sort(
+        *columns, places, dimension=0, is_stable=True, num_keys=max(len(columns), 1)
+    )
+    differs: Any = filled(np.bool_(False), (n - 1,))
+    for column in ordered:
+        before = part(column, 0, n - 1, 0, (n,))
+        after = part(column, 1, n, 0, (n,))
+        new = ops.ne(before, after)
+        if equal_nan and dtypes.issubdtype(column.dtype, np.inexact):
+            new = ops.bitwise_and(new, ops.bitwise_or(ops.eq(before, before), ops.eq(after, after)))
+        differs = ops.bitwise_or(differs, new)
+    return order, concatenate(filled(np.bool_(True), (1,)), differs, dimension=0)
+
+
+@fused(static=("axis", "length"))
+def _collect(x: Any, order: Any, first: Any, fill: Any, axis: int, length: int) -> list[Any]:
+    """Values, first positions, inverse and counts of the runs."""
+    n = x.shape[axis]
+    (starts,) = nonzero(first, size=length, fill_value=n)
+    real = ops.lt(starts, INT32.type(n))
+    # What is missing is filled up with the first run.
+    indices = _taken(order, ops.select(real, starts, filled(INT32.type(0), (length,))))
+    values = read(x, Index((*whole(x.shape[:axis]), Picks(indices), *whole(x.shape[axis + 1 :]))))
+    if fill is not None:
+        mask = spread(expand(real, [d for d in range(x.ndim) if d != axis]), values.shape)
+        values = ops.select(mask, values, spread(as_dtype(fill, x.dtype), values.shape))
+    group = ops.sub(cumsum(convert(first, INT32), axis=0, reverse=False), INT32.type(1))
+    inverse = scatter(
+        filled(INT32.type(0), (n,)),
+        reshape(order, new_sizes=(n, 1)),
+        group,
+        dimension_numbers=ScatterDimensionNumbers((), (0,), (0,)),
+        indices_are_sorted=False,
+        unique_indices=True,
+        mode=FILL_OR_DROP,
+    )
+    return [values, indices, inverse, _counts(starts, first, n, length)]
+
+
+def _counts(starts: Any, first: Any, n: int, length: int) -> Any:
+    """The lengths of the runs that begin at `starts`; 0 where these are `n`."""
+    if not length:
+        return starts
+    # One more run than asked for, to know where the last one ends.
+    (ends,) = nonzero(first, size=length + 1, fill_value=n)
+    return ops.sub(part(ends, 1, length + 1, 0, (length + 1,)), starts)
+
+
+def _taken(x: Any, places: Any) -> Any:
+    return read(x, Index((Picks(places),)))
+
+
+# ---- Two arrays ---------------------------------------------------------------------------------
+
+
+def isin(
+    element: ArrayLike,
+    test_elements: ArrayLike,
+    assume_unique: bool = False,
+    invert: bool = False,
+    *,
+    method: str = "auto",
+) -> Array:
+    """Whether each element is among others. NaN never is.
+
+    Args:
+      element: the elements, an array of any shape.
+      test_elements: the others.
+      assume_unique: has no effect.
+      invert: give whether it is not.
+      method: JAX's names of ways to compute it, all of which give the same: `"auto"`,
+        `"compare_all"`, `"binary_search"`, `"sort"`.
+
+    Errors:
+      `TypeError` for lists; `ValueError` for other methods.
+
+    >>> import perspex.numpy as jnp
+    >>> jnp.isin(jnp.arange(4), jnp.array([1, 3]))
+    Array([False,  True, False,  True], dtype=bool)
+    """
+    check_arraylike("isin", element, test_elements)
+    if method not in ("auto", "compare_all", "binary_search", "sort"):
+        raise ValueError(
+            f"isin: method must be 'auto', 'compare_all', 'binary_search' or 'sort', got {method!r}"
+        )
+    return _isin(element, test_elements, bool(invert))
+
+
+@fused(static=("invert",))
+def _isin(element: Any, test: Any, invert: bool) -> Any:
+    x, among = [asarray(v) for v in promote_dtypes("isin", element, test)]
+    held = _held(flat(x), flat(among))
+    held = ops.bitwise_not(held) if invert else held
+    return reshape(held, new_sizes=x.shape)
+
+
+def _held(x: Any, among: Any) -> Any:
+    """Whether each of a vector's elements is in another vector."""
+    n, m = x.size, among.size
+    if not n or not m:
+        return filled(np.bool_(False), (n,))
+    if n * m <= _COMPARED:
+        equal = ops.eq(spread(expand(x, (1,)), (n, m)), spread(expand(among, (0,)), (n, m)))
+        return reduce_or(equal, axes=(1,))
+    (ordered,) = sort(among, dimension=0, is_stable=False, num_keys=1)
+    places = ops.min(searchsorted(ordered, x), INT32.type(m - 1))
+    return ops.eq(_taken(ordered, places), x)
+
+
+def _both(name: str, ar1: Any, ar2: Any) -> tuple[Any, Any]:
+    check_arraylike(name, ar1, ar2)
+    x, y = [flat(asarray(v)) for v in promote_dtypes(name, ar1, ar2)]
+    return x, y
+
+
+def _chosen(
+    name: str, x: Any, keep: Callable[[Any], Any], size: Any, fill_value: Any
+) -> tuple[Any, Any, Any]:
+    """Of the elements of `x` that differ those that `keep` keeps; their positions; which are real.
+
+    What is missing is `fill_value`, or the first one.
+    """
+    length = fixed_size(name, size)
+    if length is None:
+        _check_known(name, x)
+    n = x.size
+    if not n:
+        value = as_dtype(asarray(0 if fill_value is None else fill_value), x.dtype)
+        size = length or 0
+        return spread(value, (size,)), filled(INT32.type(0), (size,)), filled(np.bool_(0), (size,))
+    order, first = _runs(x, 0, True)
+    ordered = _taken(x, order)
+    (lines,) = nonzero(ops.bitwise_and(first, keep(ordered)), size=length, fill_value=n)
+    size = lines.shape[0]
+    real = ops.lt(lines, INT32.type(n))
+    if size:
+        start = part(lines, 0, 1, 0, (size,))
+        lines = ops.select(real, lines, spread(ops.min(start, INT32.type(n - 1)), (size,)))
+    values = _taken(ordered, lines)
+    if fill_value is not None:
+        fill = as_dtype(asarray(fill_value), x.dtype)
+        values = ops.select(real, values, spread(fill, (size,)))
+    return values, _taken(order, lines), real
+
+
+def union1d(
+    ar1: ArrayLike,
+    ar2: ArrayLike,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+) -> Array:
+    """The elements that differ of two arrays together, in ascending order.
+
+    Args:
+      ar1, ar2: the arrays; they are promoted.
+      size, fill_value: as for `unique`.
+
+    >>> import perspex.numpy as jnp
+    >>> jnp.union1d(jnp.array([3, 1]), jnp.array([3, 2]))
+    Array([1, 2, 3], dtype=int32)
+    """
+    x, y = _both("union1d", ar1, ar2)
+    if fixed_size("union1d", size) is None:
+        _check_known("union1d", x, y)
+    both = concatenate(x, y, dimension=0)
+    return _unique("union1d", both, 0, True, size, fill_value).values
+
+
+def intersect1d(
+    ar1: ArrayLike,
+    ar2: ArrayLike,
+    assume_unique: bool = False,
+    return_indices: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+) -> Any:
+    """The elements that two arrays have in common, in ascending order.
+
+    Args:
+      ar1, ar2: the arrays; they are promoted.
+      assume_unique: has no effect.
+      return_indices: give where each comes first in `ar1` and in `ar2`, too.
+      size, fill_value: as for `unique`.
+
+    >>> import perspex.numpy as jnp
+    >>> jnp.intersect1d(jnp.array([3, 1, 2]), jnp.array([2, 3]))
+    Array([2, 3], dtype=int32)
+    """
+    x, y = _both("intersect1d", ar1, ar2)
+    if fixed_size("intersect1d", size) is None:
+        _check_known("intersect1d", x, y)
+    values, indices, real = _chosen("intersect1d", x, lambda v: _held(v, y), size, fill_value)
+    if not return_indices:
+        return values
+    if not y.size or not x.size:
+        return values, indices, indices
+    own = _taken(x, indices)
+    order, _ = _runs(y, 0, True)
+    others = _taken(order, ops.min(searchsorted(_taken(y, order), own), INT32.type(y.size - 1)))
+    count = real.shape
+    return (
+        values,
+        ops.select(real, indices, spread(INT32.type(x.size), count)),
+        ops.select(real, others, spread(INT32.type(y.size), count)),
+    )
+
+
+def setdiff1d(
+    ar1: ArrayLike,
+    ar2: ArrayLike,
+    assume_unique: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+) -> Array:
+    """The elements of the first array that are not in the second, in ascending order.
+
+    Args:
+      ar1, ar2: the arrays.
+      assume_unique: the elements of `ar1` differ: they are given in the order they come in.
+      size: as for `unique`.
+      fill_value: what fills up the result if there are fewer; 0 by default.
+
+    >>> import perspex.numpy as jnp
+    >>> jnp.setdiff1d(jnp.array([3, 1, 2]), jnp.array([2]))
+    Array([1, 3], dtype=int32)
+    """
+    check_arraylike("setdiff1d", ar1, ar2)
+    x, y = flat(asarray(ar1)), flat(asarray(ar2))
+    length = fixed_size("setdiff1d", size)
+    if length is None:
+        _check_known("setdiff1d", x, y)
+    fill = 0 if fill_value is None else fill_value
+    if assume_unique and x.size:
+        (places,) = nonzero(_isin(x, y, True), size=length, fill_value=x.size)
+        real = ops.lt(places, INT32.type(x.size))
+        value = spread(as_dtype(asarray(fill), x.dtype), places.shape)
+        return ops.select(real, _taken(x, places), value)
+    return _chosen("setdiff1d", x, lambda v: _isin(v, y, True), length, fill)[0]
+
+
+def setxor1d(
+    ar1: ArrayLike,
+    ar2: ArrayLike,
+    assume_unique: bool = False,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+) -> Array:
+    """The elements that are in one of two arrays alone, in ascending order.
+
+    Args:
+      ar1, ar2: the arrays; they are promoted.
+      assume_unique: has no effect.
+      size, fill_value: as for `unique`.
+
+    >>> import perspex.numpy as jnp
+    >>> jnp.setxor1d(jnp.array([3, 1]), jnp.array([3, 2]))
+    Array([1, 2], dtype=int32)
+    """
+    x, y = _both("setxor1d", ar1, ar2)
+    if fixed_size("setxor1d", size) is None:
+        _check_known("setxor1d", x, y)
+
+    def in_one(v: Any) -> Any:
+        return ops.bitwise_xor(_held(v, x), _held(v, y))
+
+    both = concatenate(x, y, dimension=0)
+    return _chosen("setxor1d", both, in_one, size, fill_value)[0]

@@ -1,0 +1,254 @@
+"""Greatest common divisors, a Bessel function, windows, and angles without jumps."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from perspex import dtypes
+from perspex.control.jit import fused
+from perspex.lax.control import while_loop
+from perspex.numpy.arithmetic import absolute, floor_divide, remainder
+from perspex.numpy.creation import array, ones
+from perspex.numpy.promotion import (
+    Array,
+    ArrayLike,
+    as_dtype,
+    canonical_axis,
+    check_arraylike,
+    concrete,
+    inexact,
+    promote_all,
+    promote_dtypes,
+    spread,
+    weak_like,
+)
+from perspex.ops import cumulative
+from perspex.ops import elementwise as ops
+from perspex.ops.reductions import reduce_or
+from perspex.ops.shape import concatenate
+from perspex.ops.shape import slice as slice_
+from perspex.ops.structural import convert
+
+# ---- Divisors -----------------------------------------------------------------------------------
+
+
+@fused
+def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
+    """The greatest common divisor of two integers, elementwise.
+
+    Errors:
+      `ValueError` for floats.
+
+    >>> import perspex.numpy as jnp
+    >>> jnp.gcd(jnp.array([12, 18]), 8)
+    Array([4, 2], dtype=int32)
+    """
+    return _gcd(*_integers("gcd", x1, x2))
+
+
+@fused
+def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
+    """The least common multiple of two integers, elementwise; 0 where one is 0.
+
+    Errors:
+      `ValueError` for floats.
+
+    >>> import perspex.numpy as jnp
+    >>> jnp.lcm(jnp.array([4, 0]), 6)
+    Array([12,  0], dtype=int32)
+    """
+    x, y = _integers("lcm", x1, x2)
+    divisor = _gcd(x, y)
+    zero = weak_like(divisor, 0)
+    multiple = ops.mul(x, floor_divide(y, divisor))
+    return ops.select(ops.eq(divisor, zero), zero, multiple)
+
+
+def _integers(name: str, x: Any, y: Any) -> tuple[Any, Any]:
+    x, y = promote_all(name, x, y)
+    if not dtypes.issubdtype(x.dtype, np.integer):
+        raise ValueError(f"{name} takes integers, got {x.dtype.name}; convert them with astype")
+    shape = np.broadcast_shapes(np.shape(x), np.shape(y))
+    return absolute(spread(x, shape)), absolute(spread(y, shape))
+
+
+def _gcd(x: Any, y: Any) -> Any:
+    """Euclid's algorithm, until it has ended for all elements."""
+    zero, one = weak_like(x, 0), weak_like(x, 1)
+
+    def unfinished(pair: tuple[Any, Any]) -> Any:
+        return reduce_or(ops.ne(pair[1], zero), axes=tuple(range(pair[1].ndim)))
+
+    def step(pair: tuple[Any, Any]) -> tuple[Any, Any]:
+        a, b = pair
+        going = ops.ne(b, zero)
+        rest = ops.rem(a, ops.select(going, b, one))
+        return ops.select(going, b, a), ops.select(going, rest, b)
+
+    return while_loop(unfinished, step, (x, y))[0]
+
+
+# ---- A Bessel function --------------------------------------------------------------------------
+
+# Up to here the power series of i0 has fewer terms than the asymptotic one has digits.
+_SERIES_UP_TO = 20.0
+
+
+@fused
+def i0(x: ArrayLike) -> Array:
+    """The modified Bessel function of the first kind and order 0.
+
+    Errors:
+      `ValueError` for complex numbers.
+
+    Abramowitz and Stegun, Handbook of Mathematical Functions, 9.6.10 and 9.7.1.
+
+    >>> import perspex.numpy as jnp
+    >>> f"{jnp.i0(1.0):.4f}"
+    '1.2661'
+    """
+    x = inexact("i0", x)
+    if x.dtype.kind == "c":
+        raise ValueError("i0 takes reals; take the real part of complex numbers")
+    number, weak = x.dtype.type, x.aval.weak_type
+    x = ops.abs(x)
+    edge, one = number(_SERIES_UP_TO), number(1)
+    near, far = ops.min(x, edge), ops.max(x, edge)
+    # sum (x^2 / 4)^k / (k!)^2, all terms positive
+    t = ops.square(ops.mul(near, number(0.5)))
+    series = one
+    for k in range(48, 0, -1):
+        series = ops.add(ops.mul(ops.mul(t, number(1 / k**2)), series), one)
+    # e^x / sqrt(2 pi x) sum ((2k - 1)!!)^2 / (k! (8 x)^k)
+    u = ops.div(number(0.125), far)
+    tail = one
+    for k in range(30, 0, -1):
+        tail = ops.add(ops.mul(ops.mul(u, number((2 * k - 1) ** 2 / k)), tail), one)
+    half = ops.exp(ops.mul(far, number(0.5)))  # e^x may overflow where the result does not
+    tail = ops.mul(half, ops.mul(ops.mul(half, tail), ops.rsqrt(ops.mul(far, number(2 * np.pi)))))
+    return convert(ops.select(ops.lt(x, edge), series, tail), x.dtype, weak)
+
+
+# ---- Windows ------------------------------------------------------------------------------------
+
+
+def _window(name: str, size: Any, values: Any) -> Any:
+    """A window of `size` points, of which NumPy knows the values."""
+    size = concrete(f"{name}: M", operator.index, size)
+    dtype = dtypes.canonicalize_dtype(float)
+    return ones(size) if size <= 1 else array(values(size).astype(dtype))
+
+
+def bartlett(M: int) -> Array:
+    """A window of `M` points that rises and falls in straight lines.
+
+    >>> import perspex.numpy as jnp
+    >>> jnp.bartlett(5)
+    Array([0. , 0.5, 1. , 0.5, 0. ], dtype=float32)
+    """
+    return _window("bartlett", M, np.bartlett)
+
+
+def blackman(M: int) -> Array:
+    """Blackman's window of `M` points, a sum of three cosines.
+
+    >>> import perspex.numpy as jnp
+    >>> jnp.blackman(3).round()
+    Array([-0.,  1., -0.], dtype=float32)
+    """
+    return _window("blackman", M, np.blackman)
+
+
+def hamming(M: int) -> Array:
+    """Hamming's window of `M` points, a cosine on a pedestal.
+
+    >>> import perspex.numpy as jnp
+    >>> jnp.hamming(3)
+    Array([0.08, 1.  , 0.08], dtype=float32)
+    """
+    return _window("hamming", M, np.hamming)
+
+
+def hanning(M: int) -> Array:
+    """Hann's window of `M` points, a raised cosine.
+
+    >>> import perspex.numpy as jnp
+    >>> jnp.hanning(3)
+    Array([0., 1., 0.], dtype=float32)
+    """
+    return _window("hanning", M, np.hanning)
+
+
+def kaiser(M: int, beta: ArrayLike) -> Array:
+    """Kaiser's window of `M` points; the greater `beta`, the narrower.
+
+    >>> import perspex.numpy as jnp
+    >>> jnp.kaiser(3, 0.0)
+    Array([1., 1., 1.], dtype=float32)
+    """
+    size = concrete("kaiser: M", operator.index, M)
+    if size <= 1:
+        return ones(size)
+    beta = inexact("kaiser", beta)
+    places = np.linspace(-1, 1, size)
+    scale = array(np.sqrt(1 - places**2).astype(beta.dtype))
+    return _kaiser(scale, beta)
+
+
+@fused
+def _kaiser(scale: Any, beta: Any) -> Any:
+    return ops.div(i0(ops.mul(scale, beta)), i0(as_dtype(beta, scale.dtype)))
+
+
+# ---- Angles -------------------------------------------------------------------------------------
+
+
+def unwrap(
+    p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, period: ArrayLike = 2 * np.pi
+) -> Array:
+    """Angles along an axis without the jumps of multiples of a period.
+
+    Args:
+      p: an array of reals.
+      discont: the least difference of neighbours that counts as a jump; half a period at least.
+      axis: the axis along which neighbours stand.
+      period: of what jumps are multiples.
+
+    >>> import perspex.numpy as jnp
+    >>> jnp.unwrap(jnp.array([340, 10, 40]), period=360)
+    Array([340, 370, 400], dtype=int32)
+    """
+    return _unwrap(p, discont, period, concrete("unwrap: axis", operator.index, axis))
+
+
+@fused(static=("axis",))
+def _unwrap(p: Any, discont: Any, period: Any, axis: int) -> Any:
+    check_arraylike("unwrap", p)
+    p, period = promote_dtypes("unwrap", p, period)
+    if p.dtype.kind == "c":
+        raise ValueError("unwrap takes reals; take jnp.angle of complex numbers first")
+    axis = canonical_axis(axis, p.ndim)
+    if p.shape[axis] == 0:
+        return p
+    two, zero = p.dtype.type(2), p.dtype.type(0)
+    half = floor_divide(period, two) if p.dtype.kind in "iu" else ops.div(period, two)
+    first, rest = _part(p, axis, 0, 1), _part(p, axis, 1, p.shape[axis])
+    step = ops.sub(rest, _part(p, axis, 0, p.shape[axis] - 1))
+    short = ops.sub(remainder(ops.add(step, half), period), half)
+    # Half a period up stays up.
+    up = ops.bitwise_and(ops.eq(short, ops.neg(half)), ops.gt(step, zero))
+    short = ops.select(up, half, short)
+    least = half if discont is None else as_dtype(discont, p.dtype)
+    kept = ops.lt(ops.abs(step), least)
+    correction = ops.select(kept, zero, ops.sub(short, step))
+    moved = ops.add(rest, cumulative.cumsum(correction, axis=axis, reverse=False))
+    return concatenate(first, moved, dimension=axis)
+
+
+def _part(x: Any, axis: int, start: int, stop: int) -> Any:
+    starts, stops = [0] * x.ndim, list(x.shape)
+    starts[axis], stops[axis] = start, stop
+    return slice_(x, start_indices=tuple(starts), limit_indices=tuple(stops), strides=None)

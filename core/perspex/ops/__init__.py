@@ -1,0 +1,1 @@
+"""First-order primitives, each with all its rules beside it."""

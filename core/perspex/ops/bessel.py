@@ -1,0 +1,86 @@
+"""Modified Bessel functions of the first kind, divided by exp(|x|): with all their rules.
+
+Near zero by the power series, whose terms are all positive; far away by the asymptotic expansion,
+as soon as its smallest term, about exp(-2 x), is below what the dtype resolves. Equations are those
+of the NIST Digital Library of Mathematical Functions, https://dlmf.nist.gov.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from perspex.avals import ShapedArray
+from perspex.ops import elementwise as ops
+from perspex.ops.families import FLOAT, Elementwise, unary
+from perspex.ops.infix import Formula, emit, exp, horner, sign, sqrt, where
+from perspex.ops.structural import scalar_like
+
+# By dtype: where the expansion takes over, and the numbers of terms.
+_SINGLE, _DOUBLE = (9.0, 26, 8), (20.0, 58, 28)
+
+
+def _power_series(order: int, terms: int) -> list[float]:
+    """10.25.2: coefficients of (x^2 / 4)^k, without the factor (x / 2)^order."""
+    return [1 / (math.factorial(k) * math.factorial(k + order)) for k in range(terms)]
+
+
+def _expansion(order: int, terms: int) -> list[float]:
+    """10.40.1: coefficients of 1 / x^k in I(x) exp(-x) sqrt(2 pi x)."""
+    found, term = [], 1.0
+    for k in range(terms):
+        found.append(term)
+        term *= ((2 * k + 1) ** 2 - 4 * order**2) / (8 * (k + 1))
+    return found
+
+
+def _scaled(order: int) -> Callable[..., Any]:
+    """The lower rule of `I_order(x) exp(-|x|)`, for order 0 or 1."""
+
+    def lower(b: Any, x: Any) -> Any:
+        (out,) = b.out_avals
+        double = out.dtype == np.dtype("float64")
+        bound, near_terms, far_terms = _DOUBLE if double else _SINGLE
+        dtype = np.dtype("float64" if double else "float32")
+
+        def formula(x: Formula) -> Formula:
+            size = abs(x)
+            small = where(size < bound, size, bound)
+            near = horner(_power_series(order, near_terms), 0.25 * small * small) * exp(-small)
+            large = where(size < bound, bound, size)
+            inverse = 1.0 / large
+            far = (
+                horner(_expansion(order, far_terms), inverse) / sqrt(large) / math.sqrt(2 * math.pi)
+            )
+            if order:
+                near = near * (0.5 * small)
+            y = where(size < bound, near, far)
+            y = where(x.equals(x), y, x)
+            return sign(x) * y if order else y
+
+        wide = ShapedArray(out.shape, dtype)
+        if out.dtype == dtype:
+            return emit(b, formula, [x], [wide])[0]
+        return b.convert(emit(b, formula, [b.convert(x, wide)], [wide])[0], out)
+
+    return lower
+
+
+def _slope_of_i1e(t: Any, x: Any, y: Any) -> Any:
+    # i0e(x) - (sign(x) + 1/x) i1e(x), and 1/2 at 0.
+    zero = ops.eq(x, scalar_like(x, 0))
+    inverse = ops.div(scalar_like(x, 1), ops.select(zero, scalar_like(x, 1), x))
+    slope = ops.sub(bessel_i0e(x), ops.mul(y, ops.add(ops.sign(x), inverse)))
+    return ops.mul(t, ops.select(zero, scalar_like(x, 0.5), slope))
+
+
+bessel_i0e: Elementwise = unary(
+    "bessel_i0e",
+    _scaled(0),
+    FLOAT,
+    lambda t, x, y: ops.mul(t, ops.sub(bessel_i1e(x), ops.mul(ops.sign(x), y))),
+)
+bessel_i1e: Elementwise = unary("bessel_i1e", _scaled(1), FLOAT, _slope_of_i1e)

@@ -1,0 +1,417 @@
+"""Operations along a named axis: what the examples of a batch tell each other.
+
+`vmap(f, axis_name="i")` gives the axis of its examples a name, and a collective inside `f` names
+it: `psum` adds up over all examples, `all_gather` gives each of them the values of all. The name
+stands in the params. A program may hold collectives along axes that are not mapped yet (the body of
+a loop inside a `vmap` does), so types, derivatives and transposes know nothing of batches: they are
+those of linear maps between the values of all examples. Only the `batch` rule of the batch that has
+the name sees the examples as one array, and there every collective moves or adds up its rows.
+
+Each example has a cotangent of its own result, and the loss is the sum of what they stand for: the
+transpose of `psum` is `psum`, that of `all_gather` is `reduce_scatter`.
+
+A collective that is compiled has lost its axis, which is an error that says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from perspex.avals import ShapedArray
+from perspex.ops.elementwise import div, eq, mul, select
+from perspex.ops.families import NUMBER, ORDERED, check_dtype
+from perspex.ops.indexing import gather
+from perspex.ops.reductions import reduce_max, reduce_min
+from perspex.ops.shape import inserted, iota, part
+from perspex.ops.structural import (
+    Structural,
+    broadcast_in_dim,
+    convert,
+    move_axis,
+    reduce_sum,
+    reshape,
+    scalar_like,
+    squeeze,
+    to_front,
+    transpose,
+)
+from perspex.ops.windows import CLIP, FILL_OR_DROP, ZERO, GatherDimensionNumbers
+from perspex.tracing import Axis, Primitive, typeof, unbound_axis
+
+Name = Hashable
+Names = tuple[Hashable, ...]
+
+
+class Named(Primitive):
+    """An operation along named axes."""
+
+    takes_axis = True
+
+    def axis_names(self, params: dict[str, Any]) -> Iterable[Name]:
+        return (_one(params["axis_name"]),)
+
+    def lower(self, b: Any, *values: Any, **params: Any) -> Any:
+        raise unbound_axis(next(iter(self.axis_names(params))), self.name)
+
+
+class Collective(Named, Structural):
+    """Linear in its operand, along the axis that the param `axis_name` names."""
+
+    def batch(
+        self, axis: Axis, operands: Sequence[Any], at: Sequence[int | None], **params: Any
+    ) -> tuple[Any, int | None]:
+        (x,), (where,) = operands, at
+        if axis.name in self.axis_names(params):
+            return self.along(x, where, axis.size, **params)
+        return self.shifted(move_axis(x, where, 0), **params), 0  # type: ignore[arg-type]
+
+    def along(self, *args: Any, **params: Any) -> tuple[Any, int | None]:
+        """The operation along the batch axis of `x` at `at`: `along(x, at, size, **params)`.
+
+        Where `at` is `None`, all examples have the same `x`. Returns the result and its batch axis.
+        """
+        raise self.missing("along")
+
+    def shifted(self, *args: Any, **params: Any) -> Any:
+        """The operation along another axis, on an array with one more axis in front."""
+        raise self.missing("shifted")
+
+
+def _one(axis_name: Any) -> Name:
+    """The name in a param: JAX has it in a tuple in some collectives, and bare in others."""
+    return axis_name[0] if isinstance(axis_name, tuple) else axis_name
+
+
+def _spread(x: Any, at: int | None, size: int, where: int) -> Any:
+    """The values of all examples along the axis `where`."""
+    if at is not None:
+        return move_axis(x, at, where)
+    shape = inserted(typeof(x).shape, where, size)
+    dims = tuple([i for i in range(len(shape)) if i != where])
+    return broadcast_in_dim(x, shape=shape, broadcast_dimensions=dims)
+
+
+def _merged(x: Any, axis: int) -> Any:
+    """`x` with `axis` and the axis after it as one."""
+    shape = typeof(x).shape
+    return reshape(x, new_sizes=(*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :]))
+
+
+def _divided(x: Any, axis: int, size: int) -> Any:
+    """`x` with `axis` as two axes, of which the first has the given size."""
+    shape = typeof(x).shape
+    return reshape(x, new_sizes=(*shape[:axis], size, shape[axis] // size, *shape[axis + 1 :]))
+
+
+# ---- Sums and extremes --------------------------------------------------------------------------
+
+
+class Across(Named):
+    """A reduction over the named `axes`: every example gets the same."""
+
+    printed: ClassVar[dict[str, Any]] = {"axis_index_groups": None}
+    kind: str
+
+    def axis_names(self, params: dict[str, Any]) -> Iterable[Name]:
+        found: Names = params["axes"]
+        return found
+
+    def type(self, x: ShapedArray, *, axes: Names) -> ShapedArray:
+        check_dtype(self.name, x.dtype, self.kind)
+        return x
+
+    def batch(
+        self, axis: Axis, operands: Sequence[Any], at: Sequence[int | None], *, axes: Names
+    ) -> tuple[Any, int | None]:
+        (x,), (where,) = operands, at
+        if axis.name not in axes:
+            return self(x, axes=axes), where
+        others = tuple([name for name in axes if name != axis.name])
+        y = self.combined(x, where, axis.size)
+        return self(y, axes=others) if others else y, None
+
+    def combined(self, x: Any, at: int | None, size: int) -> Any:
+        """The reduction of the values of all examples."""
+        raise self.missing("combined")
+
+
+class Psum(Across, Structural):
+    """The sum over all examples."""
+
+    name = "psum"
+    kind = NUMBER
+
+    def combined(self, x: Any, at: int | None, size: int) -> Any:
+        if at is not None:
+            return reduce_sum(x, axes=(at,))
+        aval = typeof(x)
+        return convert(mul(x, scalar_like(x, size)), aval.dtype, aval.weak_type)
+
+    def transpose(self, ct: Any, x: Any, *, axes: Names) -> list[Any]:
+        return [self(ct, axes=axes)]
+
+
+class Pextremum(Across):
+    """The greatest or the least value among all examples. Those that tie share the derivative."""
+
+    kind = ORDERED
+
+    def __init__(self, name: str, reduction: Primitive) -> None:
+        super().__init__()
+        self.name = name
+        self.reduction = reduction
+
+    def combined(self, x: Any, at: int | None, size: int) -> Any:
+        return x if at is None else self.reduction(x, axes=(at,))
+
+    def jvp(self, primals: Any, tangents: Any, *, axes: Names) -> Any:
+        (x,), (t,) = primals, tangents
+        out = self(x, axes=axes)
+        if t is None:
+            return out, None
+        reached, zero = eq(x, out), scalar_like(x, 0)
+        count = psum(select(reached, scalar_like(x, 1), zero), axes=axes)
+        return out, div(psum(select(reached, t, zero), axes=axes), count)
+
+
+# ---- Gathering and scattering -------------------------------------------------------------------
+
+
+class AllGather(Collective):
+    """The values of all examples, along a new axis, or one after another if `tiled`."""
+
+    name = "all_gather"
+    printed: ClassVar[dict[str, Any]] = {"axis_index_groups": None}
+
+    def type(
+        self,
+        x: ShapedArray,
+        *,
+        axis_name: Names,
+        axis_size: int,
+        all_gather_dimension: int,
+        tiled: bool,
+    ) -> ShapedArray:
+        d = all_gather_dimension
+        if tiled:
+            return x.update(shape=(*x.shape[:d], x.shape[d] * axis_size, *x.shape[d + 1 :]))
+        return x.update(shape=inserted(x.shape, d, axis_size))
+
+    def along(
+        self,
+        x: Any,
+        at: int | None,
+        size: int,
+        *,
+        all_gather_dimension: int,
+        tiled: bool,
+        **params: Any,
+    ) -> tuple[Any, int | None]:
+        whole = _spread(x, at, size, all_gather_dimension)
+        return _merged(whole, all_gather_dimension) if tiled else whole, None
+
+    def shifted(self, x: Any, *, all_gather_dimension: int, **params: Any) -> Any:
+        return self(x, all_gather_dimension=all_gather_dimension + 1, **params)
+
+    def transpose(self, ct: Any, x: Any, *, all_gather_dimension: int, **params: Any) -> list[Any]:
+        return [reduce_scatter(ct, scatter_dimension=all_gather_dimension, **params)]
+
+
+class ReduceScatter(Collective):
+    """The sum over all examples, of which each gets the part that is its own."""
+
+    name = "reduce_scatter"
+    printed: ClassVar[dict[str, Any]] = {"axis_index_groups": None}
+
+    def type(
+        self,
+        x: ShapedArray,
+        *,
+        axis_name: Names,
+        axis_size: int,
+        scatter_dimension: int,
+        tiled: bool,
+    ) -> ShapedArray:
+        check_dtype(self.name, x.dtype, NUMBER)
+        d = scatter_dimension
+        if tiled:
+            return x.update(shape=(*x.shape[:d], x.shape[d] // axis_size, *x.shape[d + 1 :]))
+        return x.update(shape=(*x.shape[:d], *x.shape[d + 1 :]))
+
+    def along(
+        self,
+        x: Any,
+        at: int | None,
+        size: int,
+        *,
+        scatter_dimension: int,
+        tiled: bool,
+        **params: Any,
+    ) -> tuple[Any, int | None]:
+        total = psum.combined(x, at, size)
+        return _divided(total, scatter_dimension, size) if tiled else total, scatter_dimension
+
+    def shifted(self, x: Any, *, scatter_dimension: int, **params: Any) -> Any:
+        return self(x, scatter_dimension=scatter_dimension + 1, **params)
+
+    def transpose(self, ct: Any, x: Any, *, scatter_dimension: int, **params: Any) -> list[Any]:
+        return [all_gather(ct, all_gather_dimension=scatter_dimension, **params)]
+
+
+# ---- Exchange -----------------------------------------------------------------------------------
+
+
+class AllToAll(Collective):
+    """Example `j` gets part `j` of each: what was cut along `split_axis` arrives by `concat_axis`.
+
+    Without `tiled` the parts are single elements of the split axis, which is replaced.
+    """
+
+    name = "all_to_all"
+    printed: ClassVar[dict[str, Any]] = {"axis_index_groups": None}
+    quiet: ClassVar[dict[str, Any]] = {"axis_size": ...}
+
+    def type(
+        self,
+        x: ShapedArray,
+        *,
+        axis_name: Name,
+        axis_size: int,
+        split_axis: int,
+        concat_axis: int,
+        tiled: bool,
+    ) -> ShapedArray:
+        shape = list(x.shape)
+        if tiled:
+            shape[split_axis] //= axis_size
+            shape[concat_axis] *= axis_size
+        else:
+            shape.insert(concat_axis, shape.pop(split_axis))
+        return x.update(shape=tuple(shape))
+
+    def along(
+        self,
+        x: Any,
+        at: int | None,
+        size: int,
+        *,
+        split_axis: int,
+        concat_axis: int,
+        tiled: bool,
+        **params: Any,
+    ) -> tuple[Any, int | None]:
+        whole = to_front(x, at, size)
+        if tiled:
+            whole = _divided(whole, split_axis + 1, size)
+        # The examples that send are the axis 0, those that receive the split axis.
+        kept = [i for i in range(1, typeof(whole).ndim) if i != split_axis + 1]
+        kept.insert(concat_axis, 0)
+        whole = transpose(whole, permutation=(split_axis + 1, *kept))
+        return _merged(whole, concat_axis + 1) if tiled else whole, 0
+
+    def shifted(self, x: Any, *, split_axis: int, concat_axis: int, **params: Any) -> Any:
+        return self(x, split_axis=split_axis + 1, concat_axis=concat_axis + 1, **params)
+
+    def transpose(
+        self, ct: Any, x: Any, *, split_axis: int, concat_axis: int, **params: Any
+    ) -> list[Any]:
+        return [self(ct, split_axis=concat_axis, concat_axis=split_axis, **params)]
+
+
+class Ppermute(Collective):
+    """Example `dst` gets the value of `src`, for the pairs in `perm`; zeros if it is in none."""
+
+    name = "ppermute"
+
+    def type(
+        self, x: ShapedArray, *, axis_name: Names, perm: tuple[tuple[int, int], ...]
+    ) -> ShapedArray:
+        return x
+
+    def along(
+        self,
+        x: Any,
+        at: int | None,
+        size: int,
+        *,
+        perm: tuple[tuple[int, int], ...],
+        **params: Any,
+    ) -> tuple[Any, int | None]:
+        if at is None and len(perm) == size:
+            return x, None
+        # An index out of range reads zeros.
+        sources = np.full((size, 1), size, np.int32)
+        for src, dst in perm:
+            sources[dst] = src
+        whole = to_front(x, at, size)
+        shape = typeof(whole).shape
+        rows = gather(
+            whole,
+            sources,
+            dimension_numbers=GatherDimensionNumbers(tuple(range(1, len(shape))), (0,), (0,)),
+            slice_sizes=(1, *shape[1:]),
+            unique_indices=False,
+            indices_are_sorted=False,
+            mode=CLIP if len(perm) == size else FILL_OR_DROP,
+            fill_value=None if len(perm) == size else ZERO,
+        )
+        return rows, 0
+
+    def shifted(self, x: Any, **params: Any) -> Any:
+        return self(x, **params)
+
+    def transpose(self, ct: Any, x: Any, *, perm: Any, **params: Any) -> list[Any]:
+        return [self(ct, perm=tuple([(dst, src) for src, dst in perm]), **params)]
+
+
+class Pbroadcast(Collective):
+    """Every example gets the value of the example `source`."""
+
+    name = "pbroadcast"
+
+    def type(self, x: ShapedArray, *, axis_name: Name, source: int) -> ShapedArray:
+        return x
+
+    def along(
+        self, x: Any, at: int | None, size: int, *, source: int, **params: Any
+    ) -> tuple[Any, int | None]:
+        if at is None:
+            return x, None
+        row = part(x, source, source + 1, at, typeof(x).shape)
+        return squeeze(row, dimensions=(at,)), None
+
+    def shifted(self, x: Any, **params: Any) -> Any:
+        return self(x, **params)
+
+    def transpose(self, ct: Any, x: Any, *, axis_name: Name, source: int) -> list[Any]:
+        mine = eq(axis_index(axis_name=axis_name), np.int32(source))
+        return [select(mine, psum(ct, axes=(axis_name,)), scalar_like(ct, 0))]
+
+
+class AxisIndex(Named):
+    """The number of the example along the named axis."""
+
+    name = "axis_index"
+
+    def type(self, *, axis_name: Name) -> ShapedArray:
+        return ShapedArray((), np.dtype("int32"))
+
+    def jvp(self, primals: Any, tangents: Any, **params: Any) -> Any:
+        return self(**params), None
+
+    def batch(self, axis: Axis, operands: Any, at: Any, *, axis_name: Name) -> tuple[Any, int]:
+        return iota(dtype=np.dtype("int32"), shape=(axis.size,), dimension=0), 0
+
+
+psum = Psum()
+pmax = Pextremum("pmax", reduce_max)
+pmin = Pextremum("pmin", reduce_min)
+all_gather = AllGather()
+reduce_scatter = ReduceScatter()
+all_to_all = AllToAll()
+ppermute = Ppermute()
+pbroadcast = Pbroadcast()
+axis_index = AxisIndex()

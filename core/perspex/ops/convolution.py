@@ -1,0 +1,423 @@
+"""`conv_general_dilated`: sums of products of a kernel with the windows it slides over.
+
+    out[n, o, s] = sum over c, k of lhs[n, c, s stride + k rhs_dilation - low] rhs[o, c, k]
+
+where `lhs` is dilated first. It is linear in both operands, and its transposes are convolutions
+with the roles of batch and features changed. Feature groups cut the features of `lhs` and the
+kernels into groups that meet only each other; batch groups cut the batch of `lhs` instead, which is
+what makes the transposes of grouped convolutions convolutions, and batches of them groups.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from perspex import dtypes
+from perspex.avals import ShapedArray
+from perspex.hlo import types
+from perspex.ops.elementwise import add, complex, imag, real, sub
+from perspex.ops.expansions import real_dtype
+from perspex.ops.families import add_any
+from perspex.ops.linear import Precision, PrecisionPair
+from perspex.ops.lowering import expand
+from perspex.ops.shape import rev
+from perspex.ops.sliding import (
+    Pads,
+    count,
+    dilated,
+    merge_axis,
+    split_axis,
+    transposed_pads,
+)
+from perspex.ops.structural import convert, is_linear, zeros
+from perspex.tracing import Primitive, typeof
+
+Axes = tuple[int, ...]
+
+
+class ConvDimensionNumbers(NamedTuple):
+    """The axes of a convolution by role.
+
+    * `lhs_spec`: batch, features, then the spatial axes of `lhs`;
+    * `rhs_spec`: output features, input features, then the spatial axes of the kernel;
+    * `out_spec`: batch, features, then the spatial axes of the result.
+    """
+
+    lhs_spec: Axes
+    rhs_spec: Axes
+    out_spec: Axes
+
+
+class ConvGeneralDilated(Primitive):
+    """The convolution; see the module."""
+
+    name = "conv_general_dilated"
+    printed: ClassVar[dict[str, Any]] = {"out_sharding": None}
+
+    def type(
+        self,
+        lhs: ShapedArray,
+        rhs: ShapedArray,
+        *,
+        window_strides: Axes,
+        padding: Pads,
+        lhs_dilation: Axes,
+        rhs_dilation: Axes,
+        dimension_numbers: ConvDimensionNumbers,
+        feature_group_count: int,
+        batch_group_count: int,
+        precision: PrecisionPair | None,
+        preferred_element_type: np.dtype | None,
+    ) -> ShapedArray:
+        _check_dtypes(self.name, lhs, rhs, preferred_element_type)
+        _check_groups(self.name, lhs, rhs, dimension_numbers, feature_group_count)
+        _check_batches(self.name, lhs, rhs, dimension_numbers, batch_group_count)
+        if feature_group_count > 1 and batch_group_count > 1:
+            raise ValueError(
+                f"{self.name}: at most one of feature_group_count and batch_group_count may exceed "
+                f"1, got {feature_group_count} and {batch_group_count}"
+            )
+        lhs_spec, rhs_spec, out_spec = dimension_numbers
+        if lhs.ndim < 2:
+            raise TypeError(
+                f"{self.name} takes a batch axis, a feature axis and spatial axes, got shape "
+                f"{lhs.shape}"
+            )
+        for word, values in (
+            ("window_strides", window_strides),
+            ("padding", padding),
+            ("lhs_dilation", lhs_dilation),
+            ("rhs_dilation", rhs_dilation),
+        ):
+            if len(values) != lhs.ndim - 2:
+                raise ValueError(
+                    f"{self.name}: window and {word} must have the same number of dimensions, got "
+                    f"{lhs.ndim - 2} and {len(values)}"
+                )
+            if word != "padding" and any(v < 1 for v in values):  # type: ignore[operator]
+                raise ValueError(f"{self.name}: {word} must be positive, got {values}")
+        shape = [0] * lhs.ndim
+        shape[out_spec[0]] = lhs.shape[lhs_spec[0]] // batch_group_count
+        shape[out_spec[1]] = rhs.shape[rhs_spec[0]]
+        for i, (low, high) in enumerate(padding):
+            places = dilated(lhs.shape[lhs_spec[i + 2]], lhs_dilation[i]) + low + high
+            reach = dilated(rhs.shape[rhs_spec[i + 2]], rhs_dilation[i])
+            shape[out_spec[i + 2]] = count(places, reach, window_strides[i])
+        dtype = preferred_element_type or lhs.dtype
+        return ShapedArray(shape, dtype, lhs.weak_type and rhs.weak_type)
+
+    def lower(
+        self,
+        b: Any,
+        lhs: Any,
+        rhs: Any,
+        *,
+        preferred_element_type: np.dtype | None,
+        **params: Any,
+    ) -> Any:
+        (out,) = b.out_avals
+        if out.dtype.kind != "c":
+            return self._emit(b, lhs, rhs, **params)
+        # XLA convolves real numbers only on accelerators; three products make one of complex ones,
+        # by Gauss: (a + ib)(c + id) = t - b(c + d) + i(t + a(d - c)) with t = c(a + b).
+        part = real_dtype(out.dtype)
+
+        def product(x: Any, y: Any) -> Any:
+            return self(x, y, preferred_element_type=part, **params)
+
+        def gauss(x: Any, y: Any) -> Any:
+            (a, b_), (c, d) = [(convert(real(z), part), convert(imag(z), part)) for z in (x, y)]
+            total = product(add(a, b_), c)
+            return complex(sub(total, product(b_, add(c, d))), add(total, product(a, sub(d, c))))
+
+        return expand(b, gauss, lhs, rhs)[0]
+
+    def _emit(
+        self,
+        b: Any,
+        lhs: Any,
+        rhs: Any,
+        *,
+        window_strides: Axes,
+        padding: Pads,
+        lhs_dilation: Axes,
+        rhs_dilation: Axes,
+        dimension_numbers: ConvDimensionNumbers,
+        feature_group_count: int,
+        batch_group_count: int,
+        precision: PrecisionPair | None,
+    ) -> Any:
+        pair = precision or (Precision.DEFAULT, Precision.DEFAULT)
+        names = ", ".join([f"#stablehlo<precision {p.name}>" for p in pair])
+        return b.op(
+            "stablehlo.convolution",
+            lhs,
+            rhs,
+            attributes={
+                "window_strides": types.integers(window_strides),
+                "padding": types.matrix(padding),
+                "lhs_dilation": types.integers(lhs_dilation),
+                "rhs_dilation": types.integers(rhs_dilation),
+                "window_reversal": types.booleans((False,) * len(padding)),
+                "dimension_numbers": types.attribute(_written(dimension_numbers)),
+                "feature_group_count": types.integer(feature_group_count),
+                "batch_group_count": types.integer(batch_group_count),
+                "precision_config": types.attribute(f"[{names}]"),
+            },
+        )
+
+    def jvp(self, primals: Any, tangents: Any, **params: Any) -> Any:
+        (x, y), (tx, ty) = primals, tangents
+        out = self(x, y, **params)
+        if not dtypes.issubdtype(typeof(out).dtype, np.inexact):
+            return out, None
+        terms = [] if tx is None else [self(tx, y, **params)]
+        terms += [] if ty is None else [self(x, ty, **params)]
+        if len(terms) == 2:
+            return out, add_any(*terms)
+        return out, terms[0] if terms else None
+
+    def transpose(self, ct: Any, lhs: Any, rhs: Any, **params: Any) -> Any:
+        linear = lhs if is_linear(lhs) else rhs
+        left, right = typeof(lhs), typeof(rhs)
+        if 0 in (*left.shape, *right.shape, *typeof(ct).shape):
+            found = zeros(linear.aval.strip_weak_type())
+        else:
+            # A convolution in a wider type: what comes back is rounded once.
+            dtype = typeof(ct).dtype
+            params["preferred_element_type"] = None
+            if is_linear(lhs):
+                found = self._back_to_lhs(ct, convert(rhs, dtype), left, **params)
+            else:
+                found = self._back_to_rhs(ct, convert(lhs, dtype), right, **params)
+            found = convert(found, linear.dtype)
+        return [found, None] if is_linear(lhs) else [None, found]
+
+    def _back_to_lhs(
+        self,
+        ct: Any,
+        rhs: Any,
+        lhs: ShapedArray,
+        *,
+        window_strides: Axes,
+        padding: Pads,
+        lhs_dilation: Axes,
+        rhs_dilation: Axes,
+        dimension_numbers: ConvDimensionNumbers,
+        feature_group_count: int,
+        batch_group_count: int,
+        precision: PrecisionPair | None,
+        preferred_element_type: None,
+    ) -> Any:
+        lhs_spec, rhs_spec, out_spec = dimension_numbers
+        ct_shape, rhs_shape = typeof(ct).shape, typeof(rhs).shape
+        pads = transposed_pads(
+            [lhs.shape[i] for i in lhs_spec[2:]],
+            [rhs_shape[i] for i in rhs_spec[2:]],
+            [ct_shape[i] for i in out_spec[2:]],
+            window_strides,
+            padding,
+            lhs_dilation,
+            rhs_dilation,
+        )
+        groups = feature_group_count * batch_group_count
+        if groups > 1:
+            # Kernel (g, o), c becomes kernel (g, c), o: each group keeps its own.
+            rhs = split_axis(rhs, rhs_spec[0], groups)
+            rhs = merge_axis(rhs, rhs_spec[0], rhs_spec[1])
+        if len(rhs_spec) > 2:
+            rhs = rev(rhs, dimensions=rhs_spec[2:])
+        found = self(
+            ct,
+            rhs,
+            window_strides=lhs_dilation,
+            padding=pads,
+            lhs_dilation=window_strides,
+            rhs_dilation=rhs_dilation,
+            dimension_numbers=ConvDimensionNumbers(out_spec, _swapped(rhs_spec), lhs_spec),
+            feature_group_count=groups,
+            batch_group_count=1,
+            precision=precision,
+            preferred_element_type=preferred_element_type,
+        )
+        if batch_group_count > 1:
+            found = split_axis(found, lhs_spec[1], batch_group_count)
+            found = merge_axis(found, lhs_spec[1], lhs_spec[0])
+        return found
+
+    def _back_to_rhs(
+        self,
+        ct: Any,
+        lhs: Any,
+        rhs: ShapedArray,
+        *,
+        window_strides: Axes,
+        padding: Pads,
+        lhs_dilation: Axes,
+        rhs_dilation: Axes,
+        dimension_numbers: ConvDimensionNumbers,
+        feature_group_count: int,
+        batch_group_count: int,
+        precision: PrecisionPair | None,
+        preferred_element_type: None,
+    ) -> Any:
+        lhs_spec, rhs_spec, out_spec = dimension_numbers
+        ct_shape, lhs_shape = typeof(ct).shape, typeof(lhs).shape
+        pads = []
+        for i, (low, _) in enumerate(padding):
+            # The cotangent slides over lhs and stops when each element of the kernel was met.
+            reach = dilated(ct_shape[out_spec[i + 2]], window_strides[i])
+            places = dilated(lhs_shape[lhs_spec[i + 2]], lhs_dilation[i])
+            kernel = dilated(rhs.shape[rhs_spec[i + 2]], rhs_dilation[i])
+            pads.append((low, kernel + reach - places - low - 1))
+        return self(
+            lhs,
+            ct,
+            window_strides=rhs_dilation,
+            padding=tuple(pads),
+            lhs_dilation=lhs_dilation,
+            rhs_dilation=window_strides,
+            dimension_numbers=ConvDimensionNumbers(
+                _swapped(lhs_spec), _swapped(out_spec), _swapped(rhs_spec)
+            ),
+            # Sums over the batch: what were groups of features are now groups of the batch.
+            feature_group_count=batch_group_count,
+            batch_group_count=feature_group_count,
+            precision=precision,
+            preferred_element_type=preferred_element_type,
+        )
+
+    def batch(
+        self,
+        axis_size: int,
+        operands: Any,
+        axes: Any,
+        *,
+        dimension_numbers: ConvDimensionNumbers,
+        feature_group_count: int,
+        batch_group_count: int,
+        **params: Any,
+    ) -> Any:
+        (lhs, rhs), (lhs_at, rhs_at) = operands, axes
+        lhs_spec, rhs_spec, out_spec = dimension_numbers
+        groups = feature_group_count * batch_group_count
+        if lhs_at is not None and rhs_at is not None:
+            # Each element of the batch is a group.
+            over_batch = batch_group_count > 1
+            lhs = merge_axis(lhs, lhs_at, lhs_spec[0] if over_batch else lhs_spec[1])
+            rhs = merge_axis(rhs, rhs_at, rhs_spec[0])
+            if over_batch:
+                batch_group_count *= axis_size
+            else:
+                feature_group_count *= axis_size
+        elif lhs_at is not None:
+            # More of the batch, within each of its groups.
+            lhs = _merge_within(lhs, lhs_at, lhs_spec[0], batch_group_count)
+        else:
+            # More output features, within each group.
+            rhs = _merge_within(rhs, rhs_at, rhs_spec[0], groups)
+        out = self(
+            lhs,
+            rhs,
+            dimension_numbers=dimension_numbers,
+            feature_group_count=feature_group_count,
+            batch_group_count=batch_group_count,
+            **params,
+        )
+        if rhs_at is None:
+            return split_axis(out, out_spec[0], axis_size), out_spec[0]
+        if lhs_at is not None or groups == 1:
+            return split_axis(out, out_spec[1], axis_size), out_spec[1]
+        out = split_axis(out, out_spec[1], groups)
+        out = split_axis(out, out_spec[1] + 1, axis_size)
+        # Groups, batch, features: bring groups and features together.
+        return merge_axis(out, out_spec[1], out_spec[1] + 1), out_spec[1]
+
+
+def _merge_within(x: Any, source: int, axis: int, groups: int) -> Any:
+    """Merge axis `source` into `axis`, between its groups and what they hold."""
+    if groups == 1:
+        return merge_axis(x, source, axis)
+    # Groups in front, then the new axis, then the rest of the old one.
+    x = split_axis(x, axis + (axis >= source), groups)
+    slow = axis + (axis >= source)
+    x = merge_axis(x, source + (source > slow), axis + 1)
+    return merge_axis(x, axis, axis)
+
+
+def _swapped(spec: Axes) -> Axes:
+    """The axes with the roles of the first two exchanged."""
+    return (spec[1], spec[0], *spec[2:])
+
+
+def _written(numbers: ConvDimensionNumbers) -> str:
+    """The dimension numbers as MLIR writes them: `[b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1]`."""
+    parts = []
+    for spec, letters in zip(numbers, ("bf", "oi", "bf"), strict=True):
+        names = {axis: letters[i] if i < 2 else str(i - 2) for i, axis in enumerate(spec)}
+        parts.append(f"[{', '.join([names[i] for i in range(len(spec))])}]")
+    return f"#stablehlo.conv<{parts[0]}x{parts[1]}->{parts[2]}>"
+
+
+# ---- Checks -------------------------------------------------------------------------------------
+
+
+def _check_dtypes(name: str, lhs: ShapedArray, rhs: ShapedArray, preferred: Any) -> None:
+    for aval in (lhs, rhs):
+        if aval.is_extended:
+            raise TypeError(f"{name} does not accept dtype {aval.dtype.name}")
+    if lhs.dtype != rhs.dtype:
+        raise TypeError(
+            f"lax.{name} requires arguments to have the same dtypes, got {lhs.dtype.name}, "
+            f"{rhs.dtype.name}; convert one of them"
+        )
+    if preferred is None:
+        return
+    kinds = [
+        next((k for k in (np.complexfloating, np.floating) if dtypes.issubdtype(d, k)), None)
+        for d in (lhs.dtype, preferred)
+    ]
+    integers = dtypes.issubdtype(lhs.dtype, np.integer)
+    if kinds[0] is not kinds[1] and not (integers and kinds[1] is np.floating):
+        raise TypeError(
+            f"{name}: preferred_element_type {preferred.name} and the operands' dtype "
+            f"{lhs.dtype.name} must be of one kind, integer, floating or complex"
+        )
+
+
+def _check_groups(
+    name: str, lhs: ShapedArray, rhs: ShapedArray, numbers: ConvDimensionNumbers, groups: int
+) -> None:
+    if groups < 1:
+        raise ValueError(f"{name}: feature_group_count must be a positive integer, got {groups}")
+    features, taken = lhs.shape[numbers.lhs_spec[1]], rhs.shape[numbers.rhs_spec[1]]
+    made = rhs.shape[numbers.rhs_spec[0]]
+    if features % groups or features // groups != taken:
+        raise ValueError(
+            f"{name}: the input features of lhs, divided by feature_group_count, must be those of "
+            f"the kernel, got {features} / {groups} and {taken} for shapes {lhs.shape} and "
+            f"{rhs.shape} with {numbers}"
+        )
+    if made % groups:
+        raise ValueError(
+            f"{name}: feature_group_count {groups} must divide the output features {made} of the "
+            f"kernel of shape {rhs.shape}"
+        )
+
+
+def _check_batches(
+    name: str, lhs: ShapedArray, rhs: ShapedArray, numbers: ConvDimensionNumbers, groups: int
+) -> None:
+    if groups < 1:
+        raise ValueError(f"{name}: batch_group_count must be a positive integer, got {groups}")
+    batch, made = lhs.shape[numbers.lhs_spec[0]], rhs.shape[numbers.rhs_spec[0]]
+    if batch % groups or made % groups:
+        raise ValueError(
+            f"{name}: batch_group_count {groups} must divide the batch {batch} of lhs and the "
+            f"output features {made} of the kernel"
+        )
+
+
+conv_general_dilated = ConvGeneralDilated()

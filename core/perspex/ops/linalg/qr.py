@@ -1,0 +1,273 @@
+"""QR factorization, and products with the reflectors that LAPACK makes it of."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from perspex.avals import ShapedArray
+from perspex.ops import elementwise as ew
+from perspex.ops.linalg.matrices import (
+    INT,
+    OfMatrices,
+    adjoint,
+    call_lapack,
+    check_matrix,
+    conj,
+    empty_results,
+    lower_part,
+    matmul,
+    needs_cpu,
+    sized,
+    swapped,
+    take_rows,
+    upper_part,
+)
+from perspex.ops.linalg.triangular import solve_upper
+from perspex.ops.lowering import expand
+from perspex.ops.shape import pad
+from perspex.ops.shape import slice as slice_
+from perspex.ops.structural import is_linear
+from perspex.tracing import typeof
+
+
+class QR(OfMatrices):
+    """`q` with orthonormal columns and upper triangular `r` with `q @ r = x`.
+
+    With `pivoting`, `q @ r = x[:, p]` for a permutation `p`, the third result, that makes the
+    diagonal of `r` fall off.
+    """
+
+    name = "qr"
+    multiple_results = True
+    printed: ClassVar[dict[str, Any]] = {"use_magma": None}
+
+    def type(
+        self, x: ShapedArray, *, full_matrices: bool, pivoting: bool
+    ) -> tuple[ShapedArray, ...]:
+        check_matrix(self.name, x)
+        m, n = x.shape[-2:]
+        k = m if full_matrices else min(m, n)
+        factors = (sized(x, m, k), sized(x, k, n))
+        return (*factors, sized(x, n, dtype=INT)) if pivoting else factors
+
+    def lower(self, b: Any, x: Any, *, full_matrices: bool, pivoting: bool) -> Any:
+        (given,) = b.in_avals
+        q_aval, r_aval, *order = b.out_avals
+        m, n = given.shape[-2:]
+        if not given.size:
+            places = [np.broadcast_to(np.arange(n, dtype=INT), aval.shape) for aval in order]
+            eye = np.broadcast_to(np.eye(m, q_aval.shape[-1]), q_aval.shape)
+            return [
+                b.constant(eye, q_aval),
+                b.constant(0, r_aval),
+                *[b.constant(p, aval) for p, aval in zip(places, order, strict=True)],
+            ]
+        needs_cpu(b, self.name)
+        k = min(m, n)
+        taus = sized(given, k)
+        extra = []
+        if pivoting:
+            (pivots,) = order
+            packed, found, tau = call_lapack(
+                b,
+                "geqp3",
+                [(x, given, 2), (b.constant(0, pivots), pivots, 1)],
+                [(given, 2), (pivots, 1), (taus, 1)],
+                aliases=[(0, 0), (1, 1)],
+            )
+            # LAPACK counts from one.
+            extra = [b.op("stablehlo.subtract", found, b.constant(1, pivots), aval=pivots)]
+        else:
+            packed, tau = call_lapack(
+                b, "geqrf", [(x, given, 2)], [(given, 2), (taus, 1)], aliases=[(0, 0)]
+            )
+        (reflectors,) = expand(b, lambda v: _resized(v, q_aval.shape), packed, avals=[given])
+        q = emit_householder_product(b, reflectors, q_aval, tau, taus)
+        (r,) = expand(b, lambda v: upper_part(_resized(v, r_aval.shape)), packed, avals=[given])
+        return [q, r, *extra]
+
+    def jvp(self, primals: Any, tangents: Any, *, full_matrices: bool, pivoting: bool) -> Any:
+        # Walter and Lehmann (2018), "Algorithmic differentiation of linear algebra functions with
+        # application in optimum experimental design": with c = q^H dx r^-1, the skew matrix
+        # w = q^H dq has the part of c below the diagonal. What of q goes beyond the columns of x
+        # may turn freely, and is taken not to.
+        (x,), (t,) = primals, tangents
+        outs = self(x, full_matrices=full_matrices, pivoting=pivoting)
+        q, r, *order = outs
+        if t is None:
+            return outs, [None] * len(outs)
+        if pivoting:
+            t = swapped(take_rows(swapped(t), order[0]))
+        m, n = typeof(x).shape[-2:]
+        k, width = min(m, n), typeof(q).shape[-1]
+        batch = typeof(x).shape[:-2]
+        square = _resized(r, (*batch, k, k))
+        t_over_r = solve_upper(square, _resized(t, (*batch, m, k)), left=False)
+        c = matmul(q, t_over_r, "H")
+        below = lower_part(c, "half")
+        if k < width:
+            below = _resized(below, (*batch, width, width))
+        w = ew.sub(below, adjoint(below))
+        if width == m:
+            tq = matmul(q, w)
+            tr = ew.sub(matmul(q, t, "H"), matmul(w, r))
+        else:
+            tq = ew.add(matmul(q, ew.sub(w, c)), t_over_r)
+            tr = matmul(ew.sub(c, w), r)
+        return outs, [tq, upper_part(tr), *[None] * len(order)]
+
+
+def _resized(x: Any, shape: Any) -> Any:
+    """The first rows and columns of matrices, and zeros for those that there are not."""
+    aval = typeof(x)
+    if aval.shape == tuple(shape):
+        return x
+    kept = tuple(map(min, aval.shape, shape))
+    if kept != aval.shape:
+        x = slice_(x, start_indices=(0,) * aval.ndim, limit_indices=kept, strides=None)
+    if kept == tuple(shape):
+        return x
+    missing = tuple([(0, want - have, 0) for want, have in zip(shape, kept, strict=True)])
+    return pad(x, aval.dtype.type(0), padding_config=missing)
+
+
+class Reflectors(OfMatrices):
+    """A QR factorization as LAPACK packs it: `r` over the vectors of reflectors, and their scales.
+
+    The second result has the scales of the reflectors whose product is `q`.
+    """
+
+    name = "geqrf"
+    multiple_results = True
+
+    def type(self, x: ShapedArray) -> tuple[ShapedArray, ...]:
+        check_matrix(self.name, x)
+        return x, sized(x, min(x.shape[-2:]))
+
+    def lower(self, b: Any, x: Any) -> Any:
+        packed, taus = b.out_avals
+        if not packed.size:
+            return empty_results(b)
+        needs_cpu(b, self.name)
+        return call_lapack(b, "geqrf", [(x, packed, 2)], [(packed, 2), (taus, 1)], aliases=[(0, 0)])
+
+
+# ---- Reflectors ---------------------------------------------------------------------------------
+
+
+def _real_prefix(x: ShapedArray) -> str:
+    """The routines on orthogonal matrices are called those on unitary ones for complex numbers."""
+    return "un" if x.dtype.kind == "c" else "or"
+
+
+def emit_householder_product(
+    b: Any, reflectors: Any, aval: ShapedArray, tau: Any, taus: ShapedArray
+) -> Any:
+    return call_lapack(
+        b,
+        f"{_real_prefix(aval)}gqr",
+        [(reflectors, aval, 2), (tau, taus, 1)],
+        [(aval, 2)],
+        aliases=[(0, 0)],
+    )[0]
+
+
+def _check_taus(name: str, a: ShapedArray, taus: ShapedArray) -> None:
+    check_matrix(name, a)
+    if taus.dtype != a.dtype:
+        raise TypeError(
+            f"{name} requires arguments to have equal dtypes, got {a.dtype.name}, "
+            f"{taus.dtype.name}; convert one of them"
+        )
+    m, n = a.shape[-2:]
+    if m < n:
+        raise ValueError(f"{name} takes matrices with no more columns than rows, got {a.shape}")
+    if taus.ndim != a.ndim - 1 or taus.shape[:-1] != a.shape[:-2] or taus.shape[-1] > n:
+        raise ValueError(
+            f"{name}: a matrix of shape {a.shape} needs taus of shape {(*a.shape[:-2], n)}, or "
+            f"fewer of them; got {taus.shape}"
+        )
+
+
+class HouseholderProduct(OfMatrices):
+    """The first columns of `h_1 h_2 ...`, with `h_i = 1 - tau_i v_i v_i^H`.
+
+    `v_i` is the part of column `i` of `a` below its diagonal, below a one.
+    """
+
+    name = "householder_product"
+
+    def type(self, a: ShapedArray, taus: ShapedArray) -> ShapedArray:
+        _check_taus(self.name, a, taus)
+        return a.update(weak_type=a.weak_type and taus.weak_type)
+
+    def lower(self, b: Any, a: Any, taus: Any) -> Any:
+        given, tau_aval = b.in_avals
+        if not given.size:
+            return empty_results(b)[0]
+        needs_cpu(b, self.name)
+        return emit_householder_product(b, a, given, taus, tau_aval)
+
+
+class MultiplyByQ(OfMatrices):
+    """`q @ c`, `q^H @ c`, `c @ q` or `c @ q^H` for the `q` of which reflectors are given."""
+
+    name = "ormqr"
+
+    def type(
+        self, a: ShapedArray, taus: ShapedArray, c: ShapedArray, *, left: bool, transpose: bool
+    ) -> ShapedArray:
+        _check_taus(self.name, a, taus)
+        check_matrix(self.name, c)
+        if c.dtype != a.dtype:
+            raise TypeError(
+                f"ormqr requires arguments to have equal dtypes, got {a.dtype.name}, "
+                f"{c.dtype.name}; convert one of them"
+            )
+        side = -2 if left else -1
+        if c.shape[:-2] != a.shape[:-2] or c.shape[side] != a.shape[-2]:
+            raise ValueError(
+                f"ormqr: reflectors of shape {a.shape} do not multiply matrices of shape {c.shape} "
+                f"from the {'left' if left else 'right'}"
+            )
+        return c.update(weak_type=a.weak_type and taus.weak_type and c.weak_type)
+
+    def lower(self, b: Any, a: Any, taus: Any, c: Any, *, left: bool, transpose: bool) -> Any:
+        given, tau_aval, out = b.in_avals
+        if not out.size:
+            return empty_results(b)[0]
+        if not tau_aval.size:
+            return c
+        needs_cpu(b, self.name)
+        flags = f"left = {str(left).lower()}, transpose = {str(transpose).lower()}"
+        return call_lapack(
+            b,
+            f"{_real_prefix(given)}mqr",
+            [(a, given, 2), (taus, tau_aval, 1), (c, out, 2)],
+            [(out, 2)],
+            flags,
+            [(2, 0)],
+        )[0]
+
+    def jvp(self, primals: Any, tangents: Any, **params: Any) -> Any:
+        a, taus, c = primals
+        ta, ttaus, tc = tangents
+        if ta is not None or ttaus is not None:
+            raise NotImplementedError(
+                "ormqr has no derivative with respect to the reflectors; differentiate through qr"
+            )
+        return self(a, taus, c, **params), None if tc is None else self(a, taus, tc, **params)
+
+    def transpose(self, ct: Any, a: Any, taus: Any, c: Any, *, left: bool, transpose: bool) -> Any:
+        assert is_linear(c), "ormqr is linear in the matrix that is multiplied"
+        # q^T is the conjugate of q^H.
+        back = self(a, taus, conj(ct), left=left, transpose=not transpose)
+        return [None, None, conj(back)]
+
+
+qr = QR()
+geqrf = Reflectors()
+householder_product = HouseholderProduct()
+ormqr = MultiplyByQ()

@@ -1,0 +1,344 @@
+"""`dot_general`: sums of products over any axes, which all products of matrices are.
+
+The result has the batch axes, then the remaining axes of the left operand, then those of the right
+one. Every rule is bookkeeping of axes.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from perspex import config, dtypes
+from perspex.avals import ShapedArray
+from perspex.hlo import types
+from perspex.ops.expansions import real_dtype
+from perspex.ops.families import add_any
+from perspex.ops.structural import convert, is_linear, transpose
+from perspex.tracing import Primitive, typeof
+
+Axes = tuple[int, ...]
+
+
+# ---- Precision ----------------------------------------------------------------------------------
+
+
+class Precision(enum.Enum):
+    """How exactly an accelerator multiplies float32; CPUs are exact at every setting.
+
+    `DEFAULT` is the fastest, `HIGHEST` computes in float32. Strings name them as well:
+    `"default"`, `"high"`, `"highest"`, or what they come down to on a TPU, `"bfloat16"`,
+    `"bfloat16_3x"`, `"float32"`; also `"fastest"` and `"tensorfloat32"`.
+
+    >>> Precision("highest")
+    Precision.HIGHEST
+    """
+
+    DEFAULT = 0
+    HIGH = 1
+    HIGHEST = 2
+
+    @classmethod
+    def _missing_(cls, value: object) -> Precision | None:
+        try:
+            return _PRECISIONS.get(value)
+        except TypeError:
+            return None
+
+    def __repr__(self) -> str:
+        return f"Precision.{self.name}"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+_PRECISIONS: dict[object, Precision] = {
+    "highest": Precision.HIGHEST,
+    "float32": Precision.HIGHEST,
+    "high": Precision.HIGH,
+    "bfloat16_3x": Precision.HIGH,
+    "tensorfloat32": Precision.HIGH,
+    "default": Precision.DEFAULT,
+    "bfloat16": Precision.DEFAULT,
+    "fastest": Precision.DEFAULT,
+    None: Precision.DEFAULT,
+}
+PrecisionPair = tuple[Precision, Precision]
+
+
+def canonical_precision(precision: Any) -> PrecisionPair | None:
+    """The precisions of both operands that a user's `precision=` means; `None` says nothing.
+
+    Takes `None` (then the flag `default_matmul_precision` counts), a `Precision`, its name, or a
+    pair of them. Raises `ValueError` for anything else.
+
+    >>> canonical_precision("highest")
+    (Precision.HIGHEST, Precision.HIGHEST)
+    """
+    if precision is None:
+        precision = config.default_matmul_precision.value
+        if precision is None:
+            return None
+    pair = precision if isinstance(precision, (tuple, list)) else (precision, precision)
+    named = (Precision, str, type(None))
+    try:
+        if all(isinstance(p, named) for p in pair):
+            left, right = [Precision(p) for p in pair]
+            return left, right
+    except ValueError:
+        pass
+    names = ", ".join([repr(name) for name in _PRECISIONS if name])
+    raise ValueError(
+        f"precision must be None, a lax.Precision, one of the strings {names}, or a pair of such; "
+        f"got {precision!r}"
+    )
+
+
+# ---- Dimension numbers --------------------------------------------------------------------------
+
+
+class Dimensions(tuple[tuple[Axes, Axes], tuple[Axes, Axes]]):
+    """`((lhs_contract, rhs_contract), (lhs_batch, rhs_batch))`; printed with lists, as JAX does."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        pairs = [f"({list(left)}, {list(right)})" for left, right in self]
+        return f"({', '.join(pairs)})"
+
+
+class Layout(NamedTuple):
+    """The axes of both operands by role; `kept` are those that reach the result one by one."""
+
+    lhs_contract: Axes
+    rhs_contract: Axes
+    lhs_batch: Axes
+    rhs_batch: Axes
+    lhs_kept: Axes
+    rhs_kept: Axes
+
+
+def layout(dimension_numbers: Any, lhs_ndim: int, rhs_ndim: int) -> Layout:
+    (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
+    return Layout(
+        lhs_contract,
+        rhs_contract,
+        lhs_batch,
+        rhs_batch,
+        _others(lhs_ndim, lhs_contract, lhs_batch),
+        _others(rhs_ndim, rhs_contract, rhs_batch),
+    )
+
+
+def _others(ndim: int, *taken: Axes) -> Axes:
+    return tuple([i for i in range(ndim) if not any(i in axes for axes in taken)])
+
+
+def _order(values: Sequence[int]) -> Axes:
+    """The positions of the values in ascending order of them."""
+    return tuple(sorted(range(len(values)), key=values.__getitem__))
+
+
+def _check_dimensions(lhs: ShapedArray, rhs: ShapedArray, dimension_numbers: Any) -> None:
+    (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
+    sides = (("lhs", lhs, lhs_contract, lhs_batch), ("rhs", rhs, rhs_contract, rhs_batch))
+    for side, aval, contract, batch in sides:
+        axes = (*contract, *batch)
+        if any(not 0 <= a < aval.ndim for a in axes):
+            raise TypeError(
+                f"dot_general: {side} has shape {aval.shape}, so its dimension numbers must be at "
+                f"least 0 and below {aval.ndim}; got contracting {contract} and batch {batch}"
+            )
+        if len(set(axes)) != len(axes):
+            raise TypeError(
+                f"dot_general: an axis of {side} is named twice, in contracting {contract} and "
+                f"batch {batch}"
+            )
+    pairs = (("contracting", lhs_contract, rhs_contract), ("batch", lhs_batch, rhs_batch))
+    for role, left, right in pairs:
+        sizes = [lhs.shape[a] for a in left], [rhs.shape[a] for a in right]
+        if sizes[0] != sizes[1]:
+            raise TypeError(
+                f"dot_general requires {role} dimensions to have the same sizes: axes {left} of "
+                f"lhs shape {lhs.shape} and axes {right} of rhs shape {rhs.shape}"
+            )
+
+
+# ---- Dtypes -------------------------------------------------------------------------------------
+
+
+def _bits(dtype: Any) -> int:
+    """The bits of a number, or of a part of a complex number."""
+    return 1 if dtype.kind == "b" else dtypes.itemsize_bits(real_dtype(dtype))
+
+
+def _rank(dtype: Any) -> tuple[Any, ...]:
+    """XLA's order of dtypes: the wider range, then the finer grain, then the longer word."""
+    part = real_dtype(dtype)
+    floating = dtypes.issubdtype(part, np.floating)
+    info = dtypes.finfo(part) if floating else None
+    grain = (info.maxexp, info.nmant) if info is not None else (-1, -1)
+    signed = not dtypes.issubdtype(dtype, np.unsignedinteger) and dtype.kind != "b"
+    return dtype.kind == "c", *grain, _bits(dtype), signed
+
+
+def _is_float8(dtype: Any) -> bool:
+    return dtype.name.startswith("float8")
+
+
+def result_dtype(lhs: Any, rhs: Any, preferred: Any) -> Any:
+    """The dtype of the product of two dtypes."""
+    if preferred is None or lhs == rhs == preferred:
+        return max(lhs, rhs, key=_rank)
+    found = max(lhs, rhs, key=_rank)
+    if not dtypes.issubdtype(found, np.floating) and _bits(preferred) < _bits(found):
+        raise TypeError(
+            f"dot_general: preferred_element_type {preferred.name} must not be narrower than "
+            f"{found.name}, the type of the product"
+        )
+    return preferred
+
+
+# ---- The primitive ------------------------------------------------------------------------------
+
+
+class DotGeneral(Primitive):
+    """Sums of products over the contracting axes, for each index of the batch axes."""
+
+    name = "dot_general"
+    quiet: ClassVar[dict[str, Any]] = {"precision": None, "preferred_element_type": None}
+
+    def type(
+        self,
+        lhs: ShapedArray,
+        rhs: ShapedArray,
+        *,
+        dimension_numbers: Any,
+        precision: PrecisionPair | None,
+        preferred_element_type: np.dtype | None,
+    ) -> ShapedArray:
+        for aval in (lhs, rhs):
+            if aval.is_extended:
+                raise TypeError(f"dot_general does not accept dtype {aval.dtype.name}")
+        _check_dimensions(lhs, rhs, dimension_numbers)
+        axes = layout(dimension_numbers, lhs.ndim, rhs.ndim)
+        shape = [
+            *[lhs.shape[i] for i in (*axes.lhs_batch, *axes.lhs_kept)],
+            *[rhs.shape[i] for i in axes.rhs_kept],
+        ]
+        dtype = result_dtype(lhs.dtype, rhs.dtype, preferred_element_type)
+        return ShapedArray(shape, dtype, lhs.weak_type and rhs.weak_type)
+
+    def lower(
+        self,
+        b: Any,
+        lhs: Any,
+        rhs: Any,
+        *,
+        dimension_numbers: Any,
+        precision: PrecisionPair | None,
+        preferred_element_type: np.dtype | None,
+    ) -> Any:
+        (out,) = b.out_avals
+        given = [a.dtype for a in b.in_avals]
+        # XLA multiplies operands of one dtype, but any two float8s.
+        if given[0] != given[1] and not all(_is_float8(d) for d in given):
+            lhs, rhs = [
+                v if a.dtype == out.dtype else b.convert(v, a.update(dtype=out.dtype))
+                for v, a in zip((lhs, rhs), b.in_avals, strict=True)
+            ]
+        (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
+        numbers = (
+            f"#stablehlo.dot<lhs_batching_dimensions = {list(lhs_batch)}, "
+            f"rhs_batching_dimensions = {list(rhs_batch)}, "
+            f"lhs_contracting_dimensions = {list(lhs_contract)}, "
+            f"rhs_contracting_dimensions = {list(rhs_contract)}>"
+        )
+        pair = precision or (Precision.DEFAULT, Precision.DEFAULT)
+        names = ", ".join([f"#stablehlo<precision {p.name}>" for p in pair])
+        return b.op(
+            "stablehlo.dot_general",
+            lhs,
+            rhs,
+            attributes={
+                "dot_dimension_numbers": types.attribute(numbers),
+                "precision_config": types.attribute(f"[{names}]"),
+            },
+        )
+
+    def jvp(self, primals: Any, tangents: Any, **params: Any) -> Any:
+        (x, y), (tx, ty) = primals, tangents
+        out = self(x, y, **params)
+        if not dtypes.issubdtype(typeof(out).dtype, np.inexact):
+            return out, None
+        terms = [] if tx is None else [self(tx, y, **params)]
+        terms += [] if ty is None else [self(x, ty, **params)]
+        if len(terms) == 2:
+            return out, add_any(*terms)
+        return out, terms[0] if terms else None
+
+    def transpose(
+        self,
+        ct: Any,
+        lhs: Any,
+        rhs: Any,
+        *,
+        dimension_numbers: Any,
+        precision: PrecisionPair | None,
+        **params: Any,
+    ) -> Any:
+        axes = layout(dimension_numbers, typeof(lhs).ndim, typeof(rhs).ndim)
+        batch, left = len(axes.lhs_batch), len(axes.lhs_kept)
+        ct_batch = tuple(range(batch))
+        ct_left = tuple(range(batch, batch + left))
+        ct_right = tuple(range(batch + left, typeof(ct).ndim))
+        if is_linear(lhs):
+            # Contract what came from rhs. The axes of rhs that are left come in ascending order:
+            # that of rhs_contract, not of lhs_contract.
+            numbers = Dimensions(((ct_right, axes.rhs_kept), (ct_batch, axes.rhs_batch)))
+            found = self(ct, rhs, dimension_numbers=numbers, precision=precision, **params)
+            order = [axes.lhs_contract[i] for i in _order(axes.rhs_contract)]
+            return [_arranged(found, (*axes.lhs_batch, *axes.lhs_kept, *order), lhs.aval), None]
+        # With lhs first the axes of a matrix `w` in `x @ w` come as they are in `w`.
+        numbers = Dimensions(((axes.lhs_kept, ct_left), (axes.lhs_batch, ct_batch)))
+        found = self(lhs, ct, dimension_numbers=numbers, precision=precision, **params)
+        order = [axes.rhs_contract[i] for i in _order(axes.lhs_contract)]
+        return [None, _arranged(found, (*axes.rhs_batch, *order, *axes.rhs_kept), rhs.aval)]
+
+    def batch(
+        self, axis_size: int, operands: Any, axes_: Any, *, dimension_numbers: Any, **params: Any
+    ) -> Any:
+        (x, y), (x_at, y_at) = operands, axes_
+        (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
+        lhs_contract, lhs_batch = _shifted(lhs_contract, x_at), _shifted(lhs_batch, x_at)
+        rhs_contract, rhs_batch = _shifted(rhs_contract, y_at), _shifted(rhs_batch, y_at)
+        if x_at is not None and y_at is not None:
+            lhs_batch, rhs_batch = (x_at, *lhs_batch), (y_at, *rhs_batch)
+        numbers = Dimensions(((lhs_contract, rhs_contract), (lhs_batch, rhs_batch)))
+        out = self(x, y, dimension_numbers=numbers, **params)
+        if x_at is not None and y_at is not None:
+            return out, 0
+        # The batch axis of one operand alone is one more of its axes that are kept.
+        axes = layout(numbers, typeof(x).ndim, typeof(y).ndim)
+        if x_at is not None:
+            return out, len(lhs_batch) + axes.lhs_kept.index(x_at)
+        return out, len(lhs_batch) + len(axes.lhs_kept) + axes.rhs_kept.index(y_at)
+
+
+def _shifted(axes: Axes, at: int | None) -> Axes:
+    """The axes of an operand that has got one more axis at `at`."""
+    return axes if at is None else tuple([a + (a >= at) for a in axes])
+
+
+def _arranged(x: Any, axes: Sequence[int], aval: ShapedArray) -> Any:
+    """`x`, whose axis `i` is axis `axes[i]` of an array of type `aval`, as such an array."""
+    permutation = _order(axes)
+    if permutation != tuple(range(len(axes))):
+        x = transpose(x, permutation=permutation)
+    return convert(x, aval.dtype)
+
+
+dot_general = DotGeneral()

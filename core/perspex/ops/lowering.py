@@ -1,0 +1,28 @@
+"""Lower rules in terms of other primitives, for operations that StableHLO does not have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from perspex.avals import ShapedArray
+from perspex.staging import stage
+
+
+def expand(
+    b: Any, f: Callable[..., Any], *values: Any, avals: Sequence[ShapedArray] | None = None
+) -> list[Any]:
+    """Emit the operations that `f`, a function on arrays, does; returns its results as a list.
+
+    `avals` are the types of `values`; those of the equation's operands if not given.
+    """
+
+    def flat(*xs: Any) -> list[Any]:
+        out = f(*xs)
+        return list(out) if isinstance(out, (tuple, list)) else [out]
+
+    jaxpr, consts = stage(flat, b.in_avals if avals is None else avals)
+    assert not consts, "a lower rule closes over numbers only"
+    for eqn in jaxpr.eqns:
+        eqn.source = None  # all of it belongs where the equation itself was written
+    return b.inline(jaxpr, values)

@@ -1,0 +1,107 @@
+"""Windows that slide along axes: how many there are, and how they are padded.
+
+Convolutions and reductions of windows share this arithmetic. Along one axis, an operand of `n`
+elements is dilated (zeros, or nothing that counts, between its elements), then padded, and a window
+whose `k` elements may have gaps as well moves over it in steps:
+
+    dilated(n, d) = (n - 1) d + 1            what n elements with a dilation d reach over
+    count = (dilated(n) + low + high - dilated(k)) // stride + 1
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from perspex.ops.structural import move_axis, reshape
+from perspex.tracing import typeof
+
+Pads = tuple[tuple[int, int], ...]
+
+
+def dilated(n: int, dilation: int) -> int:
+    """What `n` elements reach over that are `dilation` apart."""
+    return (n - 1) * dilation + 1 if n else 0
+
+
+def count(n: int, window: int, stride: int) -> int:
+    """How many windows there are in `n` places, when both are dilated and padded already."""
+    return max(0, (n - window) // stride + 1)
+
+
+class PaddingType(enum.Enum):
+    """Paddings by name: none, or as much as gives a window for each stride."""
+
+    VALID = 1
+    SAME = 2
+    SAME_LOWER = 3
+
+
+def pads_by_name(
+    shape: Sequence[int], window: Sequence[int], strides: Sequence[int], padding: Any
+) -> list[tuple[int, int]]:
+    """The `(low, high)` padding of each axis that a name means, for dilated sizes.
+
+    `"VALID"` pads nothing. `"SAME"` pads so that there are `ceil(n / stride)` windows, the odd
+    element at the end; `"SAME_LOWER"` has it at the start.
+    """
+    if isinstance(padding, str):
+        try:
+            padding = PaddingType[padding.upper()]
+        except KeyError:
+            raise RuntimeError(
+                "Unrecognized padding type: expected 'VALID', 'SAME', or 'SAME_LOWER', got "
+                f"{padding}."
+            ) from None
+    if not isinstance(padding, PaddingType):
+        raise TypeError(f"Unknown padding type: {padding}; name it or give (low, high) pairs")
+    if padding is PaddingType.VALID:
+        return [(0, 0)] * len(shape)
+    pads = []
+    for n, k, step in zip(shape, window, strides, strict=True):
+        total = max(0, (-(-n // step) - 1) * step + k - n)
+        less, more = total // 2, total - total // 2
+        pads.append((less, more) if padding is PaddingType.SAME else (more, less))
+    return pads
+
+
+def transposed_pads(
+    shape: Iterable[int],
+    window: Iterable[int],
+    counts: Iterable[int],
+    strides: Iterable[int],
+    padding: Pads,
+    base_dilation: Iterable[int],
+    window_dilation: Iterable[int],
+) -> Pads:
+    """The padding with which the windows slide back.
+
+    What an element sends to the windows it is in comes back when the mirrored window slides over
+    the results, these dilated by `strides`, in steps of `base_dilation`.
+    """
+    pads = []
+    for n, k, m, step, (low, _), base, gap in zip(
+        shape, window, counts, strides, padding, base_dilation, window_dilation, strict=True
+    ):
+        reach = dilated(k, gap)
+        before = reach - low - 1
+        pads.append((before, dilated(n, base) + reach - 1 - dilated(m, step) - before))
+    return tuple(pads)
+
+
+# ---- Axes in pieces -----------------------------------------------------------------------------
+
+
+def merge_axis(x: Any, source: int, axis: int) -> Any:
+    """Axis `source` moved into `axis` (counted without it), whose index then varies faster."""
+    x = move_axis(x, source, axis)
+    shape = typeof(x).shape
+    merged = shape[axis] * shape[axis + 1]
+    return reshape(x, new_sizes=(*shape[:axis], merged, *shape[axis + 2 :]))
+
+
+def split_axis(x: Any, axis: int, size: int) -> Any:
+    """Axis `axis` as two: a slow one of the given size, and in its place + 1 the rest."""
+    shape = typeof(x).shape
+    return reshape(x, new_sizes=(*shape[:axis], size, shape[axis] // size, *shape[axis + 1 :]))

@@ -1,0 +1,368 @@
+"""The linear operations that every other rule is written with.
+
+Broadcast, sum, reshape, transpose, squeeze, convert: they move or add numbers up and nothing else,
+so their jvp is themselves. `Structural` holds what they share. The lowest file of `ops`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from perspex import dtypes
+from perspex.avals import ShapedArray
+from perspex.hlo import types
+from perspex.tracing import Linear, Primitive, typeof
+
+
+class Structural(Primitive):
+    """A primitive that is linear in its single array operand."""
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
+        (t,) = tangents
+        return self(*primals, **params), None if t is None else self(t, **params)
+
+
+# ---- Building blocks of rules -----------------------------------------------------------------
+
+
+def zeros(aval: ShapedArray) -> Any:
+    """Zeros of type `aval`: the tangent or cotangent that a rule could not leave symbolic."""
+    if aval.dtype == dtypes.float0:
+        return np.zeros(aval.shape, dtypes.float0)
+    zero = aval.dtype.type(0)
+    return broadcast_in_dim(zero, shape=aval.shape, broadcast_dimensions=()) if aval.shape else zero
+
+
+def zeros_like(x: Any) -> Any:
+    return zeros(typeof(x).strip_weak_type())
+
+
+def full_like(x: Any, value: Any) -> Any:
+    """An array of the type of `x` filled with the number `value`."""
+    aval = typeof(x)
+    scalar = aval.dtype.type(value)
+    if not aval.shape:
+        return scalar
+    return broadcast_in_dim(scalar, shape=aval.shape, broadcast_dimensions=())
+
+
+def scalar_like(x: Any, value: Any) -> Any:
+    """The number `value` in the dtype of `x`: elementwise operations spread it themselves."""
+    return typeof(x).dtype.type(value)
+
+
+def move_axis(x: Any, source: int, destination: int) -> Any:
+    """`x` with one axis moved; no operation when it is there already."""
+    if source == destination:
+        return x
+    perm = [i for i in range(typeof(x).ndim) if i != source]
+    perm.insert(destination, source)
+    return transpose(x, permutation=tuple(perm))
+
+
+def to_front(x: Any, axis: int | None, size: int) -> Any:
+    """The batched operand `x` with its batch axis in front; unbatched values are repeated."""
+    if axis is None:
+        aval = typeof(x)
+        return broadcast_in_dim(
+            x, shape=(size, *aval.shape), broadcast_dimensions=tuple(range(1, aval.ndim + 1))
+        )
+    return move_axis(x, axis, 0)
+
+
+def unbroadcast(ct: Any, aval: ShapedArray) -> Any:
+    """The cotangent of a scalar that was spread over the shape of `ct`."""
+    ndim = typeof(ct).ndim
+    if aval.ndim == 0 and ndim:
+        return reduce_sum(ct, axes=tuple(range(ndim)))
+    return ct
+
+
+def is_linear(x: Any) -> bool:
+    return x.__class__ is Linear
+
+
+def check_permutation(name: str, permutation: Sequence[int], ndim: int) -> None:
+    if sorted(permutation) != list(range(ndim)):
+        raise TypeError(
+            f"{name}: permutation {tuple(permutation)} is not a permutation of the "
+            f"{ndim} axes of the operand"
+        )
+
+
+def check_axes(name: str, axes: Sequence[int], ndim: int) -> None:
+    """Axes must be distinct and in range."""
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"{name}: duplicate axes in {tuple(axes)}")
+    if any(not 0 <= a < ndim for a in axes):
+        raise ValueError(f"{name}: axes {tuple(axes)} are out of range for {ndim} axes")
+
+
+def without(shape: Sequence[int], axes: Sequence[int]) -> tuple[int, ...]:
+    return tuple([n for i, n in enumerate(shape) if i not in axes])
+
+
+# ---- The operations -----------------------------------------------------------------------------
+
+
+class BroadcastInDim(Structural):
+    """Axis `i` of the operand becomes axis `broadcast_dimensions[i]` of an array of `shape`."""
+
+    name = "broadcast_in_dim"
+    # `x[:, None] - mean` spreads in two steps; in one, its transpose is one sum.
+    merges = True
+    quiet: ClassVar[dict[str, Any]] = {"shape": ..., "broadcast_dimensions": ()}
+
+    def type(
+        self, x: ShapedArray, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]
+    ) -> ShapedArray:
+        if len(broadcast_dimensions) != x.ndim:
+            raise TypeError(
+                f"broadcast_in_dim: {x.ndim} axes need as many broadcast_dimensions, "
+                f"got {broadcast_dimensions}"
+            )
+        for n, axis in zip(x.shape, broadcast_dimensions, strict=True):
+            if not 0 <= axis < len(shape) or n not in (1, shape[axis]):
+                raise TypeError(
+                    f"broadcast_in_dim: shape {x.shape} does not spread over {shape} "
+                    f"with broadcast_dimensions={broadcast_dimensions}"
+                )
+        if list(broadcast_dimensions) != sorted(set(broadcast_dimensions)):
+            raise TypeError(
+                "broadcast_in_dim: broadcast_dimensions must be strictly increasing, "
+                f"got {broadcast_dimensions}"
+            )
+        return ShapedArray(shape, x.dtype, x.weak_type)
+
+    def merged(self, first: Any, params: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        places = params["broadcast_dimensions"]
+        dims = tuple([places[axis] for axis in first.params["broadcast_dimensions"]])
+        return first.invars, {"shape": params["shape"], "broadcast_dimensions": dims}
+
+    def lower(self, b: Any, x: Any, *, shape: Any, broadcast_dimensions: tuple[int, ...]) -> Any:
+        return b.broadcast(x, b.out_avals[0], broadcast_dimensions)
+
+    def physical(self, in_avals: Any, out_avals: Any, params: dict[str, Any]) -> dict[str, Any]:
+        shape = out_avals[0].physical().shape
+        extra = tuple(range(out_avals[0].ndim, len(shape)))
+        dims = (*params["broadcast_dimensions"], *extra)
+        return {"shape": shape, "broadcast_dimensions": dims}
+
+    def transpose(
+        self, ct: Any, x: Any, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]
+    ) -> Any:
+        kept = {
+            axis for n, axis in zip(x.shape, broadcast_dimensions, strict=True) if n == shape[axis]
+        }
+        summed = tuple([i for i in range(len(shape)) if i not in kept])
+        ct = reduce_sum(ct, axes=summed) if summed else ct
+        return [ct if typeof(ct).shape == x.shape else reshape(ct, new_sizes=x.shape)]
+
+    def batch(
+        self,
+        axis_size: int,
+        operands: Any,
+        axes: Any,
+        *,
+        shape: tuple[int, ...],
+        broadcast_dimensions: tuple[int, ...],
+    ) -> Any:
+        x = to_front(operands[0], axes[0], axis_size)
+        dims = (0, *[d + 1 for d in broadcast_dimensions])
+        return self(x, shape=(axis_size, *shape), broadcast_dimensions=dims), 0
+
+
+class ReduceSum(Structural):
+    """The sum over `axes`."""
+
+    name = "reduce_sum"
+    printed: ClassVar[dict[str, Any]] = {"out_sharding": None}
+
+    def type(self, x: ShapedArray, *, axes: tuple[int, ...]) -> ShapedArray:
+        check_axes(self.name, axes, x.ndim)
+        if x.dtype == bool or x.is_extended:
+            raise TypeError(f"reduce_sum: dtype {x.dtype.name} is not a number; convert it first")
+        return ShapedArray(without(x.shape, axes), x.dtype, x.weak_type)
+
+    def lower(self, b: Any, x: Any, *, axes: tuple[int, ...]) -> Any:
+        return lower_reduce(b, "stablehlo.add", 0, x, axes)
+
+    def transpose(self, ct: Any, x: Any, *, axes: tuple[int, ...]) -> Any:
+        kept = tuple([i for i in range(x.ndim) if i not in axes])
+        return [broadcast_in_dim(ct, shape=x.shape, broadcast_dimensions=kept)]
+
+    def batch(self, axis_size: int, operands: Any, axes_: Any, *, axes: tuple[int, ...]) -> Any:
+        return batch_reduction(self, operands[0], axes_[0], axes)
+
+
+def lower_reduce(b: Any, op: str, identity: Any, x: Any, axes: tuple[int, ...]) -> Any:
+    """`stablehlo.reduce` of `x` with the binary operation `op`."""
+    (out,) = b.out_avals
+    scalar = ShapedArray((), out.dtype)
+    init = b.constant(identity, scalar)
+    reduce = b.ops(
+        "stablehlo.reduce", [x, init], [out], {"dimensions": types.integers(axes)}, regions=1
+    )
+    with b.block(reduce.regions[0], [scalar, scalar]) as (inner, (left, right)):
+        inner.terminate("stablehlo.return", [inner.op(op, left, right, aval=scalar)])
+    return reduce.result
+
+
+def batch_reduction(
+    primitive: Primitive, x: Any, at: int, axes: tuple[int, ...], **params: Any
+) -> Any:
+    """The batch rule of a reduction of one operand: the batch axis keeps its place."""
+    shifted = tuple([a + (a >= at) for a in axes])
+    return primitive(x, axes=shifted, **params), at - sum(a < at for a in shifted)
+
+
+class Reshape(Structural):
+    """The elements in row-major order, in another shape of the same size."""
+
+    name = "reshape"
+    printed: ClassVar[dict[str, Any]] = {"dimensions": None, "sharding": None}
+
+    def type(self, x: ShapedArray, *, new_sizes: tuple[int, ...]) -> ShapedArray:
+        if any(n < 0 for n in new_sizes) or math.prod(new_sizes) != x.size:
+            raise TypeError(
+                f"cannot reshape array of shape {x.shape} (size {x.size}) into shape {new_sizes} "
+                f"(size {math.prod(new_sizes)})"
+            )
+        return ShapedArray(new_sizes, x.dtype, x.weak_type)
+
+    def lower(self, b: Any, x: Any, *, new_sizes: Any) -> Any:
+        return b.reshape(x, b.out_avals[0])
+
+    def physical(self, in_avals: Any, out_avals: Any, params: dict[str, Any]) -> dict[str, Any]:
+        return {"new_sizes": out_avals[0].physical().shape}
+
+    def transpose(self, ct: Any, x: Any, *, new_sizes: Any) -> Any:
+        return [reshape(ct, new_sizes=x.shape)]
+
+    def batch(self, axis_size: int, operands: Any, axes: Any, *, new_sizes: Any) -> Any:
+        x = move_axis(operands[0], axes[0], 0)
+        return self(x, new_sizes=(axis_size, *new_sizes)), 0
+
+
+class Transpose(Structural):
+    """Axis `i` of the result is axis `permutation[i]` of the operand."""
+
+    name = "transpose"
+
+    def type(self, x: ShapedArray, *, permutation: tuple[int, ...]) -> ShapedArray:
+        check_permutation(self.name, permutation, x.ndim)
+        return ShapedArray([x.shape[p] for p in permutation], x.dtype, x.weak_type)
+
+    def lower(self, b: Any, x: Any, *, permutation: tuple[int, ...]) -> Any:
+        return b.op(
+            "stablehlo.transpose", x, attributes={"permutation": types.integers(permutation)}
+        )
+
+    def physical(self, in_avals: Any, out_avals: Any, params: dict[str, Any]) -> dict[str, Any]:
+        ndim = in_avals[0].ndim
+        extra = tuple(range(ndim, in_avals[0].physical().ndim))
+        return {"permutation": (*params["permutation"], *extra)}
+
+    def transpose(self, ct: Any, x: Any, *, permutation: tuple[int, ...]) -> Any:
+        inverse = tuple([int(i) for i in np.argsort(permutation)])
+        return [transpose(ct, permutation=inverse)]
+
+    def batch(
+        self, axis_size: int, operands: Any, axes: Any, *, permutation: tuple[int, ...]
+    ) -> Any:
+        (x,), (at,) = operands, axes
+        shifted = tuple([p + (p >= at) for p in permutation])
+        return self(x, permutation=(at, *shifted)), 0
+
+
+class Squeeze(Structural):
+    """The operand without the axes `dimensions`, which have size one."""
+
+    name = "squeeze"
+
+    def type(self, x: ShapedArray, *, dimensions: tuple[int, ...]) -> ShapedArray:
+        check_axes(self.name, dimensions, x.ndim)
+        if any(x.shape[d] != 1 for d in dimensions):
+            raise ValueError(
+                "cannot select an axis to squeeze out which has size not equal to one, "
+                f"got shape={x.shape} and dimensions={dimensions}"
+            )
+        return ShapedArray(without(x.shape, dimensions), x.dtype, x.weak_type)
+
+    def lower(self, b: Any, x: Any, *, dimensions: Any) -> Any:
+        return b.reshape(x, b.out_avals[0])
+
+    def physical(self, in_avals: Any, out_avals: Any, params: dict[str, Any]) -> dict[str, Any]:
+        return params
+
+    def transpose(self, ct: Any, x: Any, *, dimensions: Any) -> Any:
+        return [reshape(ct, new_sizes=x.shape)]
+
+    def batch(
+        self, axis_size: int, operands: Any, axes: Any, *, dimensions: tuple[int, ...]
+    ) -> Any:
+        (x,), (at,) = operands, axes
+        shifted = tuple([d + (d >= at) for d in dimensions])
+        return self(x, dimensions=shifted), at - sum(d < at for d in shifted)
+
+
+class ConvertElementType(Structural):
+    """The elements converted to `new_dtype`; linear between inexact dtypes."""
+
+    name = "convert_element_type"
+
+    def type(self, x: ShapedArray, *, new_dtype: Any, weak_type: bool) -> ShapedArray:
+        if x.is_extended or isinstance(new_dtype, dtypes.KeyType):
+            raise TypeError(
+                f"convert_element_type: no conversion from {x.dtype.name} to {new_dtype.name}; "
+                "use random.key_data and random.wrap_key_data for typed keys"
+            )
+        return ShapedArray(x.shape, new_dtype, weak_type)
+
+    def lower(self, b: Any, x: Any, *, new_dtype: np.dtype, weak_type: bool) -> Any:
+        (given,), (out,) = b.in_avals, b.out_avals
+        if given.dtype == out.dtype:
+            return x
+        if given.dtype.kind == "c" and out.dtype.kind != "c":
+            part = ShapedArray(
+                given.shape, np.dtype("float32" if given.dtype.itemsize == 8 else "float64")
+            )
+            if out.dtype == bool:
+                return b.compare("NE", x, b.constant(0, given), given)
+            return b.convert(b.op("stablehlo.real", x, aval=part), out)
+        if out.dtype == bool:
+            return b.compare("NE", x, b.constant(0, given), given)
+        return b.convert(x, out)
+
+    def jvp(self, primals: Any, tangents: Any, **params: Any) -> Any:
+        out = self(*primals, **params)
+        (t,) = tangents
+        if t is None or not dtypes.issubdtype(params["new_dtype"], np.inexact):
+            return out, None
+        return out, self(t, **params)
+
+    def transpose(self, ct: Any, x: Any, *, new_dtype: np.dtype, weak_type: bool) -> Any:
+        return [convert(ct, x.dtype, x.aval.weak_type)]
+
+    def batch(self, axis_size: int, operands: Any, axes: Any, **params: Any) -> Any:
+        return self(*operands, **params), axes[0]
+
+
+broadcast_in_dim = BroadcastInDim()
+reduce_sum = ReduceSum()
+reshape = Reshape()
+transpose = Transpose()
+squeeze = Squeeze()
+convert_element_type = ConvertElementType()
+
+
+def convert(x: Any, dtype: np.dtype, weak_type: bool = False) -> Any:
+    """`x` as `dtype`; no operation when it is that already."""
+    aval = typeof(x)
+    if aval.dtype == dtype and aval.weak_type == weak_type and not isinstance(x, (int, float)):
+        return x
+    return convert_element_type(x, new_dtype=dtype, weak_type=weak_type)

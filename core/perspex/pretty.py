@@ -1,0 +1,257 @@
+"""Jaxprs as text, in JAX's notation.
+
+A small document algebra after Wadler's "A prettier printer" (2003): text, line breaks, indentation
+and groups that are laid out on one line where they fit. The printer gives variables their names,
+`a b c ... z ba bb` (numbers in base 26), in the order in which it meets them. It knows programs
+only by their fields, so that `jaxpr`, which prints itself with it, can stand above it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+_WIDTH = 80
+
+
+# ---- Documents ----------------------------------------------------------------------------------
+
+
+class _Break(NamedTuple):
+    flat: str  # what stands here when the group is on one line
+
+
+class _Nest(NamedTuple):
+    indent: int
+    doc: Any
+
+
+class _Group(NamedTuple):
+    doc: Any
+
+
+class _Fill(NamedTuple):
+    words: list[str]  # as many on each line as fit
+
+
+_Doc = Any  # str | _Break | _Nest | _Group | list[_Doc]
+
+
+def _join(separator: _Doc, docs: Iterable[_Doc]) -> list[_Doc]:
+    out: list[_Doc] = []
+    for doc in docs:
+        if out:
+            out.append(separator)
+        out.append(doc)
+    return out
+
+
+def _fits(doc: _Doc, room: int) -> bool:
+    """Whether `doc` on one line takes at most `room` columns."""
+    todo = [doc]
+    while todo and room >= 0:
+        item = todo.pop()
+        if isinstance(item, str):
+            room -= len(item)
+        elif isinstance(item, _Break):
+            room -= len(item.flat)
+        elif isinstance(item, list):
+            todo.extend(reversed(item))
+        elif isinstance(item, _Fill):
+            room -= len(" ".join(item.words))
+        else:
+            todo.append(item.doc)
+    return room >= 0
+
+
+def _layout(doc: _Doc, width: int) -> str:
+    out: list[str] = []
+    column = 0
+    todo: list[tuple[int, bool, _Doc]] = [(0, False, doc)]
+    while todo:
+        indent, flat, item = todo.pop()
+        if isinstance(item, str):
+            out.append(item)
+            column += len(item)
+        elif isinstance(item, list):
+            todo.extend([(indent, flat, part) for part in reversed(item)])
+        elif isinstance(item, _Fill):
+            for i, word in enumerate(item.words):
+                if i and not flat and column - indent + 1 + len(word) > width:
+                    out.append("\n" + " " * indent)
+                    column = indent
+                elif i:
+                    out.append(" ")
+                    column += 1
+                out.append(word)
+                column += len(word)
+        elif isinstance(item, _Nest):
+            todo.append((indent + item.indent, flat, item.doc))
+        elif isinstance(item, _Group):
+            todo.append((indent, flat or _fits(item.doc, width - column), item.doc))
+        elif flat:
+            out.append(item.flat)
+            column += len(item.flat)
+        else:
+            out.append("\n" + " " * indent)
+            column = indent
+    return "".join(out)
+
+
+# ---- Programs -----------------------------------------------------------------------------------
+
+
+def _is_closed(value: Any) -> bool:
+    return hasattr(value, "jaxpr") and hasattr(value, "consts")
+
+
+def _is_literal(atom: Any) -> bool:
+    return hasattr(atom, "val")
+
+
+class _Printer:
+    """Names variables and turns programs into documents."""
+
+    def __init__(self) -> None:
+        self.names: dict[Any, str] = {}
+        self.count = 0
+        self.shared: dict[int, str] = {}
+
+    def name(self, var: Any) -> str:
+        found = self.names.get(var)
+        if found is None:
+            n, found = self.count // 26, chr(ord("a") + self.count % 26)
+            self.count += 1
+            while n:
+                n, digit = divmod(n, 26)
+                found = chr(ord("a") + digit) + found
+            self.names[var] = found
+        return found
+
+    def binder(self, var: Any) -> str:
+        return f"{self.name(var)}:{var.aval.str_short()}"
+
+    def atom(self, atom: Any) -> str:
+        if not _is_literal(atom):
+            return self.name(atom)
+        value = np.asarray(atom.val)
+        shown = repr(value.item()) if value.ndim == 0 else f"[{value.size} numbers]"
+        return f"{shown}:{atom.aval.str_short()}"
+
+    def variables(self, texts: Iterable[str]) -> _Doc:
+        return _Nest(2, _Fill(list(texts)))
+
+    def jaxpr(self, jaxpr: Any) -> _Doc:
+        consts = self.variables([self.binder(v) for v in jaxpr.constvars])
+        invars = self.variables([self.binder(v) for v in jaxpr.invars])
+        used = {v for v in jaxpr.outvars if not _is_literal(v)}
+        for eqn in jaxpr.eqns:
+            used.update([v for v in eqn.invars if not _is_literal(v)])
+        eqns = [self.equation(eqn, used) for eqn in jaxpr.eqns]
+        outs = [self.atom(v) for v in jaxpr.outvars]
+        results = f"({outs[0]},)" if len(outs) == 1 else f"({', '.join(outs)})"
+        body = _Nest(2, [_Break(" "), *_join(_Break("; "), eqns)])
+        inner = [body, _Break(" "), f"in {results} }}"]
+        binders = _Nest(2, [consts, "; ", invars, ". let"])
+        return _Group(["{ lambda ", binders, _Nest(2, inner)])
+
+    def equation(self, eqn: Any, used: set[Any] | None = None) -> _Doc:
+        left = self.variables(
+            [
+                self.binder(v) if used is None or v in used else f"_:{v.aval.str_short()}"
+                for v in eqn.outvars
+            ]
+        )
+        right = [eqn.primitive.name, self.params(eqn)]
+        operands = self.variables([self.atom(v) for v in eqn.invars])
+        return [left, " = " if eqn.outvars else "", *right, " ", operands]
+
+    def params(self, eqn: Any) -> _Doc:
+        quiet = eqn.primitive.quiet
+        params = {**eqn.primitive.printed, **eqn.params}
+        shown = [
+            [f"{key}=", self.value(value, eqn)]
+            for key, value in sorted(params.items(), key=lambda kv: (kv[0] != "name", kv[0]))
+            if not (key in quiet and (quiet[key] is ... or quiet[key] == value))
+        ]
+        if not shown:
+            return ""
+        inner = ["[", _Break(""), *_join(_Break(" "), shown)]
+        return _Group([_Nest(2, inner), _Break(""), "]"])
+
+    def value(self, value: Any, eqn: Any) -> _Doc:
+        if _is_closed(value):
+            shared = self.shared.get(id(value))
+            if shared is not None:
+                return shared
+            if eqn.primitive.same_variables:
+                self.suggest(value.jaxpr, eqn)
+            return self.jaxpr(value.jaxpr)
+        if isinstance(value, tuple) and value and all(_is_closed(v) for v in value):
+            inner = ["(", _Break(""), *_join(_Break(" "), [self.value(v, eqn) for v in value])]
+            return _Group([_Nest(2, inner), _Break(""), ")"])
+        if isinstance(value, np.dtype):
+            return value.name
+        if isinstance(value, type) or callable(value):
+            return getattr(value, "__name__", repr(value))
+        return str(value)
+
+    def suggest(self, jaxpr: Any, eqn: Any) -> None:
+        """Let the variables of a callee have the names of those it is called with."""
+        for inner, outer in (
+            *zip(jaxpr.invars, eqn.invars, strict=True),
+            *zip(jaxpr.outvars, eqn.outvars, strict=True),
+        ):
+            if not _is_literal(inner) and not _is_literal(outer) and outer in self.names:
+                self.names.setdefault(inner, self.names[outer])
+
+    def share(self, jaxpr: Any) -> list[Any]:
+        """Programs that are called more than once get a name, and are printed before."""
+        seen: dict[int, list[Any]] = {}
+
+        def visit(jaxpr: Any) -> None:
+            for eqn in jaxpr.eqns:
+                for value in eqn.params.values():
+                    for item in value if isinstance(value, tuple) else (value,):
+                        if _is_closed(item):
+                            name = eqn.params.get("name", "jaxpr")
+                            entry = seen.setdefault(id(item), [item, name, 0])
+                            entry[2] += 1
+                            if entry[2] == 1:
+                                visit(item.jaxpr)
+
+        visit(jaxpr)
+        found, taken = [], set()
+        for item, name, times in seen.values():
+            if times > 1 and name:
+                name = name.strip("<>")
+                unique, n = name, 1
+                while unique in taken:
+                    unique, n = f"{name}{n}", n + 1
+                taken.add(unique)
+                found.append((item, unique))
+        return found
+
+
+def program(jaxpr: Any, width: int = _WIDTH) -> str:
+    """A jaxpr in JAX's notation, on lines of at most `width` columns where that is possible.
+
+    >>> import perspex, perspex.numpy as pnp
+    >>> print(perspex.make_jaxpr(lambda x: pnp.sin(x) * 2)(pnp.zeros(3)))
+    { lambda ; a:f32[3]. let b:f32[3] = sin a; c:f32[3] = mul b 2.0:f32[] in (c,) }
+    """
+    printer = _Printer()
+    bindings: list[_Doc] = []
+    # Innermost first: a shared program may use another.
+    for item, name in reversed(printer.share(jaxpr)):
+        bindings.append([f"let {name} = ", printer.jaxpr(item.jaxpr), " in"])
+        printer.shared[id(item)] = name
+    docs = [*bindings, printer.jaxpr(jaxpr)]
+    return "\n".join([_layout(doc, width) for doc in docs])
+
+
+def equation(eqn: Any, width: int = _WIDTH) -> str:
+    """One equation in JAX's notation."""
+    return _layout(_Printer().equation(eqn), width)

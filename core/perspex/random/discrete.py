@@ -1,0 +1,329 @@
+"""Integers, booleans and categories."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from perspex import dtypes
+from perspex.avals import shaped
+from perspex.numpy.promotion import check_arraylike
+from perspex.ops.elementwise import (
+    add,
+    bitwise_and,
+    gt,
+    lt,
+    max,
+    min,
+    mul,
+    rem,
+    select,
+    sub,
+)
+from perspex.ops.keys import random_bits, random_split
+from perspex.ops.reductions import argmax
+from perspex.ops.shape import unstack
+from perspex.ops.sorting import top_k
+from perspex.ops.structural import broadcast_in_dim, convert, move_axis, reshape, transpose
+from perspex.random.arguments import (
+    Shape,
+    as_dtype,
+    as_shape,
+    common_shape,
+    no_sharding,
+    on_key,
+    shape_of,
+    spread,
+)
+from perspex.random.continuous import gumbel_mode, gumbel_samples
+from perspex.random.uniforms import unit
+from perspex.tracing import typeof
+
+_BOOL = np.dtype("bool")
+
+
+def randint(
+    key: Any,
+    shape: Any,
+    minval: Any,
+    maxval: Any,
+    dtype: Any = None,
+    *,
+    out_sharding: Any = None,
+) -> Any:
+    """Integers from `minval` below `maxval`, all equally likely.
+
+    Bounds beyond the dtype are moved to its ends, where `maxval` may be one above the largest
+    integer. Where `maxval` is not above `minval`, the samples are `minval`.
+
+    Args:
+      key: one key, typed or raw.
+      shape: the shape of the result.
+      minval, maxval: integers or arrays of them that broadcast to `shape`.
+      dtype: an integer dtype; int32 by default, int64 with `enable_x64`.
+      out_sharding: must be `None`.
+
+    Returns:
+      An array of the given shape and dtype.
+
+    Errors:
+      `TypeError` for another dtype and what is no key, no shape or no array; `ValueError` for an
+      array of keys and bounds that do not broadcast; `OverflowError` for a Python integer that fits
+      no array.
+
+    >>> from perspex import random
+    >>> random.randint(random.key(0), (5,), 0, 10)
+    Array([9, 0, 2, 3, 1], dtype=int32)
+    """
+    no_sharding("randint", out_sharding)
+    shape = as_shape("randint", shape)
+    dtype = dtypes.check_user_dtype(int if dtype is None else dtype, "randint")
+    if not dtypes.issubdtype(dtype, np.integer):
+        raise TypeError(f"randint only accepts integer dtypes, got {dtype.name}")
+    check_arraylike("randint", minval, maxval)
+    common_shape("randint", shape, shaped(minval).shape, shaped(maxval).shape)
+    return _randint(key, minval, maxval, shape, dtype)
+
+
+@on_key("randint", static=2)
+def _randint(key: Any, minval: Any, maxval: Any, shape: Shape, dtype: Any) -> Any:
+    return integers(key, minval, maxval, shape, dtype)
+
+
+def integers(key: Any, minval: Any, maxval: Any, shape: Shape, dtype: Any) -> Any:
+    """`randint` for a typed key and checked arguments."""
+    info = dtypes.iinfo(dtype)
+    minval, maxval = _as_integers(minval), _as_integers(maxval)
+    if info.bits < 32:
+        # Drawn with 32 bits, which leave less of a bias than fewer would.
+        wide = np.dtype("int32")
+        minval = _clip(convert(minval, wide), int(info.min), int(info.max))
+        maxval = _clip(convert(maxval, wide), int(info.min), int(info.max) + 1)
+        return convert(_integers(key, minval, maxval, shape, wide), dtype)
+    return _integers(key, minval, maxval, shape, dtype)
+
+
+def _as_integers(x: Any) -> Any:
+    aval = shaped(x)
+    if dtypes.issubdtype(aval.dtype, np.integer):
+        return as_dtype(x, aval.dtype)
+    return as_dtype(x, dtypes.canonicalize_dtype("int64"))
+
+
+def _integers(key: Any, minval: Any, maxval: Any, shape: Shape, dtype: Any) -> Any:
+    info = dtypes.iinfo(dtype)
+    limit, highest = int(info.max), int(dtypes.iinfo(typeof(maxval).dtype).max)
+    # Bounds of another dtype may ask for the largest integer, too.
+    whole = gt(maxval, typeof(maxval).dtype.type(limit)) if highest > limit else None
+    minval, maxval = [
+        spread("randint", convert(_clip(x, int(info.min), limit), dtype), shape)
+        for x in (minval, maxval)
+    ]
+    unsigned = np.dtype(f"uint{info.bits}")
+    one = unsigned.type(1)
+    rising = gt(maxval, minval)
+    # Modulo 2**bits the difference is right, also where it overflows the signed dtype.
+    span = select(rising, convert(sub(maxval, minval), unsigned), _like(one, maxval, minval))
+    if whole is not None:
+        # All integers: the span becomes 0, and the remainder by 0 is the number itself.
+        more = bitwise_and(spread("randint", whole, shape), rising)
+        span = select(more, add(span, one), span)
+    first, second = unstack(random_split(key, shape=(2,)), axis=0)
+    high = random_bits(first, bit_width=info.bits, shape=shape)
+    low = random_bits(second, bit_width=info.bits, shape=shape)
+    # A number of twice as many bits modulo the span: (2**bits high + low) % span, where
+    # 2**bits % span is made of 2**(bits/2) % span, lest it overflow.
+    factor = rem(unsigned.type(2 ** (info.bits // 2)), span)
+    factor = rem(mul(factor, factor), span)
+    offset = rem(add(mul(rem(high, span), factor), rem(low, span)), span)
+    return add(minval, convert(offset, dtype))
+
+
+def _like(x: Any, *others: Any) -> Any:
+    """The scalar `x` at the shape that `others` have together."""
+    shape = np.broadcast_shapes(*[typeof(other).shape for other in others])
+    return broadcast_in_dim(x, shape=shape, broadcast_dimensions=()) if shape else x
+
+
+def _clip(x: Any, least: int, most: int) -> Any:
+    """Integers moved between bounds, so far as their dtype goes beyond them."""
+    dtype = typeof(x).dtype
+    info = dtypes.iinfo(dtype)
+    if least > int(info.min):
+        x = max(dtype.type(least), x)
+    if most < int(info.max):
+        x = min(dtype.type(most), x)
+    return x
+
+
+def bernoulli(
+    key: Any,
+    p: Any = 0.5,
+    shape: Any = None,
+    mode: str = "low",
+    *,
+    out_sharding: Any = None,
+) -> Any:
+    """Booleans that are true with probability `p`.
+
+    Args:
+      key: one key, typed or raw.
+      p: floats that broadcast to `shape`.
+      shape: the shape of the result; by default that of `p`.
+      mode: `"low"` compares `p` with one uniform number of its dtype; `"high"` with one of twice as
+        many bits, for a small `p`.
+      out_sharding: must be `None`.
+
+    Returns:
+      A boolean array of the given shape.
+
+    Errors:
+      `TypeError` if `p` is not a float, for what is no key or shape; `ValueError` for an unknown
+      mode, an array of keys, and a `p` that does not broadcast.
+
+    >>> from perspex import random
+    >>> random.bernoulli(random.key(0), 0.5, (4,)).dtype
+    dtype('bool')
+    """
+    no_sharding("bernoulli", out_sharding)
+    if mode not in ("high", "low"):
+        raise ValueError(f"bernoulli: mode must be 'high' or 'low', got {mode!r}")
+    check_arraylike("bernoulli", p)
+    dtype = dtypes.dtype_of(p)
+    if not dtypes.issubdtype(dtype, np.floating):
+        raise TypeError(
+            f"bernoulli probability `p` must have a floating dtype, got {dtype.name}; "
+            "convert it first"
+        )
+    shape = None if shape is None else as_shape("bernoulli", shape)
+    shape = common_shape("bernoulli", shape, shape_of(p))
+    return _bernoulli(key, p, shape, mode)
+
+
+@on_key("bernoulli", static=2)
+def _bernoulli(key: Any, p: Any, shape: Shape, mode: str) -> Any:
+    dtype = typeof(p).dtype
+    p = spread("bernoulli", as_dtype(p, dtype), shape)
+    if mode == "low":
+        return lt(unit(key, shape, dtype), p)
+    high, low = unstack(unit(key, (2, *shape), dtype), axis=0)
+    return lt(mul(low, dtype.type(2.0 ** -dtypes.finfo(dtype).nmant)), sub(p, high))
+
+
+def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Samples of -1 and 1, both equally likely.
+
+    Args:
+      key: one key, typed or raw.
+      shape: the shape of the result.
+      dtype: a dtype; int32 by default, int64 with `enable_x64`.
+      out_sharding: must be `None`.
+
+    Returns:
+      An array of the given shape and dtype.
+
+    Errors:
+      `TypeError` for what is no key, shape or dtype, `ValueError` for an array of keys.
+
+    >>> from perspex import random
+    >>> random.rademacher(random.key(0), (4,))
+    Array([-1, -1,  1,  1], dtype=int32)
+    """
+    no_sharding("rademacher", out_sharding)
+    dtype = dtypes.check_user_dtype(int if dtype is None else dtype, "rademacher")
+    return _rademacher(key, as_shape("rademacher", shape), dtype)
+
+
+@on_key("rademacher", static=2)
+def _rademacher(key: Any, shape: Shape, dtype: Any) -> Any:
+    default = dtypes.canonicalize_dtype("float64")
+    heads = lt(unit(key, shape, default), default.type(0.5))
+    number = np.dtype("int32") if dtype == _BOOL else dtype
+    x = sub(mul(number.type(2), convert(heads, number)), number.type(1))
+    return convert(x, dtype)
+
+
+def categorical(
+    key: Any,
+    logits: Any,
+    axis: int = -1,
+    shape: Any = None,
+    replace: bool = True,
+    mode: str | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Any:
+    """Categories with the probabilities `softmax(logits, axis)`, by the Gumbel-max trick.
+
+    Without replacement, the largest of `logits + gumbel` are a sample (Kool et al., "Stochastic
+    beams and where to find them", ICML 2019, https://proceedings.mlr.press/v97/kool19a.html).
+
+    Args:
+      key: one key, typed or raw.
+      logits: log probabilities of any dtype of floats, up to a constant for each distribution.
+      axis: the axis of `logits` along which the categories of a distribution lie.
+      shape: the shape of the result, which ends in one to which `logits` without `axis` broadcasts;
+        by default just that. The axes before it are independent samples.
+      replace: whether a category may be drawn again for the same distribution.
+      mode: how many bits to use: see `gumbel`.
+      out_sharding: must be `None`.
+
+    Returns:
+      Indices into `axis`: int32, or with replacement int64 where `enable_x64` is set.
+
+    Errors:
+      `ValueError` for integers as logits, an axis out of range, a shape that does not fit, more
+      samples than categories without replacement, and an array of keys; `TypeError` for what is no
+      key, shape or array.
+
+    >>> import numpy as np
+    >>> from perspex import random
+    >>> random.categorical(random.key(0), np.log([0.1, 0.2, 0.7]), shape=(5,))
+    Array([1, 2, 2, 1, 2], dtype=int32)
+    """
+    no_sharding("categorical", out_sharding)
+    check_arraylike("categorical", logits)
+    given = shaped(logits)
+    if not dtypes.issubdtype(given.dtype, np.floating):
+        raise ValueError(
+            f"categorical: logits must have a floating dtype, got {given.dtype.name}; "
+            "convert them first"
+        )
+    if not -given.ndim <= axis < given.ndim:
+        raise np.exceptions.AxisError(axis, given.ndim, "categorical")
+    axis %= given.ndim
+    if not given.shape[axis]:
+        raise ValueError(f"categorical: there is no category along axis {axis} of {given.shape}")
+    batch = given.shape[:axis] + given.shape[axis + 1 :]
+    shape = None if shape is None else as_shape("categorical", shape)
+    shape = common_shape("categorical", shape, batch)
+    samples = math.prod(shape[: len(shape) - len(batch)])
+    if not replace and samples > given.shape[axis]:
+        raise ValueError(
+            f"categorical: {samples} samples without replacement cannot exceed the "
+            f"{given.shape[axis]} categories"
+        )
+    if not replace and shape[len(shape) - len(batch) :] != batch:
+        raise ValueError(f"categorical: without replacement shape must end in {batch}, got {shape}")
+    return _categorical(key, logits, axis, shape, bool(replace), gumbel_mode(mode))
+
+
+@on_key("categorical", static=4)
+def _categorical(key: Any, logits: Any, axis: int, shape: Shape, replace: bool, mode: str) -> Any:
+    aval = typeof(logits)
+    samples = len(shape) - (aval.ndim - 1)
+    if replace:
+        batch = shape[samples:]
+        full = (*shape[:samples], *batch[:axis], aval.shape[axis], *batch[axis:])
+        noise = gumbel_samples(key, full, aval.dtype, mode)
+        scores = add(noise, spread("categorical", logits, full))
+        index = dtypes.canonicalize_dtype("int64")
+        return argmax(scores, axes=(samples + axis,), index_dtype=index)
+    scores = add(logits, gumbel_samples(key, aval.shape, aval.dtype, mode))
+    k = math.prod(shape[:samples])
+    last = aval.ndim - 1
+    _, indices = top_k(move_axis(scores, axis, last), k=k, axis=last, is_stable=True)
+    order = (last, *range(last))
+    return reshape(transpose(indices, permutation=order), new_sizes=shape)

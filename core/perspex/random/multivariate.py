@@ -1,0 +1,119 @@
+"""Distributions of vectors and matrices that take linear algebra."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from perspex import numpy as pnp
+from perspex.random.arguments import as_shape, float_dtype, no_sharding
+from perspex.random.normals import normal
+
+
+def multivariate_normal(
+    key: Any,
+    mean: Any,
+    cov: Any,
+    shape: Any = None,
+    dtype: Any = None,
+    method: str = "cholesky",
+    *,
+    out_sharding: Any = None,
+) -> Any:
+    """Normal samples with a mean vector and a covariance matrix.
+
+    Args:
+      key: one key, typed or raw.
+      mean: shape `(..., n)`.
+      cov: shape `(..., n, n)`, positive definite; semidefinite for the other methods.
+      shape: the shape of the result without its last axis; the batch axes of `mean` and `cov` must
+        broadcast to it. By default what these broadcast to.
+      dtype: a floating dtype; float32 by default, float64 with `enable_x64`.
+      method: how `cov` is factored: `"cholesky"`, `"eigh"` or `"svd"`.
+      out_sharding: must be `None`.
+
+    Returns:
+      An array of shape `(*shape, n)`.
+
+    Errors:
+      `ValueError` for shapes that do not fit, another dtype or method.
+
+    >>> from perspex import random
+    >>> random.multivariate_normal(random.key(0), pnp.zeros(2), pnp.eye(2), (3,)).shape
+    (3, 2)
+    """
+    no_sharding("multivariate_normal", out_sharding)
+    dtype = float_dtype("multivariate_normal", dtype)
+    if method not in ("svd", "eigh", "cholesky"):
+        raise ValueError(f"method must be one of 'svd', 'eigh', 'cholesky'; got {method!r}")
+    mean, cov = (pnp.asarray(x, dtype=dtype) for x in (mean, cov))
+    if mean.ndim < 1 or cov.ndim < 2:
+        raise ValueError(
+            "multivariate_normal requires mean.ndim >= 1 and cov.ndim >= 2, got the shapes "
+            f"{mean.shape} and {cov.shape}"
+        )
+    n = mean.shape[-1]
+    if cov.shape[-2:] != (n, n):
+        raise ValueError(
+            f"multivariate_normal requires cov.shape == (..., n, n) for n={n}, got {cov.shape}"
+        )
+    batch = np.broadcast_shapes(mean.shape[:-1], cov.shape[:-2])
+    if shape is None:
+        shape = batch
+    else:
+        shape = as_shape("multivariate_normal", shape)
+        if np.broadcast_shapes(shape, batch) != shape:
+            raise ValueError(
+                f"multivariate_normal: mean and cov have the batch axes {batch}, which do not "
+                f"broadcast to the shape {shape}"
+            )
+    if method == "svd":
+        u, s, _ = pnp.linalg.svd(cov)
+        factor = u * pnp.sqrt(s[..., None, :])
+    elif method == "eigh":
+        w, v = pnp.linalg.eigh(cov)
+        factor = v * pnp.sqrt(w[..., None, :])
+    else:
+        factor = pnp.linalg.cholesky(cov)
+    return mean + pnp.matvec(factor, normal(key, (*shape, n), dtype))
+
+
+def orthogonal(
+    key: Any,
+    n: int,
+    shape: Any = (),
+    dtype: Any = None,
+    m: int | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Any:
+    """Orthogonal matrices (unitary ones, for a complex dtype), each as likely as any other.
+
+    Args:
+      key: one key, typed or raw.
+      n, m: the numbers of rows and of columns; `m` is `n` unless given. The shorter ones are
+        orthonormal.
+      shape: the batch axes of the result.
+      dtype: a floating or complex dtype.
+      out_sharding: must be `None`.
+
+    Returns:
+      An array of shape `(*shape, n, m)`. The method is that of Mezzadri (2007), "How to generate
+      random matrices from the classical compact groups".
+
+    >>> from perspex import random
+    >>> q = random.orthogonal(random.key(0), 3)
+    >>> pnp.allclose(q @ q.T, pnp.eye(3), atol=1e-6)
+    Array(True, dtype=bool)
+    """
+    no_sharding("orthogonal", out_sharding)
+    n = operator.index(n)
+    m = n if m is None else operator.index(m)
+    size = (*as_shape("orthogonal", shape), max(n, m), min(n, m))
+    q, r = pnp.linalg.qr(normal(key, size, dtype))
+    d = pnp.linalg.diagonal(r)
+    # The sign that LAPACK gives the columns is no coin flip.
+    q = q * (d / pnp.abs(d))[..., None, :]
+    return pnp.swapaxes(q, -1, -2) if n < m else q

@@ -1,0 +1,258 @@
+"""Permutations and samples of the elements of an array."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from perspex import dtypes
+from perspex import numpy as pnp
+from perspex.avals import shaped
+from perspex.errors import ConcretizationTypeError
+from perspex.numpy.promotion import check_arraylike
+from perspex.ops.cumulative import cumsum
+from perspex.ops.elementwise import add, log, mul, sub
+from perspex.ops.keys import random_bits, random_split
+from perspex.ops.shape import iota, part, unstack
+from perspex.ops.sorting import sort, top_k
+from perspex.ops.structural import convert, reshape
+from perspex.random.arguments import (
+    Shape,
+    as_dtype,
+    as_shape,
+    no_sharding,
+    on_key,
+)
+from perspex.random.continuous import gumbel_mode, gumbel_samples
+from perspex.random.discrete import integers
+from perspex.random.uniforms import unit
+from perspex.tracing import Tracer, typeof
+
+
+def permutation(
+    key: Any,
+    x: Any,
+    axis: int = 0,
+    independent: bool = False,
+    *,
+    out_sharding: Any = None,
+) -> Any:
+    """An array in random order, or the integers below a number.
+
+    Args:
+      key: one key, typed or raw.
+      x: an array, or an integer `n` that stands for `arange(n)`.
+      axis: the axis along which to move elements.
+      independent: whether each line along the axis gets an order of its own.
+      out_sharding: must be `None`.
+
+    Returns:
+      An array of the shape and dtype of `x`; integers of shape `(n,)` for an integer.
+
+    Errors:
+      `TypeError` for a number that is no integer, and what is no key or array; `ValueError` for an
+      axis out of range and an array of keys; `ConcretizationTypeError` for a traced integer.
+
+    >>> from perspex import random
+    >>> random.permutation(random.key(0), 5)
+    Array([0, 1, 4, 3, 2], dtype=int32)
+    """
+    no_sharding("permutation", out_sharding)
+    check_arraylike("permutation", x)
+    aval = shaped(x)
+    axis = _axis("permutation", axis, aval.ndim or 1)
+    if not aval.shape:
+        if not dtypes.issubdtype(aval.dtype, np.integer):
+            raise TypeError(
+                f"permutation: x must be an integer or at least 1-dimensional, got {x!r}"
+            )
+        return _permuted_range(key, _concrete("permutation", "x", x))
+    if independent or (aval.ndim == 1 and not aval.is_extended):
+        return _shuffle(key, x, axis)
+    return _permutation(key, x, axis)
+
+
+@on_key("permutation", static=1)
+def _permuted_range(key: Any, n: int) -> Any:
+    return shuffled_range(key, n)
+
+
+@on_key("permutation", static=1)
+def _shuffle(key: Any, x: Any, axis: int) -> Any:
+    return shuffled(key, as_dtype(x, typeof(x).dtype), axis)
+
+
+@on_key("permutation", static=1)
+def _permutation(key: Any, x: Any, axis: int) -> Any:
+    return permuted(key, x, axis)
+
+
+def _axis(name: str, axis: Any, ndim: int) -> int:
+    found = operator.index(axis)
+    if not -ndim <= found < ndim:
+        raise ValueError(f"{name}: axis {found} is out of bounds for array of dimension {ndim}")
+    return found % ndim
+
+
+def _concrete(name: str, argument: str, x: Any) -> int:
+    """The Python integer that decides a shape."""
+    if isinstance(x, Tracer):
+        raise ConcretizationTypeError(
+            f"{name}: {argument} decides the shape of the result, so it must be known while the "
+            f"function is traced, but it is {x!r}; mark it static, or pass an array"
+        )
+    return int(x)
+
+
+def shuffled_range(key: Any, n: int) -> Any:
+    """The integers below `n` in random order."""
+    n = max(n, 0)
+    return shuffled(key, iota(dtype=_index_dtype(), shape=(n,), dimension=0), 0)
+
+
+def permuted(key: Any, x: Any, axis: int) -> Any:
+    """The slices of `x` along an axis in random order."""
+    aval = typeof(x)
+    if aval.ndim == 1 and not aval.is_extended:
+        return shuffled(key, x, axis)
+    order = shuffled_range(key, aval.shape[axis])
+    return pnp.take(x, order, axis, unique_indices=True)
+
+
+def shuffled(key: Any, x: Any, axis: int) -> Any:
+    """The elements of each line of `x` along an axis in random order."""
+    # Sorted by 32 random bits, repeatedly, so often that no two elements have the same bits in all
+    # rounds, but for a chance of 1 in `size` (three birthday bounds).
+    shape = typeof(x).shape
+    size = max(math.prod(shape), 1)
+    rounds = math.ceil(3 * math.log(size) / math.log(2**32 - 1))
+    for _ in range(rounds):
+        key, subkey = unstack(random_split(key, shape=(2,)), axis=0)
+        order = random_bits(subkey, bit_width=32, shape=shape)
+        _, x = sort(order, x, dimension=axis, is_stable=True, num_keys=1)
+    return x
+
+
+def _index_dtype() -> Any:
+    return dtypes.canonicalize_dtype("int64")
+
+
+def choice(
+    key: Any,
+    a: Any,
+    shape: Any = (),
+    replace: bool = True,
+    p: Any = None,
+    axis: int = 0,
+    mode: str | None = None,
+) -> Any:
+    """A random sample of the elements of an array.
+
+    Args:
+      key: one key, typed or raw.
+      a: an array, or an integer `n` that stands for `arange(n)`.
+      shape: the shape of the sample; a tuple or a list.
+      replace: whether an element may be drawn again.
+      p: the probabilities of the elements along the axis, of shape `(n,)`; all equal by default.
+        Without replacement at least as many must be above zero as are drawn.
+      axis: the axis of `a` along which to draw.
+      mode: how many bits to use without replacement where `p` is given: see `gumbel`.
+
+    Returns:
+      An array with `shape` in the place of the axis.
+
+    Errors:
+      `ValueError` where there is nothing or not enough to draw from, for a `p` of another shape, an
+      axis out of range and an array of keys; `TypeError` for what is no key, shape or array.
+
+    >>> from perspex import random
+    >>> random.choice(random.key(0), 5, (3,), replace=False)
+    Array([0, 1, 4], dtype=int32)
+    """
+    if not isinstance(shape, Sequence) or isinstance(shape, str):
+        raise TypeError(f"choice: shape must be a sequence of integers, got {shape!r}")
+    shape = as_shape("choice", shape)
+    check_arraylike("choice", a)
+    aval = shaped(a)
+    if aval.shape:
+        axis = _axis("choice", axis, aval.ndim)
+        available = aval.shape[axis]
+    else:
+        available = _concrete("choice", "a", a)
+    draws = math.prod(shape)
+    if not draws:
+        return pnp.zeros(shape, aval.dtype)
+    if available <= 0:
+        raise ValueError(
+            f"choice: a must be greater than 0 unless no samples are taken, got {available}"
+        )
+    if not replace and draws > available:
+        raise ValueError(
+            f"choice: cannot take a larger sample (size {draws}) than population (size "
+            f"{available}) when 'replace=False'"
+        )
+    whole = bool(aval.shape)
+    if p is None:
+        if whole:
+            return _choice_of_array(key, a, shape, bool(replace), axis)
+        return _choice_of_range(key, shape, bool(replace), available)
+    check_arraylike("choice", p)
+    if shaped(p).shape != (available,):
+        raise ValueError(
+            "choice: p must be None or a 1D vector with the same size as a.shape[axis]. "
+            f"p has shape {shaped(p).shape} and a.shape[axis] is {available}."
+        )
+    if whole:
+        return _weighted_choice_of_array(key, a, p, shape, bool(replace), axis, gumbel_mode(mode))
+    return _weighted_choice_of_range(key, p, shape, bool(replace), gumbel_mode(mode))
+
+
+@on_key("choice", static=3)
+def _choice_of_range(key: Any, shape: Shape, replace: bool, n: int) -> Any:
+    if replace:
+        return integers(key, 0, n, shape, _index_dtype())
+    drawn = shuffled_range(key, n)
+    return reshape(part(drawn, 0, math.prod(shape), 0, (n,)), new_sizes=shape)
+
+
+@on_key("choice", static=3)
+def _choice_of_array(key: Any, a: Any, shape: Shape, replace: bool, axis: int) -> Any:
+    if replace:
+        n = typeof(a).shape[axis]
+        return pnp.take(a, integers(key, 0, n, shape, _index_dtype()), axis)
+    given = typeof(a).shape
+    drawn = part(permuted(key, a, axis), 0, math.prod(shape), axis, given)
+    return reshape(drawn, new_sizes=(*given[:axis], *shape, *given[axis + 1 :]))
+
+
+@on_key("choice", static=3)
+def _weighted_choice_of_range(key: Any, p: Any, shape: Shape, replace: bool, mode: str) -> Any:
+    return _weighted(key, p, shape, replace, mode)
+
+
+@on_key("choice", static=4)
+def _weighted_choice_of_array(
+    key: Any, a: Any, p: Any, shape: Shape, replace: bool, axis: int, mode: str
+) -> Any:
+    return pnp.take(a, _weighted(key, p, shape, replace, mode), axis)
+
+
+def _weighted(key: Any, p: Any, shape: Shape, replace: bool, mode: str) -> Any:
+    """Indices drawn with the probabilities `p`."""
+    dtype = dtypes.to_inexact_dtype(typeof(p).dtype)
+    p = as_dtype(p, dtypes.canonicalize_dtype(dtype))
+    dtype = typeof(p).dtype
+    if replace:
+        below = cumsum(p, axis=0, reverse=False)
+        n = typeof(p).shape[0]
+        total = reshape(part(below, n - 1, n, 0, (n,)), new_sizes=())
+        points = mul(total, sub(dtype.type(1), unit(key, shape, dtype)))
+        return convert(pnp.searchsorted(below, points), _index_dtype())
+    # The largest of `log(p) + gumbel` are a sample without replacement.
+    scores = add(gumbel_samples(key, typeof(p).shape, dtype, mode), log(p))
+    _, drawn = top_k(scores, k=math.prod(shape), axis=0, is_stable=True)
+    return reshape(convert(drawn, _index_dtype()), new_sizes=shape)

@@ -1,0 +1,1 @@
+"""Clients, arrays, compiling and dispatch: where programs meet jaxlib."""

@@ -1,0 +1,272 @@
+"""The array type: jaxlib's C++ `ArrayImpl`, given its Python face here and nowhere else.
+
+That is how jaxlib is meant to be used and what makes dispatch fast. It also means that a process
+holds either Perspex or jax: both give the one C++ class its methods.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+from jaxlib import _jax
+
+from perspex import dtypes, events, methods
+from perspex.avals import ShapedArray
+from perspex.errors import JaxRuntimeError
+from perspex.methods import ArrayMethods
+from perspex.runtime import client
+from perspex.runtime.callbacks import explained
+from perspex.runtime.dispatch import device_put
+from perspex.runtime.executable import deleted_error
+from perspex.runtime.keys import KeyArray
+from perspex.runtime.transfer import put
+from perspex.tracing import Tracer
+
+ArrayImpl = _jax.ArrayImpl
+
+
+class _ArrayMeta(type):
+    def __instancecheck__(cls, instance: Any) -> bool:
+        if cls is Array:
+            return isinstance(instance, (ArrayImpl, Tracer, KeyArray))
+        return type.__instancecheck__(cls, instance)
+
+
+class Array(ArrayMethods, metaclass=_ArrayMeta):
+    """The type of arrays, for annotations and `isinstance`; tracers are instances of it too.
+
+    Arrays are made by the functions of `perspex.numpy`, and never change.
+
+    >>> import perspex.numpy as pnp
+    >>> isinstance(pnp.zeros(3), Array)
+    True
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError("Array is not made directly; use perspex.numpy.array(values)")
+
+
+def to_numpy(x: Any) -> np.ndarray:
+    """The numbers of a concrete array, as a read-only NumPy array; waits for them."""
+    if x.is_deleted():
+        raise deleted_error(x)
+    try:
+        if not x.is_ready():
+            x.block_until_ready()  # which an interrupt ends, unlike the wait inside the copy
+        if not events.listeners or x._npy_value is not None:
+            return x._single_device_array_to_np_array_did_copy()[0]
+        start = time.perf_counter()
+        out, copied = x._single_device_array_to_np_array_did_copy()
+    except JaxRuntimeError as error:
+        found = explained(error)
+        raise found from found.__cause__
+    if copied:
+        events.publish(
+            "transfer", "to_numpy", start, x.aval.str_short(), direction="out", bytes=out.nbytes
+        )
+    return out
+
+
+def _scalar(x: Any, what: str) -> Any:
+    if x.aval.size != 1:
+        raise TypeError(
+            f"only arrays with one element can be converted to a Python {what}, "
+            f"got shape {x.aval.shape}"
+        )
+    if x.aval.shape:
+        raise TypeError(
+            f"only scalar arrays can be converted to a Python {what}, got shape {x.aval.shape}; "
+            "use .item() or index the element"
+        )
+    return to_numpy(x)[()]
+
+
+class _Face(ArrayMethods):
+    """What concrete arrays have beyond the methods that tracers have too."""
+
+    __slots__ = ()
+    _sharding: Any
+    _committed: bool
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The length of each axis."""
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        """The type of the elements."""
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return self.aval.ndim
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self.aval.size
+
+    @property
+    def weak_type(self) -> bool:
+        """Whether the dtype gives way to that of another operand, as a Python number's does."""
+        return self.aval.weak_type
+
+    @property
+    def sharding(self) -> Any:
+        """How the array is placed on devices."""
+        return self._sharding
+
+    @property
+    def device(self) -> Any:
+        """The device that holds the array."""
+        return self._sharding._device
+
+    @property
+    def committed(self) -> bool:
+        """Whether the array was put on its device on purpose, so that computations follow it."""
+        return self._committed
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        return True
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        return True
+
+    @property
+    def _value(self) -> np.ndarray:
+        return to_numpy(self)
+
+    def devices(self) -> set[Any]:
+        """The devices that hold the array."""
+        return {self._sharding._device}
+
+    def to_device(self, device: Any, *, stream: Any = None) -> Any:
+        """The array on `device`."""
+        if stream is not None:
+            raise NotImplementedError("to_device takes no stream")
+        return device_put(self, device)
+
+    def copy_to_host_async(self) -> None:
+        """Start copying the numbers to the host, without waiting for them."""
+        if not self.is_deleted():  # type: ignore[attr-defined]
+            self._copy_single_device_array_to_host_async()  # type: ignore[attr-defined]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        value = to_numpy(self)
+        if dtype is not None and np.dtype(dtype) != value.dtype:
+            if copy is False:
+                raise ValueError(f"converting {value.dtype} to {dtype} needs a copy")
+            return value.astype(dtype)
+        return value.copy() if copy else value
+
+    def __bool__(self) -> bool:
+        if self.aval.size != 1:
+            raise ValueError(
+                "The truth value of an array with more than one element is ambiguous. "
+                "Use a.any() or a.all()"
+                if self.aval.size
+                else "The truth value of an empty array is ambiguous. Use x.size > 0"
+            )
+        return bool(to_numpy(self).reshape(())[()])
+
+    def __int__(self) -> int:
+        return int(_scalar(self, "int").item())
+
+    def __float__(self) -> float:
+        return float(_scalar(self, "float").item())
+
+    def __complex__(self) -> complex:
+        return complex(_scalar(self, "complex"))
+
+    def __index__(self) -> int:
+        if self.aval.shape or not dtypes.issubdtype(self.aval.dtype, np.integer):
+            raise TypeError(
+                "only integer scalar arrays can be converted to a scalar index, "
+                f"got {self.aval.str_short(short_dtypes=False)}"
+            )
+        return int(to_numpy(self))
+
+    def __format__(self, spec: str) -> str:
+        value = to_numpy(self)
+        return format(value[()], spec) if not self.aval.shape else format(value, spec)
+
+    def __str__(self) -> str:
+        return str(to_numpy(self)) if self.nbytes < _PRINTED_BYTES else repr(self)
+
+    def __repr__(self) -> str:
+        if self.is_deleted():  # type: ignore[attr-defined]
+            return f"Array(deleted, {self.aval.str_short(short_dtypes=False)})"
+        return represent(self)
+
+    def __reduce__(self) -> Any:
+        return _restore, (np.array(to_numpy(self)), self.aval.weak_type)
+
+    def __copy__(self) -> Any:
+        return methods.face.copy(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return methods.face.copy(self)
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: Any = None,
+        copy: bool | None = None,
+    ) -> Any:
+        if self.is_deleted():  # type: ignore[attr-defined]
+            raise deleted_error(self)
+        array = methods.face.copy(self) if copy else self
+        if array.dtype == bool:
+            array = methods.face.view(array, np.uint8)
+        return _jax.buffer_to_dlpack_managed_tensor(array, stream=stream)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        device = self._sharding._device
+        kinds = {"cpu": 1, "cuda": 2, "gpu": 2, "rocm": 10}
+        return kinds[device.platform], device.local_hardware_id or 0
+
+
+# Larger arrays are not fetched to be printed: their shape stands for their numbers, as in JAX.
+_PRINTED_BYTES = 1 << 20
+
+
+def represent(x: Any) -> str:
+    """`Array([1., 2.], dtype=float32)`, letter for letter as JAX prints it."""
+    aval = x.aval
+    kind = f"dtype={aval.dtype.name}{', weak_type=True' if aval.weak_type else ''}"
+    prefix, width = "Array(", np.get_printoptions()["linewidth"]
+    if aval.size == 0:
+        body = f"[], shape={aval.shape}"
+    elif x.nbytes >= _PRINTED_BYTES:
+        body = f"shape={aval.shape}"
+    else:
+        body = np.array2string(to_numpy(x), prefix=prefix, suffix=",", separator=", ")
+    last_line = len(body) - body.rfind("\n") + 1
+    gap = " " if last_line + len(kind) + 2 <= width else " " * len(prefix)
+    return f"{prefix}{body},{gap}{kind})"
+
+
+def _restore(value: np.ndarray, weak_type: bool) -> Any:
+    aval = ShapedArray(value.shape, value.dtype, weak_type)
+    return put(value, client.default_device(), aval=aval)
+
+
+def install(operators: dict[str, Any]) -> None:
+    """Give the C++ class its methods; `operators` take the place of the Python ones."""
+    for base in (ArrayMethods, _Face):
+        for name, value in vars(base).items():
+            if name not in ("__slots__", "__module__", "__doc__", "__dict__", "__annotations__"):
+                setattr(ArrayImpl, name, value)
+    for name, operator in operators.items():
+        setattr(ArrayImpl, name, operator)
+    methods.accept_operand(ArrayImpl)

@@ -1,0 +1,363 @@
+"""Compiled programs that call Python: how they are run, how they fail, and when they are done.
+
+XLA calls a Python function with NumPy arrays, on the thread that started the program or on one of
+its own, at a time of its choosing. So each run of such a program takes along the `contextvars` of
+whoever started it, which is how a notebook knows the cell that output belongs to. Programs with
+effects leave a token behind that tells when they are done; `effects_barrier` waits for all of them.
+Ordered effects of one thread take a token from program to program, as an array.
+
+XLA cannot be told to stop, but a callback can: an interrupt ends a program at its next callback.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import contextvars
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from jaxlib import _jax
+
+from perspex import config, dtypes, source
+from perspex.avals import ShapedArray
+from perspex.errors import JaxRuntimeError
+from perspex.runtime import client as platform
+from perspex.runtime import interruptible
+from perspex.runtime.keys import KeyArray
+from perspex.runtime.transfer import put
+from perspex.tracing import bottom, under
+
+ArrayImpl = _jax.ArrayImpl
+
+# So many programs with effects may be under way before the next one waits for the first of them.
+_MOST_PENDING = 256
+_pending: deque[Run] = deque()
+
+
+_is_inside = contextvars.ContextVar("perspex_is_inside_callback", default=False)
+
+
+class Run:
+    """One run of a program: the context it was started in, and whether it is to stop.
+
+    `returned` says whether XLA has taken it over, `token` when it is done.
+    """
+
+    __slots__ = ("cancelled", "context", "returned", "token")
+
+    def __init__(self) -> None:
+        self.context = contextvars.copy_context()
+        self.cancelled = False
+        self.returned = False
+        self.token: Any = None
+
+    def settle(self) -> None:
+        """Let a run that was cancelled end: its callbacks would take the next run for theirs."""
+        if not self.cancelled:
+            return
+        if _is_inside.get():  # a callback of a program that is to stop
+            raise KeyboardInterrupt
+        while not self.returned:
+            time.sleep(0.005)
+        if self.token is not None:
+            with contextlib.suppress(JaxRuntimeError):
+                interruptible.call(self.token.block_until_ready)
+
+
+class _Failure:
+    """What a callback raised, how we call that, and whether the user has been told."""
+
+    __slots__ = ("error", "text", "told")
+
+    def __init__(self, text: str, error: BaseException) -> None:
+        self.text = text
+        self.error = error
+        self.told = False
+
+
+# Errors of programs that were waited for to make room.
+_errors: deque[JaxRuntimeError] = deque(maxlen=8)
+# What callbacks have raised of late, for the errors that XLA makes of it.
+_failures: deque[_Failure] = deque(maxlen=8)
+# How often an ordered callback has failed: a token from before may be one that never comes.
+_broken = 0
+
+
+class _Tokens(threading.local):
+    def __init__(self) -> None:
+        # device -> the token of the last ordered effect of this thread, and `_broken` at that time
+        self.by_device: dict[Any, tuple[Any, int]] = {}
+
+
+_tokens = _Tokens()
+
+
+class HostCall:
+    """A function of arrays as XLA calls it: with NumPy arrays, from any thread.
+
+    `function` takes arrays of types `in_avals` and returns a list of what has to be of types
+    `out_avals`; `what` is what the user called, at `at`. With `ordered` a token comes first among
+    arguments and results.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Sequence[Any]],
+        name: str,
+        what: str,
+        in_avals: Sequence[ShapedArray],
+        out_avals: Sequence[ShapedArray],
+        at: source.Source | None,
+        ordered: bool,
+    ) -> None:
+        self.function = function
+        self.name = name
+        self.what = what
+        self.in_avals = [aval.strip_weak_type() for aval in in_avals]
+        self.out_avals = list(out_avals)
+        self.at = at
+        self.ordered = ordered
+        self.wide = config.enable_x64.value
+        # The last one that was started; C++ does not say which one it calls for.
+        self.run = Run()
+
+    def __call__(self, *buffers: np.ndarray) -> tuple[Any, ...]:
+        global _broken
+        token, values = (buffers[:1], buffers[1:]) if self.ordered else ((), buffers)
+        try:
+            run = self.run
+            if run.cancelled:
+                raise KeyboardInterrupt
+            # A copy, because several calls may run at once, and a context lets only one in.
+            outs = run.context.copy().run(under, bottom(), self._call, values)
+        except BaseException as error:
+            text = (
+                f"the callback `{self.name}` of {self.what} at {source.summary(self.at)} "
+                f"raised {type(error).__name__}: {error}"
+            )
+            _failures.append(_Failure(text, error.with_traceback(_user_part(error.__traceback__))))
+            _broken += self.ordered
+            raise RuntimeError(text) from error
+        return (*token, *outs)
+
+    def _call(self, values: Sequence[np.ndarray]) -> list[np.ndarray]:
+        _is_inside.set(True)  # in a context of this call alone
+        with config.enable_x64(self.wide):
+            args = [from_host(x, aval) for x, aval in zip(values, self.in_avals, strict=True)]
+            return to_host(self.function(*args), self.out_avals, self.what)
+
+
+def _user_part(tb: TracebackType | None) -> TracebackType | None:
+    """A traceback without the frames between XLA and the callback, which are ours."""
+    first = tb
+    while first is not None and source.is_internal(first.tb_frame.f_code.co_filename):
+        first = first.tb_next
+    return first or tb
+
+
+def from_host(value: Any, aval: ShapedArray) -> Any:
+    """The array of type `aval` with these numbers, on the host's first device."""
+    device = platform.client("cpu").local_devices()[0]
+    array = put(value, device, aval=aval.physical())
+    return KeyArray(aval, array) if aval.is_extended else array
+
+
+def to_host(outs: Sequence[Any], avals: Sequence[ShapedArray], what: str) -> list[np.ndarray]:
+    """What a callback returned as NumPy arrays of the types that were promised.
+
+    Raises `TypeError` if there are more or fewer results, or one has another shape or dtype.
+    """
+    if len(outs) != len(avals):
+        raise TypeError(
+            f"{what}: the callback returned {len(outs)} arrays, but result_shape_dtypes has "
+            f"{len(avals)}; make them agree"
+        )
+    return [
+        _to_host(out, aval, i, what) for i, (out, aval) in enumerate(zip(outs, avals, strict=True))
+    ]
+
+
+def _to_host(out: Any, aval: ShapedArray, i: int, what: str) -> np.ndarray:
+    if aval.is_extended and isinstance(out, KeyArray):
+        out = out.base
+    wanted = aval.physical()
+    value = np.asarray(out)
+    dtype = value.dtype
+    if dtype != wanted.dtype and dtypes.canonicalize_dtype(dtype) == wanted.dtype:
+        # NumPy computes with 64 bits where arrays have 32.
+        with np.errstate(over="ignore"):
+            value = value.astype(wanted.dtype)
+    if value.shape != wanted.shape or value.dtype != wanted.dtype:
+        raise TypeError(
+            f"{what}: result {i} of the callback is {dtype}{list(value.shape)}, but "
+            f"result_shape_dtypes says {wanted.str_short(short_dtypes=False)}; "
+            "make them agree (x.astype, x.reshape)"
+        )
+    return value
+
+
+# ---- Running ------------------------------------------------------------------------------------
+
+
+def execute(
+    xla: Any,
+    calls: Sequence[HostCall],
+    buffers: list[Any],
+    handlers: Sequence[Any],
+    device: Any,
+    token_place: int | None,
+    has_effects: bool,
+) -> list[Any]:
+    """Run an executable that calls Python functions.
+
+    With ordered effects `token_place` is where the token goes among the buffers; it comes back as
+    the first result, which is not returned.
+    """
+    calls[0].run.settle()
+    run = Run()
+    for call in calls:
+        call.run = run
+    if token_place is not None:
+        buffers.insert(token_place, _take_token(device))
+    broken = _broken
+
+    def start() -> list[Any]:
+        try:
+            results = xla.execute_sharded(buffers, with_tokens=has_effects)
+            if has_effects:
+                run.token = results.consume_token()
+            return results.consume_with_handlers(handlers)
+        finally:
+            run.returned = True
+
+    try:
+        # XLA may run all of it before it returns.
+        outs = interruptible.call(start)
+    except KeyboardInterrupt:
+        run.cancelled = True
+        raise
+    except JaxRuntimeError as error:
+        found = explained(error)
+        raise found from found.__cause__
+    if has_effects:
+        _pending.append(run)
+        if len(_pending) > _MOST_PENDING:
+            _make_room()
+    if token_place is not None:
+        _tokens.by_device[device] = (outs.pop(0), broken)
+    return outs
+
+
+def _make_room() -> None:
+    run = _pending.popleft()
+    try:
+        run.token.block_until_ready()
+    except JaxRuntimeError as error:  # that of another call; the next barrier raises it
+        _errors.append(error)
+
+
+def _take_token(device: Any) -> Any:
+    token, broken = _tokens.by_device.pop(device, (None, _broken))
+    return put(np.False_, device) if token is None or broken != _broken else token
+
+
+def wait_in_order() -> None:
+    """Wait until the ordered effects that this thread has started have happened."""
+    for device in list(_tokens.by_device):
+        wait(_take_token(device).block_until_ready)
+
+
+def wait(until_ready: Callable[[], Any]) -> None:
+    """`until_ready()`; an error because of a callback has the callback's exception behind it."""
+    try:
+        until_ready()
+    except JaxRuntimeError as error:
+        found = explained(error)
+        raise found from found.__cause__
+
+
+def explained(error: JaxRuntimeError) -> BaseException:
+    """The error of a program whose callback failed, with what the callback raised behind it."""
+    failure = _failure_behind(error)
+    if failure is None:
+        return error
+    failure.told = True
+    if isinstance(failure.error, KeyboardInterrupt):
+        return KeyboardInterrupt()
+    found = JaxRuntimeError(failure.text)
+    found.__cause__ = failure.error
+    return found
+
+
+def _failure_behind(error: JaxRuntimeError) -> _Failure | None:
+    text = str(error)
+    return next((failure for failure in reversed(_failures) if failure.text in text), None)
+
+
+def effects_barrier() -> None:
+    """Wait until everything that computations print, write and call has happened.
+
+    Computations run behind Python; what `debug.print` and the callbacks inside them do may come
+    later than the call. After the barrier it has come. The end of a notebook's cell and the end of
+    the program are barriers by themselves.
+
+    Returns:
+      `None`.
+
+    Errors:
+      `JaxRuntimeError` if a callback has failed, with the callback's exception as its cause, unless
+      that was raised before; `RuntimeError` inside a callback, for which it would wait for ever.
+
+    >>> import perspex
+    >>> f = perspex.jit(lambda x: perspex.debug.print("x = {}", x))
+    >>> f(3); perspex.effects_barrier()
+    x = 3
+    """
+    if _is_inside.get():
+        raise RuntimeError(
+            "effects_barrier was called in a callback, and would wait for the program that calls "
+            "it; call it where the program was started"
+        )
+    while _pending:
+        try:
+            run = _pending.popleft()
+        except IndexError:  # another thread waits, too
+            break
+        try:
+            interruptible.call(run.token.block_until_ready)
+        except KeyboardInterrupt:
+            run.cancelled = True
+            cancel_effects()
+            raise
+        except JaxRuntimeError as error:
+            _errors.append(error)
+    untold = [error for error in _errors if not _was_told(error)]
+    found = explained(untold[0]) if untold else None
+    _errors.clear()
+    _failures.clear()
+    if found is not None:
+        raise found
+
+
+def _was_told(error: JaxRuntimeError) -> bool:
+    failure = _failure_behind(error)
+    return failure is not None and failure.told
+
+
+def cancel_effects() -> None:
+    """Have the computations under way that have effects end at their next callback.
+
+    Nobody waits for them any more.
+    """
+    while _pending:
+        _pending.popleft().cancelled = True
+    _errors.clear()
+
+
+atexit.register(effects_barrier)

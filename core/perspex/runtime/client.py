@@ -1,0 +1,130 @@
+"""Platforms, clients and devices, and where a computation runs."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from typing import Any
+
+from jaxlib import _jax, xla_client
+
+from perspex import config
+
+Device: Any = _jax.Device
+Sharding: Any = _jax.Sharding
+SingleDeviceSharding: Any = _jax.SingleDeviceSharding
+
+# jaxlib would otherwise record the Python stack with each array it makes: 0.2 us a call, 0.5 us
+# below a notebook's fifty frames. Nothing of ours reads it.
+_jax.set_tracebacks_enabled(False)
+
+_lock = threading.Lock()
+_clients: dict[str, Any] = {}
+
+
+def client(platform: str | None = None) -> Any:
+    """The client of a platform, made on first use; the default one when none is named.
+
+    Raises `RuntimeError` for a platform that this installation does not have.
+    """
+    name = platform or config.platforms.value or "cpu"
+    name = name.split(",")[0].lower()
+    found = _clients.get(name)
+    if found is not None:
+        return found
+    with _lock:
+        if name not in _clients:
+            if name != "cpu":
+                raise RuntimeError(
+                    f"Unknown backend {name!r}: this installation has the platforms ['cpu']. "
+                    "Use devices('cpu'), or unset the `platforms` flag."
+                )
+            count = config.num_cpu_devices.value
+            _clients[name] = (
+                xla_client.make_cpu_client()
+                if count is None
+                else xla_client.make_cpu_client(num_devices=count)
+            )
+        return _clients[name]
+
+
+def devices(backend: str | None = None) -> list[Any]:
+    """All devices of a platform.
+
+    >>> devices()
+    [CpuDevice(id=0)]
+    """
+    return list(client(backend).devices())
+
+
+def local_devices(process_index: int | None = None, backend: str | None = None) -> list[Any]:
+    """The devices that belong to this process."""
+    return list(client(backend).local_devices())
+
+
+def device_count(backend: str | None = None) -> int:
+    """The number of devices of a platform."""
+    return len(devices(backend))
+
+
+def local_device_count(backend: str | None = None) -> int:
+    """The number of devices of this process."""
+    return len(local_devices(backend=backend))
+
+
+def default_backend() -> str:
+    """The name of the platform that computations run on unless told otherwise."""
+    return client().platform
+
+
+def process_index(backend: str | None = None) -> int:
+    """This process among those that compute together."""
+    return client(backend).process_index()
+
+
+def process_count(backend: str | None = None) -> int:
+    """How many processes compute together."""
+    return max([d.process_index for d in devices(backend)], default=0) + 1
+
+
+def process_indices(backend: str | None = None) -> list[int]:
+    """The numbers of all processes that compute together."""
+    return sorted({d.process_index for d in devices(backend)})
+
+
+def default_device() -> Any:
+    """The device for arrays and computations that are not committed to another."""
+    given = config.default_device.value
+    if given is None:
+        return client().local_devices()[0]
+    if isinstance(given, str):
+        return client(given).local_devices()[0]
+    return given
+
+
+@functools.cache
+def sharding(device: Any) -> Any:
+    """The sharding that places an array on one device."""
+    return SingleDeviceSharding(device)
+
+
+@functools.cache
+def device_list(device: Any) -> Any:
+    return _jax.DeviceList((device,))
+
+
+def resolve_device(place: Any) -> Any:
+    """The device that a user names: a device, a sharding of one, or a platform's name.
+
+    Raises `ValueError` for anything else.
+    """
+    if isinstance(place, Device):
+        return place
+    if isinstance(place, str):
+        return client(place).local_devices()[0]
+    if isinstance(place, SingleDeviceSharding):
+        return place._device
+    raise ValueError(
+        f"expected a device, a SingleDeviceSharding or a platform name, got {place!r}; "
+        "perspex.devices() lists the devices"
+    )

@@ -1,0 +1,213 @@
+"""Eager execution: the bottom trace, which evaluates.
+
+Each primitive with its params becomes a callable of jaxlib's C++ that compiles on the first call
+with new types and repeats the call without Python afterwards.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from jaxlib import _jax
+
+from perspex import config, events, tree
+from perspex.avals import shaped
+from perspex.containers import call_registry
+from perspex.jaxpr import ClosedJaxpr, Jaxpr
+from perspex.runtime import client, invalid, pressure
+from perspex.runtime.executable import Executable, Lowered, choose_device
+from perspex.runtime.transfer import put, signature
+from perspex.staging import eval_jaxpr, stage
+from perspex.tracing import Primitive, Trace, Tracer, leaked, refused, under
+from perspex.transforms.identity import params_identity
+
+# Entries of jaxlib's cache of compiled calls, which all callables share.
+_FAST_ENTRIES = 16_384
+# First-order primitives are kept by params.
+_EAGER_CALLABLES = 8_192
+# Calls, loops and branches by what their programs do: a loop around a fresh lambda finds what was
+# compiled for the last one. Each holds a program and its executables, so the oldest unused goes.
+_EAGER_PROGRAMS = 512
+
+_fast_cache = _jax.PjitFunctionCache(_FAST_ENTRIES)
+
+
+def place_argument(shardings: Any, args: Any, *rest: Any) -> Any:
+    """What C++ calls for an argument that it cannot place itself: a NumPy array, mostly."""
+    return [put(x, s._device) for x, s in zip(args, shardings, strict=False)]
+
+
+def fast_callable(
+    name: str,
+    fun: Callable[..., Any],
+    miss: Callable[..., Any],
+    static_argnums: Sequence[int] = (),
+    static_argnames: Sequence[str] = (),
+    key: Any = None,
+) -> Any:
+    """A C++ callable that repeats compiled calls; `miss` is asked the first time.
+
+    `miss(*args, **kwargs)` returns the result and a `FastPath`, or `None` for a call that must
+    always be asked for. With `disable_jit` set, `fun` is called instead.
+    """
+    return _jax.pjit(
+        name,
+        fun,
+        miss,
+        list(static_argnums),
+        list(static_argnames),
+        key,
+        call_registry,
+        place_argument,
+        _fast_cache,
+    )
+
+
+class EvalTrace(Trace):
+    """Evaluates: what operations mean outside every traced function."""
+
+    __slots__ = ("callables", "programs")
+    jit_key = 0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.callables: dict[Any, Any] = {}
+        self.programs: OrderedDict[Any, Any] = OrderedDict()
+
+    def bind(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        key = (primitive, *params.items()) if params else primitive
+        fast = self.callables.get(key)
+        if fast is None:
+            if primitive.on_host:
+                return primitive.evaluate(*args, **params)
+            if primitive.higher_order:
+                fast = self.program(primitive, params)
+            else:
+                if len(self.callables) >= _EAGER_CALLABLES:
+                    self.callables.pop(next(iter(self.callables)))
+                fast = self.callables[key] = eager_callable(primitive, params)
+        return fast(*args)
+
+    def program(self, primitive: Primitive, params: dict[str, Any]) -> Any:
+        """The callable for a primitive that holds programs."""
+        key = (primitive, params_identity(params))
+        fast = self.programs.get(key)
+        if fast is None:
+            if len(self.programs) >= _EAGER_PROGRAMS:
+                self.programs.popitem(last=False)
+            fast = self.programs[key] = eager_callable(primitive, params)
+        else:
+            self.programs.move_to_end(key)
+        return fast
+
+    def clear(self) -> None:
+        """Forget what was compiled."""
+        self.callables.clear()
+        self.programs.clear()
+
+
+def eager_callable(primitive: Primitive, params: dict[str, Any]) -> Any:
+    """`primitive` with fixed params as a callable on arrays."""
+    programs: dict[Any, Executable] = {}
+    name = primitive.name
+
+    def program(args: Sequence[Any]) -> Executable:
+        for x in args:
+            if isinstance(x, Tracer):
+                raise leaked(x)
+        try:
+            avals = tuple([shaped(x) for x in args])
+        except TypeError as error:
+            raise refused(primitive, error) from None
+        device, committed = choose_device(args, name)
+        key = (avals, device, committed, config.context())
+        found = programs.get(key)
+        if found is None:
+            start = time.perf_counter()
+
+            def body(*xs: Any) -> Any:
+                out = primitive(*xs, **params)
+                return out if primitive.multiple_results else [out]
+
+            jaxpr, consts = stage(body, avals, name)
+            events.publish("trace", name, start, signature(avals), eqns=1)
+            lowered = Lowered(ClosedJaxpr(jaxpr, consts), name, device, committed=committed)
+            found = programs[key] = lowered.compile()
+        return found
+
+    def run(executable: Executable, args: Sequence[Any]) -> Any:
+        try:
+            return executable(args)
+        except invalid.InvalidValueError as error:
+            if not primitive.is_call:
+                raise
+            raise op_by_op(params["jaxpr"].jaxpr, (), args) or error from None
+
+    def miss(*args: Any) -> Any:
+        executable = program(args)
+        outs = run(executable, args)
+        out = outs if primitive.multiple_results else outs[0]
+        return out, executable.fast_path(tree.structure(out), out), False
+
+    def evaluate(*args: Any) -> Any:
+        outs = run(program(args), args)
+        return outs if primitive.multiple_results else outs[0]
+
+    return fast_callable(name, evaluate, miss, key=(primitive, *params.items()))
+
+
+EVAL = EvalTrace()
+pressure.register(_jax.PjitFunctionCache.clear_all)
+pressure.register(EVAL.clear)
+
+
+class OpByOp(Trace):
+    """Evaluates each operation by itself, those of jitted functions too."""
+
+    __slots__ = ()
+
+    def bind(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        if primitive.is_call:
+            return eval_jaxpr(params["jaxpr"].jaxpr, (), *args)
+        return under(EVAL, EVAL.bind, primitive, args, params)
+
+
+def op_by_op(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> Exception | None:
+    """Evaluate a program operation by operation: the error of the first with an invalid result."""
+    try:
+        under(OpByOp(), eval_jaxpr, jaxpr, consts, *args)
+    except invalid.InvalidValueError as found:
+        return found
+    return None
+
+
+def device_put(x: Any, device: Any = None, *, may_alias: bool | None = None) -> Any:
+    """Arrays on a device: every leaf of the pytree `x`, copied there if it is elsewhere.
+
+    `device` is a device, a sharding of one, or (where JAX takes no text) a platform's name, whose
+    first device it means; given, it commits the arrays to that device, so that computations with
+    them run there. `None` is the default device. Raises `ValueError` for anything else.
+
+    >>> import numpy as np
+    >>> device_put(np.arange(3))
+    Array([0, 1, 2], dtype=int32)
+    """
+    committed = device is not None
+    target = client.default_device() if device is None else client.resolve_device(device)
+    return tree.map(lambda leaf: _put_leaf(leaf, target, committed), x)
+
+
+def _put_leaf(x: Any, device: Any, committed: bool) -> Any:
+    if isinstance(x, Tracer):
+        return x
+    from_key = getattr(x, "base", None) if hasattr(x, "aval") else None
+    if from_key is not None:
+        return type(x)(x.aval, _put_leaf(from_key, device, committed))
+    if isinstance(x, _jax.ArrayImpl):
+        if x._sharding._device is device and (x._committed or not committed):
+            return x
+        return _jax.batched_device_put(x.aval, client.sharding(device), [x], [device], committed)
+    return put(x, device, committed)

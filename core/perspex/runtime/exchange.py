@@ -1,0 +1,75 @@
+"""Arrays to and from other libraries by the DLPack protocol."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from jaxlib import _jax
+
+from perspex import dtypes
+from perspex.avals import ShapedArray
+from perspex.runtime import client
+from perspex.runtime.dispatch import device_put
+from perspex.runtime.transfer import put
+
+_CPU = 1
+
+
+def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = None) -> Any:
+    """An array of another library as an array of ours, without a copy where that is possible.
+
+    Args:
+      external_array: has the methods `__dlpack__` and `__dlpack_device__`.
+      device: where to put it; the default is where it is.
+      copy: True always copies; False raises `ValueError` where a copy is needed.
+
+    Errors:
+      `TypeError` for an object without the protocol, `RuntimeError` for memory on a device that
+      this process does not have.
+
+    >>> import numpy as np
+    >>> from_dlpack(np.arange(3, dtype=np.float32))
+    Array([0., 1., 2.], dtype=float32)
+    """
+    if not hasattr(external_array, "__dlpack__"):
+        raise TypeError(
+            f"from_dlpack takes an object with the method __dlpack__, got "
+            f"{type(external_array).__name__}; use jnp.asarray for lists and numbers"
+        )
+    kind, _ = external_array.__dlpack_device__()
+    if kind != _CPU:
+        raise RuntimeError(
+            f"from_dlpack: memory of DLPack device type {int(kind)} cannot be reached from here; "
+            "move it to the CPU first"
+        )
+    source = client.local_devices(backend="cpu")[0]
+    if isinstance(external_array, _jax.ArrayImpl):
+        aval = external_array.aval
+    else:
+        host = np.from_dlpack(external_array)
+        aval = ShapedArray(host.shape, dtypes.canonicalize_dtype(host.dtype))
+        # jaxlib would keep an alias of memory that NumPy may write to.
+        writable = isinstance(external_array, np.ndarray) and host.flags.writeable
+        if writable or host.dtype != aval.dtype:
+            if copy is False:
+                raise ValueError(
+                    "from_dlpack: writable NumPy memory, or another width of numbers, needs a "
+                    "copy; use copy=None"
+                )
+            array = put(host.copy(), source, aval=aval)
+            return array if device is None else device_put(array, device)
+    shared = _jax.dlpack_managed_tensor_to_buffer(external_array.__dlpack__(), source, None, copy)
+    # jaxlib gives the array no aval.
+    array = shared._rewrap_with_aval_and_sharding(aval, client.sharding(source))
+    return array if device is None else device_put(array, device)
+
+
+def is_supported_dtype(dtype: Any) -> bool:
+    """Whether arrays of this dtype can be exchanged.
+
+    >>> is_supported_dtype("float32"), is_supported_dtype("int4")
+    (True, False)
+    """
+    dtype = np.dtype(dtype)
+    return dtype.kind in "biufc" or dtype.name == "bfloat16"

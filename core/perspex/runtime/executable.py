@@ -1,0 +1,284 @@
+"""A jaxpr compiled for a device: lowering, compiling, running, and what the fast path needs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from jaxlib import _jax, xla_client
+
+from perspex import events
+from perspex.containers import call_registry
+from perspex.effects import has_order
+from perspex.hlo import Module, types
+from perspex.hlo.apart import own_module
+from perspex.jaxpr import ClosedJaxpr, Jaxpr, Literal, count_eqns
+from perspex.runtime import client as platform
+from perspex.runtime import interruptible, invalid, pressure
+from perspex.runtime.callbacks import execute
+from perspex.runtime.keys import KeyArray
+from perspex.runtime.transfer import put, signature
+from perspex.runtime.versions import FAST_PATH_NOTICES_DONATION, FastPath, result_handler
+from perspex.source import Source
+from perspex.staging import dce
+from perspex.transforms.programs import embed
+from perspex.transforms.sequence import TOKEN, sequenced_jaxpr
+
+ArrayImpl = _jax.ArrayImpl
+
+# Constants up to this many elements are written into the program, where XLA can fold them; larger
+# ones are arguments, so that they are neither printed, hashed nor compiled.
+_EMBEDDED_SIZE = 64
+
+
+def deleted_error(x: Any) -> RuntimeError:
+    """The error for the use of an array whose memory has been given up."""
+    return RuntimeError(
+        f"Array has been deleted with shape={x.aval.str_short(short_dtypes=False)}. "
+        "Its memory was given up by `delete()` or by passing it as a donated argument; "
+        "keep a copy, or use the result of the call instead."
+    )
+
+
+def on_device(x: Any, device: Any) -> Any:
+    """The buffer of `x` on `device`, moved there if it is elsewhere."""
+    if x.__class__ is KeyArray:
+        x = x.base
+    if x.__class__ is ArrayImpl:
+        # C++ asks Python for a call with deleted arguments, so this is where it is noticed.
+        if x.is_deleted():
+            raise deleted_error(x)
+        if x._sharding._device is device:
+            return x
+        return _jax.batched_copy_array_to_devices_with_sharding(
+            [x],
+            [platform.device_list(device)],
+            [platform.sharding(device)],
+            [_jax.ArrayCopySemantics.REUSE_INPUT],
+        )[0]
+    return put(x, device)
+
+
+def choose_device(args: Sequence[Any], what: str, given: Any = None) -> tuple[Any, bool]:
+    """The device to run on and whether results are committed to it.
+
+    Arrays that the user committed to a device decide. Raises `ValueError` when they disagree.
+    """
+    chosen = given
+    for arg in args:
+        array = arg.base if arg.__class__ is KeyArray else arg
+        if array.__class__ is ArrayImpl and array._committed:
+            device = array._sharding._device
+            if chosen is None:
+                chosen = device
+            elif device is not chosen and given is None:
+                raise ValueError(
+                    f"{what} got arguments committed to different devices, {chosen} and {device}; "
+                    "move them to one device with device_put"
+                )
+    if chosen is None:
+        return platform.default_device(), False
+    return chosen, True
+
+
+class Lowered:
+    """A program as StableHLO, with what is needed to compile and to call it."""
+
+    def __init__(
+        self,
+        closed: ClosedJaxpr,
+        name: str,
+        device: Any,
+        *,
+        committed: bool = False,
+        donated: Sequence[bool] = (),
+        keep_unused: bool = False,
+        at: Source | None = None,
+    ) -> None:
+        start = time.perf_counter()
+        self.name = name
+        self.device = device
+        self.committed = committed
+        self.in_avals = closed.in_avals
+        self.out_avals = closed.out_avals
+        self.signature = signature(self.in_avals)
+        self.at = at
+        jaxpr, self.kept = self._prune(closed.jaxpr, keep_unused)
+        self.donated = list(donated) or [False] * len(self.kept)
+        self.has_effects = bool(jaxpr.effects)
+        # With ordered effects a token comes after the constants, and as the first result.
+        self.is_ordered = has_order(jaxpr.effects)
+        if self.is_ordered:
+            jaxpr = sequenced_jaxpr(jaxpr)
+        jaxpr, self.consts = self._place_constants(jaxpr, closed.consts)
+        kept_donated = [d for d, keep in zip(self.donated, self.kept, strict=True) if keep]
+        hidden = len(self.consts) + self.is_ordered
+        no_attributes: list[dict[str, Any]] = [{}] * hidden
+        attributes = no_attributes + self._alias(jaxpr, kept_donated)
+        self.module = Module(f"jit_{name}", device.client.platform)
+        self.module.main(jaxpr, attributes)
+        if events.listeners:
+            events.publish("lower", name, start, self.signature, at, eqns=count_eqns(closed.jaxpr))
+
+    def _prune(self, jaxpr: Jaxpr, keep_unused: bool) -> tuple[Jaxpr, list[bool]]:
+        smaller, needed = dce(jaxpr)
+        if keep_unused:
+            return smaller.replace(invars=jaxpr.invars), [True] * len(needed)
+        return smaller, needed
+
+    def _place_constants(self, jaxpr: Jaxpr, consts: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:
+        """Large constants become the first arguments, small ones stay in the program."""
+        live = {v for eqn in jaxpr.eqns for v in eqn.invars if v.__class__ is not Literal}
+        live.update([v for v in jaxpr.outvars if v.__class__ is not Literal])
+        hoisted, values, embedded = [], [], []
+        for var, value in zip(jaxpr.constvars, consts, strict=True):
+            if var not in live:
+                continue
+            if isinstance(value, np.ndarray) and value.size <= _EMBEDDED_SIZE:
+                embedded.append((var, value))
+            else:
+                hoisted.append(var)
+                values.append(on_device(value, self.device))
+        jaxpr = jaxpr.replace(constvars=(), invars=[*hoisted, *jaxpr.invars])
+        return embed(jaxpr, embedded), values
+
+    def _alias(self, jaxpr: Jaxpr, donated: Sequence[bool]) -> list[dict[str, Any]]:
+        """Give each donated argument to a result of the same type; others are merely freed."""
+        attributes: list[dict[str, Any]] = []
+        free = [v.aval.physical().strip_weak_type() for v in jaxpr.outvars]
+        taken: set[int] = {0} if self.is_ordered else set()
+        hidden = len(self.consts) + self.is_ordered
+        for var, donate in zip(jaxpr.invars[hidden:], donated, strict=True):
+            entry: dict[str, Any] = {}
+            if donate:
+                wanted = var.aval.physical().strip_weak_type()
+                place = next(
+                    (i for i, a in enumerate(free) if a is wanted and i not in taken), None
+                )
+                if place is None:
+                    entry["jax.buffer_donor"] = types.boolean(True)
+                else:
+                    taken.add(place)
+                    entry["tf.aliasing_output"] = types.integer(place, 32)
+            attributes.append(entry)
+        return attributes
+
+    def as_text(self, debug_info: bool = False) -> str:
+        return self.module.text(debug_info)
+
+    def compile(self, compiler_options: Sequence[tuple[str, Any]] = ()) -> Executable:
+        """The executable for the device of this lowering.
+
+        `compiler_options` are names and values of XLA's debug options.
+        """
+        start = time.perf_counter()
+        options = xla_client.CompileOptions()
+        options.num_replicas = options.num_partitions = 1
+        options.device_assignment = xla_client.DeviceAssignment.create(
+            np.array([[self.device.id]], np.int32)
+        )
+        if compiler_options:
+            options.env_option_overrides = list(compiler_options)
+        client, devices, code = self.device.client, [self.device], self.module.bytecode()
+        # Bytes and not the module: compiling lets other threads run, and MLIR's context, which all
+        # modules share, is not made for that.
+        calls = self.module.callbacks
+
+        def work() -> Any:
+            if not calls:
+                return client.compile_and_load(code, devices, options)
+            with own_module(code) as module:
+                return client.compile_and_load(
+                    module, _jax.DeviceList(tuple(devices)), options, calls
+                )
+
+        pressure.relieve()
+        xla = interruptible.call(work)
+        events.publish(
+            "compile", self.name, start, self.signature, self.at, device=str(self.device)
+        )
+        return Executable(self, xla)
+
+
+class Executable:
+    """A compiled program. Call it with flat arguments, all of them, on any device."""
+
+    def __init__(self, lowered: Lowered, xla: Any) -> None:
+        self.name = lowered.name
+        self.xla = xla
+        self.device = lowered.device
+        self.committed = lowered.committed
+        self.in_avals = lowered.in_avals
+        self.out_avals = lowered.out_avals
+        self.kept = lowered.kept
+        self.consts = lowered.consts
+        self.donated = lowered.donated
+        self.calls = lowered.module.callbacks
+        self.has_effects = lowered.has_effects
+        self.token_place = len(self.consts) if lowered.is_ordered else None
+        sharding = platform.sharding(self.device)
+        self.handlers = [
+            result_handler(aval.physical() if aval.is_extended else aval, sharding, self.committed)
+            for aval in [*[TOKEN] * lowered.is_ordered, *self.out_avals]
+        ]
+
+    def __call__(self, args: Sequence[Any]) -> list[Any]:
+        device = self.device
+        buffers = list(self.consts)
+        buffers += [on_device(x, device) for x, keep in zip(args, self.kept, strict=True) if keep]
+        if self.calls:
+            outs = execute(
+                self.xla,
+                self.calls,
+                buffers,
+                self.handlers,
+                device,
+                self.token_place,
+                self.has_effects,
+            )
+        else:
+            outs = self.xla.execute_sharded(buffers).consume_with_handlers(self.handlers)
+        if invalid.is_checking():
+            invalid.check(self.name, outs)
+        if any(self.donated):
+            for x, donated in zip(args, self.donated, strict=True):
+                if donated and hasattr(x, "delete"):
+                    x.delete()
+        return [
+            KeyArray(aval, out) if aval.is_extended else out
+            for aval, out in zip(self.out_avals, outs, strict=True)
+        ]
+
+    def fast_path(self, out_tree: Any, result: Any) -> FastPath | None:
+        """The record that lets C++ repeat this call; `None` if it has to come back to Python.
+
+        `result` is what the call returned, a tree of the structure `out_tree`.
+        """
+        if any(self.donated) and not FAST_PATH_NOTICES_DONATION:
+            return None
+        if invalid.is_checking():
+            return None
+        if self.calls:
+            return None  # each run has its token, and tells the callbacks who started it
+        if any(aval.is_extended for aval in self.out_avals):
+            # The program returns the numbers of typed keys, of which C++ is to make keys. It cannot
+            # for those in a container of a class that only the default registry knows.
+            numbers, out_tree = call_registry.flatten(result)
+            if any(x.__class__ is not ArrayImpl for x in numbers):
+                return None
+        sharding = platform.sharding(self.device)
+        taken = len(self.consts) + sum(self.kept)
+        return FastPath(
+            xla_executable=self.xla,
+            out_pytree_def=out_tree,
+            in_shardings=[sharding] * taken,
+            out_shardings=[sharding] * len(self.out_avals),
+            out_avals=[aval.physical() for aval in self.out_avals],
+            out_committed=[self.committed] * len(self.out_avals),
+            # The constants go before the arguments, and are counted here.
+            kept_var_bitvec=[True] * len(self.consts) + self.kept,
+            in_device_local_layouts=[None] * taken,
+            const_args=self.consts,
+        )

@@ -1,0 +1,107 @@
+"""Typed PRNG keys: arrays whose elements are keys, and not the numbers in them.
+
+A concrete typed key is a Python object around the array of its numbers, which jaxlib can hold;
+while a function is traced it is a tracer like any other, with the dtype `key<fry>`. To jaxlib's
+C++ it is a container of that array, so that calls with typed keys are repeated without Python.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from perspex.avals import ShapedArray
+from perspex.containers import call_registry
+from perspex.methods import ArrayMethods
+
+
+class KeyArray(ArrayMethods):
+    """An array of keys of type `aval`, over the array `base` of their numbers."""
+
+    __slots__ = ("__weakref__", "aval", "base")
+
+    def __init__(self, aval: ShapedArray, base: Any) -> None:
+        assert base.shape == aval.physical().shape, (base.shape, aval)
+        self.aval = aval
+        self.base = base
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        return self.aval.ndim
+
+    @property
+    def size(self) -> int:
+        return self.aval.size
+
+    @property
+    def weak_type(self) -> bool:
+        return False
+
+    @property
+    def sharding(self) -> Any:
+        return self.base.sharding
+
+    @property
+    def device(self) -> Any:
+        return self.base.device
+
+    def devices(self) -> set[Any]:
+        """The devices that hold the keys."""
+        return self.base.devices()
+
+    @property
+    def nbytes(self) -> int:
+        return self.base.nbytes
+
+    def block_until_ready(self) -> KeyArray:
+        """Wait until the keys are computed; returns the array."""
+        self.base.block_until_ready()
+        return self
+
+    def is_deleted(self) -> bool:
+        """Whether the numbers have been given up."""
+        return self.base.is_deleted()
+
+    def delete(self) -> None:
+        """Give up the memory of the keys."""
+        self.base.delete()
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError(
+            "a typed key is not an array of numbers; random.key_data(key) gives the numbers in it"
+        )
+
+    def __reduce__(self) -> Any:
+        return KeyArray, (self.aval, self.base)
+
+    def __copy__(self) -> KeyArray:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> KeyArray:
+        return KeyArray(self.aval, self.base.__deepcopy__(memo))
+
+    def __repr__(self) -> str:
+        return f"Array({self.shape}, dtype={self.dtype.name}) overlaying:\n{self.base}"
+
+    __str__ = __repr__
+
+
+def _numbers(keys: KeyArray) -> tuple[tuple[Any], ShapedArray]:
+    return (keys.base,), keys.aval
+
+
+def _keys(aval: ShapedArray, numbers: tuple[Any]) -> KeyArray:
+    keys: KeyArray = object.__new__(KeyArray)
+    keys.aval = aval
+    (keys.base,) = numbers
+    return keys
+
+
+call_registry.register_node(KeyArray, _numbers, _keys)

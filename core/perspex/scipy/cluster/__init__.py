@@ -1,0 +1,3 @@
+"""`scipy.cluster`: vector quantization."""
+
+from perspex.scipy.cluster import vq as vq

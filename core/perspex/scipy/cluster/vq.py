@@ -1,0 +1,43 @@
+"""Vector quantization: which of some points is nearest."""
+
+from __future__ import annotations
+
+import perspex.numpy as pnp
+from perspex.numpy.promotion import Array, ArrayLike, promote_dtypes
+
+
+def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple[Array, Array]:
+    """The nearest point of a code book for each observation.
+
+    Args:
+      obs: observations, of shape `(m, n)`; or `m` numbers.
+      code_book: points of shape `(k, n)`; or `k` numbers.
+      check_finite: taken for compatibility; nothing is checked.
+
+    Returns:
+      The positions of the nearest points, int32 of shape `(m,)`, of several the first; and their
+      Euclidean distances.
+
+    Errors:
+      `ValueError` for arrays of other ranks or of different `n`.
+
+    >>> import perspex.numpy as pnp
+    >>> vq(pnp.array([[0.0, 1.0], [4.0, 5.0]]), pnp.array([[4.0, 4.0], [0.0, 0.0]]))
+    (Array([1, 0], dtype=int32), Array([1., 1.], dtype=float32))
+    """
+    obs, code_book = promote_dtypes("vq", obs, code_book)
+    shapes = pnp.shape(obs), pnp.shape(code_book)
+    if len(shapes[0]) != len(shapes[1]) or not 1 <= len(shapes[0]) <= 2:
+        raise ValueError(
+            f"vq: observation and code_book should have the same rank, 1 or 2, got shapes "
+            f"{shapes[0]} and {shapes[1]}"
+        )
+    if shapes[0][1:] != shapes[1][1:]:
+        raise ValueError(
+            f"vq: points of {shapes[0][1]} components cannot be near to points of {shapes[1][1]}"
+        )
+    if len(shapes[0]) == 1:
+        obs, code_book = pnp.asarray(obs)[:, None], pnp.asarray(code_book)[:, None]
+    distances = pnp.linalg.norm(obs[:, None] - code_book[None], axis=-1)
+    nearest = pnp.argmin(distances, axis=-1)
+    return nearest, pnp.min(distances, axis=-1)

@@ -1,0 +1,1 @@
+"""The functions of `perspex.scipy.special`, by subject."""

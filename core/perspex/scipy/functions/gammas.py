@@ -1,0 +1,322 @@
+"""The gamma function and its relatives."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from perspex import dtypes
+from perspex import numpy as pnp
+from perspex.control.jit import fused
+from perspex.numpy.promotion import (
+    Array,
+    ArrayLike,
+    as_dtype,
+    check_arraylike,
+    concrete,
+    inexact,
+    promote_all,
+    promote_inexact,
+)
+from perspex.ops import incomplete, integrals, special
+from perspex.tracing import typeof
+
+
+def floats(name: str, *args: Any) -> Any:
+    """Operands at one floating dtype, and one shape unless they are scalars."""
+    if len(args) == 1:
+        return (inexact(name, args[0]),)
+    if len(args) == 2:
+        return promote_inexact(name, *args)
+    return promote_all(name, *args, to=dtypes.to_inexact_dtype)
+
+
+def strong(x: Any) -> Any:
+    """An array that does not give way to the dtype of its neighbour."""
+    return as_dtype(x, typeof(x).dtype)
+
+
+def refuse_complex(name: str, *args: Any) -> None:
+    """Raise `ValueError` for complex operands."""
+    if any(typeof(x).dtype.kind == "c" for x in args):
+        raise ValueError(f"{name} does not support complex arguments; take real ones")
+
+
+@fused
+def gammaln(x: ArrayLike) -> Array:
+    """The logarithm of the absolute value of the gamma function.
+
+    Args:
+      x: real numbers.
+
+    >>> gammaln(1.0)
+    Array(0., dtype=float32, weak_type=True)
+    """
+    return special.lgamma(inexact("gammaln", x))
+
+
+@fused
+def gamma(x: ArrayLike) -> Array:
+    """The gamma function, `(x - 1)!` for whole numbers; NaN at -1, -2, ..., infinite at 0.
+
+    Args:
+      x: real numbers.
+
+    >>> gamma(np.float32(5))
+    Array(24., dtype=float32)
+    """
+    return integrals.gamma(strong(inexact("gamma", x)))
+
+
+@fused
+def gammasgn(x: ArrayLike) -> Array:
+    """The sign of the gamma function: 1 or -1, NaN at -1, -2, ...
+
+    >>> gammasgn(np.float32(-0.5))
+    Array(-1., dtype=float32)
+    """
+    (x,) = floats("gammasgn", x)
+    floor = pnp.floor(x)
+    sign = pnp.where((x < 0) & (floor % 2 != 0), -1, 1).astype(typeof(x).dtype)
+    sign = pnp.where((x == 0) & pnp.signbit(x), -sign, sign)
+    return pnp.where(((x < 0) & (x == floor)) | (x != x), math.nan, sign)
+
+
+@fused
+def loggamma(x: ArrayLike) -> Array:
+    """The principal branch of the logarithm of the gamma function.
+
+    It is analytic but for a cut along the negative axis, where `gammaln` gives the logarithm of the
+    absolute value; for real numbers below zero it is NaN.
+
+    Args:
+      x: real or complex numbers.
+
+    >>> complex(loggamma(np.complex64(1j))).imag < 0
+    True
+    """
+    x = inexact("loggamma", x)
+    if typeof(x).dtype.kind != "c":
+        return pnp.where(x < 0, math.nan, special.lgamma(x))
+    # DLMF 5.5.3 leads the left half plane back to the right one; in the upper half plane
+    # log sin(pi z) is log(1/2) + i pi/2 - i pi z + log(1 - exp(2 i pi z)).
+    left, below = x.real < 0, pnp.signbit(x.imag)
+    z = pnp.where(below, pnp.conj(x), x)
+    w = pnp.where(left, z, 0.5j)
+    log_sin = 1j * math.pi * (0.5 - w) - math.log(2) + pnp.log1p(-pnp.exp(2j * math.pi * w))
+    right = _log_gamma_right(pnp.where(left, 1 - z, z))
+    out = pnp.where(left, math.log(math.pi) - log_sin - right, right)
+    out = pnp.where(below, pnp.conj(out), out)
+    return out.astype(typeof(x).dtype)
+
+
+def _log_gamma_right(z: Array) -> Array:
+    """By Stirling's formula (DLMF 5.11.1) for z + 8, led back to z."""
+    steps = 8
+    w = z + steps
+    square = 1 / (w * w)
+    series = 1 / 12 - (1 / 360 - (1 / 1260 - (1 / 1680 - square / 1188) * square) * square) * square
+    logs = sum(pnp.log(z + k) for k in range(steps))
+    return (w - 0.5) * pnp.log(w) - w + 0.5 * math.log(2 * math.pi) + series / w - logs
+
+
+@fused
+def digamma(x: ArrayLike) -> Array:
+    """The derivative of the logarithm of the gamma function.
+
+    >>> digamma(1.0)
+    Array(-0.5772157, dtype=float32, weak_type=True)
+    """
+    return special.digamma(inexact("digamma", x))
+
+
+@fused
+def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
+    """Derivative number `n` of `digamma`.
+
+    Args:
+      n: integers, 0 or more.
+      x: real numbers.
+
+    Raises:
+      ValueError: `n` is not of an integer dtype.
+
+    >>> round(float(polygamma(1, 1.0)), 4)  # pi^2 / 6
+    1.6449
+    """
+    check_arraylike("polygamma", n, x)
+    if not dtypes.issubdtype(dtypes.dtype_of(n), np.integer):
+        raise ValueError(f"polygamma: n must be of an integer dtype, got {dtypes.dtype_of(n).name}")
+    return special.polygamma(*promote_inexact("polygamma", n, x))
+
+
+@fused
+def beta(a: ArrayLike, b: ArrayLike) -> Array:
+    """The beta function, `gamma(a) * gamma(b) / gamma(a + b)`.
+
+    >>> round(float(beta(2.0, 3.0)), 4)
+    0.0833
+    """
+    a, b = promote_inexact("beta", a, b)
+    sign = gammasgn(a) * gammasgn(b) * gammasgn(a + b)
+    return sign * pnp.exp(incomplete.betaln(a, b))
+
+
+@fused
+def betaln(a: ArrayLike, b: ArrayLike) -> Array:
+    """The logarithm of the absolute value of the beta function, also where that vanishes.
+
+    >>> round(float(betaln(2.0, 3.0)), 4)
+    -2.4849
+    """
+    return incomplete.betaln(*promote_inexact("betaln", a, b))
+
+
+@fused
+def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
+    """The regularized incomplete beta function: the beta distribution's mass below `x`.
+
+    Differentiable in `x`.
+
+    Args:
+      a, b: positive numbers.
+      x: numbers between 0 and 1.
+
+    >>> betainc(1.0, 2.0, 0.5)
+    Array(0.75, dtype=float32, weak_type=True)
+    """
+    return incomplete.regularized_incomplete_beta(*floats("betainc", a, b, x))
+
+
+@fused
+def gammainc(a: ArrayLike, x: ArrayLike) -> Array:
+    """The regularized lower incomplete gamma function: the gamma distribution's mass below `x`.
+
+    Differentiable in `a` and `x`.
+
+    >>> round(float(gammainc(1.0, 2.0)), 4)
+    0.8647
+    """
+    return incomplete.igamma(*promote_inexact("gammainc", a, x))
+
+
+@fused
+def gammaincc(a: ArrayLike, x: ArrayLike) -> Array:
+    """The regularized upper incomplete gamma function, `1 - gammainc(a, x)`.
+
+    >>> round(float(gammaincc(1.0, 2.0)), 4)
+    0.1353
+    """
+    return incomplete.igammac(*promote_inexact("gammaincc", a, x))
+
+
+def multigammaln(a: ArrayLike, d: ArrayLike) -> Array:
+    """The logarithm of the gamma function of positive definite matrices of size `d`.
+
+    `log(pi) * d * (d - 1) / 4` plus the sum of `gammaln(a - j / 2)` for j below d.
+
+    Args:
+      a: real numbers above `(d - 1) / 2`.
+      d: a positive integer, known while tracing.
+
+    >>> round(float(multigammaln(4.0, 3)), 4)
+    5.403
+    """
+    return _multigammaln(a, concrete("multigammaln: d", operator.index, d))
+
+
+@fused(static=("size",))
+def _multigammaln(a: Any, size: int) -> Array:
+    a = strong(inexact("multigammaln", a))
+    total = sum((special.lgamma(a - j / 2) for j in range(size)), pnp.zeros_like(a))
+    return total + math.log(math.pi) * size * (size - 1) / 4
+
+
+@fused
+def poch(z: ArrayLike, m: ArrayLike) -> Array:
+    """The rising factorial `gamma(z + m) / gamma(z)`.
+
+    >>> round(float(poch(2.0, 3.0)), 4)
+    24.0
+    """
+    z, m = promote_inexact("poch", z, m)
+    sign = gammasgn(z) * gammasgn(z + m)
+    ratio = sign * pnp.exp(special.lgamma(z + m) - special.lgamma(z))
+    return pnp.where(m == 0, 1, ratio)
+
+
+@fused(static=("exact",))
+def factorial(n: ArrayLike, exact: bool = False) -> Array:
+    """`n!`, the gamma function of `n + 1`; 0 below zero.
+
+    Raises:
+      NotImplementedError: `exact` is true: there are no integers of any size.
+
+    >>> round(float(factorial(5)))
+    120
+    """
+    if exact:
+        raise NotImplementedError("factorial with exact=True needs integers of any size; use math")
+    n = inexact("factorial", n)
+    return pnp.where(n < 0, 0, integrals.gamma(pnp.where(n < 0, 0, n) + 1))
+
+
+@fused(static=("repetition",))
+def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
+    """In how many ways `k` of `N` things can be chosen.
+
+    Args:
+      N, k: real numbers, not negative; else the result is 0.
+      repetition: whether a thing may be chosen again.
+
+    >>> round(float(comb(5, 2)))
+    10
+    """
+    n, k = promote_inexact("comb", N, k)
+    if repetition:
+        n = pnp.where((n == 0) & (k == 0), 1, n + k - 1)
+    possible = (n >= 0) & (k >= 0) & (k <= n)
+    n, k = pnp.where(possible, n, 1), pnp.where(possible, k, 0)
+    # DLMF 26.3.1: exact for few things, then by the logarithm of B(n - k + 1, k + 1).
+    few = n <= (7 if typeof(n).dtype == np.dtype("float16") else 30)
+    x, y, z = [integrals.gamma(pnp.where(few, v, 0) + 1) for v in (n, k, n - k)]
+    ways = pnp.where(few, x / (y * z), pnp.exp(-incomplete.betaln(n - k + 1, k + 1)) / (n + 1))
+    return pnp.where(possible, ways, 0)
+
+
+@fused
+def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
+    """The zeta function of Hurwitz, the sum of `(q + k) ** -x` over k = 0, 1, 2, ...
+
+    Args:
+      x: real numbers above 1; below the result is NaN.
+      q: real numbers; it must be given.
+
+    Raises:
+      NotImplementedError: there is no `q`.
+
+    >>> round(float(zeta(2.0, 1.0)), 4)
+    1.6449
+    """
+    if q is None:
+        raise NotImplementedError("zeta: pass q=1 for the zeta function of Riemann, where x > 1")
+    return special.zeta(*promote_inexact("zeta", x, q))
+
+
+def bernoulli(n: int) -> Array:
+    """The Bernoulli numbers from 0 to `n`, with -1/2 for number 1.
+
+    Raises:
+      ValueError: `n` is negative.
+
+    >>> bernoulli(2)
+    Array([ 1.        , -0.5       ,  0.16666667], dtype=float32)
+    """
+    n = concrete("bernoulli: n", operator.index, n)
+    if n < 0:
+        raise ValueError(f"bernoulli: n must be a non-negative integer, got {n}")
+    found = [incomplete.bernoulli_number(k) for k in range(n + 1)]
+    return pnp.array([float(b) if abs(b) < 2**1020 else math.copysign(math.inf, b) for b in found])

@@ -1,0 +1,120 @@
+"""Interpolation in arrays, as in `scipy.ndimage`."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from perspex import dtypes
+from perspex import numpy as pnp
+from perspex.control.jit import fused
+from perspex.numpy.promotion import Array, ArrayLike, arraylike
+
+_MODES = ("constant", "nearest", "wrap", "mirror", "reflect")
+
+
+def map_coordinates(
+    input: ArrayLike,
+    coordinates: Sequence[ArrayLike] | ArrayLike,
+    order: int,
+    mode: str = "constant",
+    cval: ArrayLike = 0.0,
+) -> Array:
+    """The values of an array between its elements.
+
+    Differentiable in `input` and, for `order=1`, in the coordinates.
+
+    Args:
+      input: an array of numbers with `n` axes.
+      coordinates: `n` arrays of one shape, the index along each axis.
+      order: 0 for the nearest element, 1 for linear interpolation.
+      mode: what is outside: `"constant"`: `cval`; `"nearest"`: the elements at the border;
+        `"wrap"`: the array again; `"mirror"`: its mirror image, the border not repeated;
+        `"reflect"`: with the border repeated.
+      cval: the value outside for `"constant"`.
+
+    Returns:
+      An array of the shape of the coordinates and the dtype of `input`.
+
+    Errors:
+      `NotImplementedError` for other orders and modes; `ValueError` for another number of
+      coordinates.
+
+    >>> x = pnp.array([[0.0, 10.0], [20.0, 30.0]])
+    >>> map_coordinates(x, [pnp.array([0.5, 0.0]), pnp.array([0.5, 0.25])], order=1)
+    Array([15. ,  2.5], dtype=float32)
+    """
+    x = arraylike("map_coordinates", input)
+    axes = [pnp.asarray(c) for c in coordinates]
+    if len(axes) != x.ndim:
+        raise ValueError(
+            f"map_coordinates: coordinates must be a sequence of length input.ndim, but "
+            f"{len(axes)} != {x.ndim}"
+        )
+    if mode not in _MODES:
+        raise NotImplementedError(
+            f"map_coordinates does not support mode {mode}; it is one of {', '.join(_MODES)}"
+        )
+    if order not in (0, 1):
+        raise NotImplementedError(f"map_coordinates requires order<=1, got {order}")
+    return _mapped(x, tuple(axes), cval, linear=order == 1, mode=mode)
+
+
+@fused(static=("linear", "mode"))
+def _mapped(x: Any, coordinates: tuple[Any, ...], cval: Any, *, linear: bool, mode: str) -> Any:
+    cval = pnp.asarray(cval, x.dtype)
+    choices = [_neighbours(c, linear) for c in coordinates]
+    total: Any = None
+    for corner in itertools.product(*choices):
+        inside: Any = None
+        places = []
+        for (index, _), n in zip(corner, x.shape, strict=True):
+            if mode == "constant":
+                valid = (index >= 0) & (index < n)
+                inside = valid if inside is None else inside & valid
+            places.append(_placed(index, n, mode))
+        value = x[tuple(places)]
+        if inside is not None:
+            value = pnp.where(inside, value, cval)
+        for _, weight in corner:
+            value = value if weight is None else value * weight
+        total = value if total is None else total + value
+    if dtypes.issubdtype(x.dtype, np.integer) and total.dtype != x.dtype:
+        total = pnp.round(total)
+    return total.astype(x.dtype)
+
+
+def _neighbours(coordinate: Any, linear: bool) -> list[tuple[Any, Any]]:
+    """The indices along an axis that a coordinate lies at, and how much each counts."""
+    index = dtypes.canonicalize_dtype(np.int32)
+    if not linear:
+        whole = dtypes.issubdtype(coordinate.dtype, np.integer)
+        nearest = coordinate if whole else _nearest(coordinate)
+        return [(nearest.astype(index), None)]
+    below = pnp.floor(coordinate)
+    upper = coordinate - below
+    low = below.astype(index)
+    return [(low, 1 - upper), (low + 1, upper)]
+
+
+def _nearest(x: Any) -> Any:
+    """The nearest integer; halves go away from zero."""
+    return pnp.sign(x) * pnp.floor(abs(x) + 0.5)
+
+
+def _placed(index: Any, n: int, mode: str) -> Any:
+    """The index within the array that `mode` puts in place of any index."""
+    if mode == "wrap":
+        return index % n
+    if mode == "mirror":
+        period = max(2 * (n - 1), 1)
+        return (n - 1) - abs(index % period - (n - 1))
+    if mode == "reflect":
+        # Of twice the size, every other place, the border is met twice.
+        period = 2 * n
+        turned = index % period
+        return pnp.where(turned < n, turned, period - 1 - turned)
+    return pnp.clip(index, 0, n - 1)

@@ -1,0 +1,72 @@
+"""The multivariate normal distribution."""
+
+from __future__ import annotations
+
+from perspex import dtypes
+from perspex import numpy as pnp
+from perspex.control.jit import fused
+from perspex.lax import linalg
+from perspex.numpy.promotion import Array, ArrayLike, promote_dtypes
+from perspex.scipy.stats.densities import HALF_LOG_TWO_PI
+from perspex.tracing import typeof
+
+
+@fused
+def logpdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike, allow_singular: None = None) -> Array:
+    """The logarithm of the density at `x`.
+
+    Args:
+      x: vectors of shape `(..., n)`.
+      mean: of shape `(n,)` or `(..., n)`.
+      cov: positive definite matrices of shape `(..., n, n)`, or a number, the variance of each
+        component.
+      allow_singular: must be `None`.
+
+    Returns:
+      An array of the shape to which the batches broadcast; NaN where `cov` is not positive
+      definite.
+
+    Raises:
+      ValueError: the shapes do not fit.
+      NotImplementedError: `allow_singular` is given.
+
+    >>> round(float(logpdf(pnp.ones(2), pnp.zeros(2), pnp.eye(2))), 3)
+    -2.838
+    """
+    if allow_singular is not None:
+        raise NotImplementedError("multivariate_normal.logpdf: allow_singular is not supported")
+    x, mean, cov = promote_dtypes(
+        "multivariate_normal.logpdf", x, mean, cov, to=dtypes.to_inexact_dtype
+    )
+    of_mean, of_cov = typeof(mean).shape, typeof(cov).shape
+    if not of_mean:
+        deviation = x - mean
+        return -0.5 * deviation * deviation / cov - HALF_LOG_TWO_PI - 0.5 * pnp.log(cov)
+    n = of_mean[-1]
+    if not of_cov:
+        deviation = x - mean
+        square = pnp.sum(deviation * deviation, axis=-1) / cov
+        return -0.5 * (square + n * pnp.log(cov)) - n * HALF_LOG_TWO_PI
+    if len(of_cov) < 2 or of_cov[-2:] != (n, n):
+        raise ValueError(
+            f"multivariate_normal.logpdf: cov must have shape (..., {n}, {n}) for a mean of shape "
+            f"{of_mean}, got {of_cov}"
+        )
+    factor = linalg.cholesky(cov)
+    deviation = x - mean
+    batch = pnp.broadcast_shapes(typeof(deviation).shape[:-1], of_cov[:-2])
+    factor = pnp.broadcast_to(factor, (*batch, n, n))
+    columns = pnp.broadcast_to(deviation, (*batch, n))[..., None]
+    y = linalg.triangular_solve(factor, columns, left_side=True, lower=True)[..., 0]
+    log_det = pnp.sum(pnp.log(pnp.diagonal(factor, axis1=-2, axis2=-1)), axis=-1)
+    return -0.5 * pnp.sum(y * y, axis=-1) - n * HALF_LOG_TWO_PI - log_det
+
+
+@fused
+def pdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike) -> Array:
+    """The density at `x`: see `logpdf`.
+
+    >>> round(float(pdf(pnp.ones(2), pnp.zeros(2), pnp.eye(2))), 4)
+    0.0585
+    """
+    return pnp.exp(logpdf(x, mean, cov))

@@ -1,0 +1,196 @@
+"""Statistics of samples: the most frequent value, ranks, the error of the mean."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from perspex import dtypes
+from perspex import numpy as pnp
+from perspex.control.jit import fused
+from perspex.lax import cummax, cummin
+from perspex.numpy.promotion import Array, ArrayLike, check_arraylike, inexact
+from perspex.tracing import typeof
+
+
+class ModeResult(NamedTuple):
+    """The most frequent values and how often they occur."""
+
+    mode: Array
+    count: Array
+
+
+def _check_nan_policy(name: str, nan_policy: str) -> None:
+    if nan_policy not in ("propagate", "omit", "raise"):
+        raise ValueError(
+            f"{name}: nan_policy must be 'propagate', 'omit' or 'raise', got {nan_policy!r}"
+        )
+    if nan_policy != "propagate":
+        raise NotImplementedError(
+            f"{name}: nan_policy={nan_policy!r} is not supported; remove NaNs before"
+        )
+
+
+def mode(
+    a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False
+) -> ModeResult:
+    """The most frequent value along an axis, the smallest of several.
+
+    Args:
+      a: an array.
+      axis: an integer, or `None` for all elements.
+      nan_policy: must be `"propagate"`: NaN is the largest value, and equal to itself.
+      keepdims: whether the axis stays, with size 1.
+
+    Returns:
+      A pair `(mode, count)` of arrays.
+
+    Errors:
+      `ValueError` for an unknown policy, `NotImplementedError` for the others.
+
+    >>> found = mode(pnp.array([3, 1, 2, 1]))
+    >>> int(found.mode), int(found.count)
+    (1, 2)
+    """
+    _check_nan_policy("mode", nan_policy)
+    check_arraylike("mode", a)
+    return ModeResult(*_mode(a, axis, bool(keepdims)))
+
+
+@fused(static=("axis", "keepdims"))
+def _mode(a: Any, axis: int | None, keepdims: bool) -> tuple[Array, Array]:
+    a = pnp.asarray(a)
+    ndim = a.ndim
+    lines = a.reshape(-1) if axis is None else pnp.moveaxis(a, axis, -1)
+    ordered = pnp.sort(lines, axis=-1)
+    size = ordered.shape[-1]
+    # How often each value has occurred so far: its place less that of its first occurrence.
+    new = pnp.concatenate(
+        [pnp.ones_like(ordered[..., :1], bool), ordered[..., 1:] != ordered[..., :-1]], axis=-1
+    )
+    if dtypes.issubdtype(a.dtype, np.inexact):
+        missing = pnp.isnan(ordered)
+        again = pnp.concatenate([~new[..., :1], missing[..., :-1]], axis=-1)
+        new = new & ~(missing & again)
+    places = pnp.arange(size)
+    first = cummax(pnp.where(new, places, 0), axis=ordered.ndim - 1)
+    counts = places - first + 1
+    best = pnp.argmax(counts, axis=-1, keepdims=True)
+    found = [pnp.take_along_axis(v, best, axis=-1) for v in (ordered, counts)]
+    if not keepdims:
+        return found[0][..., 0], found[1][..., 0]
+    if axis is None:
+        return found[0].reshape((1,) * ndim), found[1].reshape((1,) * ndim)
+    return pnp.moveaxis(found[0], -1, axis), pnp.moveaxis(found[1], -1, axis)
+
+
+RANKINGS = "average", "min", "max", "dense", "ordinal"
+
+
+def rankdata(
+    a: ArrayLike,
+    method: str = "average",
+    *,
+    axis: int | None = None,
+    nan_policy: str = "propagate",
+) -> Array:
+    """The place of each element in the order of all, from 1.
+
+    Args:
+      a: an array.
+      method: what equal elements get: the average, the smallest or the largest of their places,
+        the number of different values up to theirs (`"dense"`), or each one of its own
+        (`"ordinal"`).
+      axis: rank along this axis; `None` ranks all elements, and the result is a vector.
+      nan_policy: must be `"propagate"`: where there is a NaN, all ranks are NaN.
+
+    Returns:
+      An array of floats.
+
+    Errors:
+      `ValueError` for an unknown method or policy, `NotImplementedError` for other policies.
+
+    >>> rankdata(pnp.array([20, 10, 20]))
+    Array([2.5, 1. , 2.5], dtype=float32)
+    """
+    _check_nan_policy("rankdata", nan_policy)
+    if method not in RANKINGS:
+        raise ValueError(f"rankdata: method must be one of {RANKINGS}, got {method!r}")
+    check_arraylike("rankdata", a)
+    return _rankdata(a, method, axis)
+
+
+@fused(static=("method", "axis"))
+def _rankdata(a: Any, method: str, axis: int | None) -> Array:
+    a = pnp.asarray(a)
+    dtype = dtypes.canonicalize_dtype("float64")
+    lines = a.reshape(-1) if axis is None else pnp.moveaxis(a, axis, -1)
+    order = pnp.argsort(lines, axis=-1, stable=True)
+    inverse = pnp.argsort(order, axis=-1)
+    if method == "ordinal":
+        ranks = (inverse + 1).astype(dtype)
+    else:
+        ordered = pnp.take_along_axis(lines, order, axis=-1)
+        changes = ordered[..., 1:] != ordered[..., :-1]
+        edge = pnp.ones_like(ordered[..., :1], bool)
+        new = pnp.concatenate([edge, changes], axis=-1)
+        end = pnp.concatenate([changes, edge], axis=-1)
+        size = ordered.shape[-1]
+        places = pnp.arange(1, size + 1)
+        least = cummax(pnp.where(new, places, 0), axis=ordered.ndim - 1)
+        most = cummin(pnp.where(end, places, size), axis=ordered.ndim - 1, reverse=True)
+        chosen = {
+            "min": least,
+            "max": most,
+            "dense": pnp.cumsum(new, axis=-1),
+            "average": (least + most).astype(dtype) / 2,
+        }[method]
+        ranks = pnp.take_along_axis(chosen.astype(dtype), inverse, axis=-1)
+    if dtypes.issubdtype(a.dtype, np.inexact):
+        missing = pnp.any(pnp.isnan(lines), axis=-1, keepdims=True)
+        ranks = pnp.where(missing, float("nan"), ranks)
+    return ranks if axis is None else pnp.moveaxis(ranks, -1, axis)
+
+
+def sem(
+    a: ArrayLike,
+    axis: int | None = 0,
+    ddof: int = 1,
+    nan_policy: str = "propagate",
+    *,
+    keepdims: bool = False,
+) -> Array:
+    """The standard error of the mean: the standard deviation divided by the root of the count.
+
+    Args:
+      a: numbers.
+      axis: an integer, or `None` for all elements.
+      ddof: what is subtracted from the count where it divides the sum of squares.
+      nan_policy: must be `"propagate"`, or `"omit"`, which leaves NaNs out.
+      keepdims: whether the axis stays, with size 1.
+
+    Returns:
+      An array of floats.
+
+    Errors:
+      `ValueError` for an unknown policy.
+
+    >>> round(float(sem(pnp.array([1.0, 2.0, 3.0]))), 4)
+    0.5774
+    """
+    if nan_policy != "omit":
+        _check_nan_policy("sem", nan_policy)
+    check_arraylike("sem", a)
+    return _sem(a, axis, ddof, nan_policy == "omit", bool(keepdims))
+
+
+@fused(static=("axis", "ddof", "omit", "keepdims"))
+def _sem(a: Any, axis: int | None, ddof: int, omit: bool, keepdims: bool) -> Array:
+    a = inexact("sem", a)
+    if omit:
+        spread = pnp.nanstd(a, axis, ddof=ddof, keepdims=keepdims)
+        count = pnp.sum(~pnp.isnan(a), axis=axis, keepdims=keepdims)
+        return spread / pnp.sqrt(count.astype(typeof(spread).dtype))
+    count = a.size if axis is None else a.shape[axis]
+    return pnp.std(a, axis, ddof=ddof, keepdims=keepdims) / count**0.5

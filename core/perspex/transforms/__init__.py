@@ -1,0 +1,1 @@
+"""The transforms: forward mode, linearization, transposition, batching, dead code."""

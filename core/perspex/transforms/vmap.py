@@ -1,0 +1,175 @@
+"""Batching: one function call instead of a loop over an axis.
+
+A `BatchTracer` stands for one example of a batch; it holds the array of all of them and the place
+of the batch axis. An operation on one calls the `batch` rule of its primitive, under the trace
+below. Values that do not depend on the batch are not wrapped, and operations on them run once.
+
+The axis may have a name. A collective (`ops.collectives`) is an operation that names it in its
+params, and the innermost batch of that name carries it out: its `batch` rule, which is asked
+whether or not an operand is batched, sees the examples as what they are, the rows of one array.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from perspex import config
+from perspex.avals import ShapedArray, shaped
+from perspex.jaxpr import ClosedJaxpr
+from perspex.ops.structural import to_front
+from perspex.staging import eval_jaxpr
+from perspex.tracing import Axis, Primitive, Tracer, refuse_leaks, under
+from perspex.transforms.programs import by_program, program
+from perspex.transforms.trace import Made, TransformTrace
+
+# The types of examples by those of batches; avals are few, and live for ever.
+_examples: dict[tuple[ShapedArray, int], ShapedArray] = {}
+
+
+def _example(batch: ShapedArray, axis: int) -> ShapedArray:
+    shape = batch.shape[:axis] + batch.shape[axis + 1 :]
+    found = _examples[batch, axis] = ShapedArray(shape, batch.dtype, batch.weak_type)
+    return found
+
+
+class BatchTracer(Tracer):
+    """One example of the batch that `value` holds along `axis`."""
+
+    __slots__ = ("_made", "_trace", "aval", "axis", "value")
+
+    def __init__(self, trace: BatchTrace, value: Any, axis: int, made: Made | None = None) -> None:
+        self._trace = trace
+        self._made = made
+        self.value = value
+        self.axis = axis
+        key = shaped(value), axis
+        aval = _examples.get(key)
+        self.aval = _example(*key) if aval is None else aval
+
+    def __repr__(self) -> str:
+        whole = shaped(self.value).str_short(short_dtypes=False)
+        return f"BatchTracer({self.aval.str_short(short_dtypes=False)} of {whole}, {self.axis=})"
+
+
+class BatchTrace(TransformTrace):
+    """Batches: every operation on examples is its `batch` rule."""
+
+    __slots__ = ("axis",)
+
+    def __init__(self, axis: Axis) -> None:
+        super().__init__()
+        self.axis = axis
+
+    def bind(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        if primitive.untraced:
+            return primitive.call_batched(self, args, **params)
+        operands: list[Any] = []
+        axes: list[int | None] = []
+        batched = False
+        for x in args:
+            if x.__class__ is BatchTracer and x._trace is self:
+                operands.append(x.value)
+                axes.append(x.axis)
+                batched = True
+            else:
+                operands.append(x)
+                axes.append(None)
+        if not (batched or (primitive.takes_axis and self._is_named_by(primitive, params))):
+            return self.below(self.parent.bind, primitive, args, params)
+        mine = self.axis if primitive.takes_axis else self.axis.size
+        out, axis = self.below(primitive.batch, mine, operands, axes, **params)
+        made = None if self.parent.jit_key else self.made(primitive)
+        if primitive.multiple_results:
+            return [
+                y if at is None else BatchTracer(self, y, at, made)
+                for y, at in zip(out, axis, strict=True)
+            ]
+        return out if axis is None else BatchTracer(self, out, axis, made)
+
+    def _is_named_by(self, primitive: Primitive, params: dict[str, Any]) -> bool:
+        name = self.axis.name
+        return name is not None and name in primitive.axis_names(params)
+
+    def describe(self, tracer: Any) -> str:
+        inner = tracer.value
+        known = isinstance(inner, Tracer)
+        story = inner._trace.describe(inner) if known else self.origin(tracer._made)
+        batch = f"It stands for each of the {self.axis.size} examples of a vmap."
+        return f"{batch}\n{story}" if story else batch
+
+
+def batch(
+    f: Callable[..., Sequence[Any]],
+    axis: Axis | int,
+    args: Sequence[Any],
+    axes: Sequence[int | None],
+) -> tuple[list[Any], list[int | None]]:
+    """Results of the flat function `f` on each example, and where the batch axis is in each.
+
+    `axis` is the number of examples, or that with a name. `axes[i]` is the batch axis of `args[i]`;
+    `None` gives the same value to all examples, and is the axis of a result that all examples have
+    in common.
+    """
+    axis = axis if isinstance(axis, Axis) else Axis(axis)
+    trace = BatchTrace(axis)
+    examples = [
+        x if at is None else BatchTracer(trace, x, at) for x, at in zip(args, axes, strict=True)
+    ]
+    try:
+        if axis.name is None:
+            outs = under(trace, f, *examples)
+        else:
+            with config.axis_env((*config.axis_env.value, axis)):
+                outs = under(trace, f, *examples)
+    finally:
+        trace.alive = False
+    mine = [y.__class__ is BatchTracer and y._trace is trace for y in outs]
+    found = (
+        [y.value if own else y for y, own in zip(outs, mine, strict=True)],
+        [y.axis if own else None for y, own in zip(outs, mine, strict=True)],
+    )
+    if config.check_tracer_leaks.value:
+        del examples, outs
+        refuse_leaks(trace)
+    return found
+
+
+def batched_aval(aval: ShapedArray, axis_size: int, axis: int = 0) -> ShapedArray:
+    """The type of a batch of values of type `aval`."""
+    return aval.update(shape=(*aval.shape[:axis], axis_size, *aval.shape[axis:]))
+
+
+@by_program
+def batch_jaxpr(
+    closed: ClosedJaxpr,
+    axis: Axis | int,
+    batched: tuple[bool, ...],
+    instantiate: tuple[bool, ...] | bool = False,
+) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
+    """The program that does for a whole batch what `closed` does for one example.
+
+    Arguments marked `batched`, and results marked in the second value returned, have the batch
+    axis in front. Results marked `instantiate` are repeated if they do not depend on the batch.
+    """
+    axis_size = axis.size if isinstance(axis, Axis) else axis
+    outs = len(closed.out_avals)
+    wanted = (instantiate,) * outs if isinstance(instantiate, bool) else instantiate
+    out_batched: tuple[bool, ...] = ()
+
+    def whole(*args: Any) -> list[Any]:
+        nonlocal out_batched
+        f = functools.partial(eval_jaxpr, closed.jaxpr, closed.consts)
+        results, axes = batch(f, axis, args, [0 if b else None for b in batched])
+        out_batched = tuple([want or at is not None for want, at in zip(wanted, axes, strict=True)])
+        return [
+            to_front(y, at, axis_size) if flag else y
+            for y, at, flag in zip(results, axes, out_batched, strict=True)
+        ]
+
+    avals = [
+        batched_aval(aval, axis_size) if flag else aval
+        for aval, flag in zip(closed.in_avals, batched, strict=True)
+    ]
+    return program(whole, avals, closed.jaxpr.name), out_batched

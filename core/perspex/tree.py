@@ -1,0 +1,611 @@
+"""Pytrees: nested containers taken apart into their leaves, and put together again.
+
+Transforms work on flat lists of arrays; users pass tuples, lists, dicts, named tuples, dataclasses
+and classes of their own (`containers` registers those).
+
+What always holds: `unflatten(structure(t), leaves(t))` equals `t`; dicts and default dicts are
+taken in the order of their sorted keys, ordered dicts in that of insertion; `None` is a container
+without leaves; what is not registered is a leaf.
+
+Two vocabularies name the same functions: that of `jax.tree` (`map`, `leaves`) and, at the end,
+that of `jax.tree_util` (`tree_map`, `tree_leaves`).
+"""
+
+from __future__ import annotations
+
+import builtins
+import collections
+import functools
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any
+
+from jaxlib._jax import pytree as _pytree
+
+from perspex.containers import DictKey as DictKey
+from perspex.containers import FlattenedIndexKey as FlattenedIndexKey
+from perspex.containers import GetAttrKey as GetAttrKey
+from perspex.containers import KeyEntry as KeyEntry
+from perspex.containers import KeyPath as KeyPath
+from perspex.containers import Partial as Partial
+from perspex.containers import PyTreeDef as PyTreeDef
+from perspex.containers import SequenceKey as SequenceKey
+from perspex.containers import default_registry as default_registry
+from perspex.containers import register_dataclass as register_dataclass
+from perspex.containers import register_pytree_node as register_pytree_node
+from perspex.containers import register_pytree_node_class as register_pytree_node_class
+from perspex.containers import register_pytree_with_keys as register_pytree_with_keys
+from perspex.containers import register_pytree_with_keys_class as register_pytree_with_keys_class
+from perspex.containers import register_static as register_static
+from perspex.containers import static as static
+
+IsLeaf = Callable[[Any], bool]
+
+_flatten = default_registry.flatten
+_UNSPECIFIED: Any = object()
+
+
+# -- Taking apart and putting together
+
+
+def flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], PyTreeDef]:
+    """The leaves of a tree, and its structure.
+
+    Args:
+      tree: any nest of registered containers.
+      is_leaf: a function of a subtree; where it is true the subtree counts as a leaf.
+
+    Errors:
+      `ValueError` for a dict whose keys do not sort.
+
+    >>> flatten({"b": [1, 2], "a": None})
+    ([1, 2], PyTreeDef({'a': None, 'b': [*, *]}))
+    """
+    try:
+        found: tuple[list[Any], PyTreeDef] = _flatten(tree, is_leaf)
+        return found
+    except ValueError as error:
+        _explain_unsortable(tree, is_leaf, error)
+        raise
+
+
+def leaves(tree: Any, is_leaf: IsLeaf | None = None) -> list[Any]:
+    """The leaves of a tree, in order; arguments and errors are those of `flatten`.
+
+    >>> leaves((1, {"x": 2}))
+    [1, 2]
+    """
+    return flatten(tree, is_leaf)[0]
+
+
+def structure(tree: Any, is_leaf: IsLeaf | None = None) -> PyTreeDef:
+    """The structure of a tree; arguments and errors are those of `flatten`.
+
+    >>> structure((1, {"x": 2}))
+    PyTreeDef((*, {'x': *}))
+    """
+    return flatten(tree, is_leaf)[1]
+
+
+def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
+    """The tree of that structure with those leaves.
+
+    Errors:
+      `ValueError` when the number of leaves is not `treedef.num_leaves`.
+
+    >>> unflatten(structure([0, (0,)]), "ab")
+    ['a', ('b',)]
+    """
+    return treedef.unflatten(leaves)
+
+
+def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf | None = None) -> bool:
+    """Whether no item of the iterable is a container.
+
+    >>> all_leaves([1, 2]), all_leaves([1, None])
+    (True, False)
+    """
+    if is_leaf is None:
+        return bool(_pytree.all_leaves(default_registry, iterable))
+    items = list(iterable)
+    found = leaves(items, is_leaf)
+    return len(found) == len(items) and builtins.all(
+        x is y for x, y in zip(found, items, strict=True)
+    )
+
+
+def _explain_unsortable(tree: Any, is_leaf: IsLeaf | None, error: ValueError) -> None:
+    """Raise a better error if the failure to flatten is that of a dict's keys."""
+    pending: list[tuple[tuple[Any, ...], Any]] = [((), tree)]
+    while pending:
+        path, node = pending.pop()
+        if is_leaf is not None and is_leaf(node):
+            continue
+        if type(node) in (dict, collections.defaultdict):
+            try:
+                sorted(node)
+            except TypeError:
+                kinds = ", ".join(sorted({type(key).__name__ for key in node}))
+                at = f" at {keystr(path)}" if path else ""
+                raise ValueError(
+                    f"the keys of a dict in a pytree must sort, and those of the dict{at} do not: "
+                    f"they are of types {kinds}; use keys of one type, or an OrderedDict"
+                ) from error
+        one = default_registry.flatten_one_level_with_keys(node)
+        if one is not None:
+            pending.extend([((*path, key), child) for key, child in one[0]])
+
+
+# -- Functions over leaves
+
+
+def map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf | None = None) -> Any:
+    """Apply a function to each leaf, or to the corresponding leaves of several trees.
+
+    Args:
+      f: takes one leaf of each tree.
+      tree: gives the structure of the result.
+      rest: trees of the structure of `tree`; below its leaves they may go on, and `f` then
+        gets a subtree.
+      is_leaf: as in `flatten`, for `tree`.
+
+    Errors:
+      `ValueError` that names the place where a tree of `rest` has another structure.
+
+    >>> map(lambda x, y: x + y, {"a": 1, "b": (2,)}, {"a": 10, "b": (20,)})
+    {'a': 11, 'b': (22,)}
+    """
+    found, treedef = flatten(tree, is_leaf)
+    if not rest:
+        return treedef.unflatten([f(x) for x in found])
+    columns = [found, *_columns(treedef, tree, rest, is_leaf, "tree.map")]
+    return treedef.unflatten([f(*xs) for xs in zip(*columns, strict=True)])
+
+
+def _columns(
+    treedef: PyTreeDef, tree: Any, rest: Sequence[Any], is_leaf: IsLeaf | None, name: str
+) -> list[list[Any]]:
+    """For each tree of `rest` its subtrees at the leaves of `tree`."""
+    columns = []
+    for i, other in enumerate(rest):
+        try:
+            columns.append(treedef.flatten_up_to(other))
+        except ValueError as error:
+            found = prefix_errors(tree, other, is_leaf, "tree")
+            details = found[0] if found else str(error)
+            raise ValueError(
+                f"{name}: rest[{i}] does not have the structure of the first tree: {details}"
+            ) from None
+    return columns
+
+
+def reduce(
+    function: Callable[[Any, Any], Any],
+    tree: Any,
+    initializer: Any = _UNSPECIFIED,
+    is_leaf: IsLeaf | None = None,
+) -> Any:
+    """Combine the leaves from left to right with a function of two, as `functools.reduce` does.
+
+    Errors:
+      `TypeError` for a tree without leaves when there is no `initializer`.
+
+    >>> reduce(lambda x, y: x + y, {"a": 1, "b": [2, 3]})
+    6
+    """
+    found = leaves(tree, is_leaf)
+    if initializer is _UNSPECIFIED:
+        return functools.reduce(function, found)
+    return functools.reduce(function, found, initializer)
+
+
+def reduce_associative(
+    operation: Callable[[Any, Any], Any],
+    tree: Any,
+    *,
+    identity: Any = _UNSPECIFIED,
+    is_leaf: IsLeaf | None = None,
+) -> Any:
+    """Combine the leaves with an associative function of two, as a balanced tree of calls.
+
+    The depth is logarithmic, so that calls which do not depend on each other can run together.
+
+    Args:
+      operation: associative; takes two leaves or results.
+      tree: any tree.
+      identity: the result for a tree without leaves.
+      is_leaf: as in `flatten`.
+
+    Errors:
+      `TypeError` for a tree without leaves when there is no `identity`.
+
+    >>> reduce_associative(lambda x, y: (x, y), [1, 2, 3, 4])
+    ((1, 2), (3, 4))
+    """
+    found = leaves(tree, is_leaf)
+    if not found:
+        if identity is _UNSPECIFIED:
+            raise TypeError("reduce_associative: a tree without leaves needs an `identity`")
+        return identity
+
+    def combine(first: int, last: int) -> Any:
+        if last - first == 1:
+            return found[first]
+        middle = (first + last) // 2
+        return operation(combine(first, middle), combine(middle, last))
+
+    return combine(0, len(found))
+
+
+def all(tree: Any, *, is_leaf: IsLeaf | None = None) -> bool:
+    """Whether all leaves are true; true for a tree without leaves.
+
+    >>> all({"a": True, "b": [False]})
+    False
+    """
+    return builtins.all(leaves(tree, is_leaf))
+
+
+def transpose(
+    outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: Any
+) -> Any:
+    """Turn a tree of trees inside out: a list of dicts into a dict of lists.
+
+    Args:
+      outer_treedef: the structure of the outer tree.
+      inner_treedef: the structure that its leaves have; `None` takes that of the first.
+      pytree_to_transpose: a tree of structure `outer_treedef` of trees of `inner_treedef`.
+
+    Errors:
+      `TypeError` when the number of leaves is not the product of the two.
+
+    >>> transpose(structure([0, 0]), structure({"x": 0}), [{"x": 1}, {"x": 2}])
+    {'x': [1, 2]}
+    """
+    if inner_treedef is None:
+        inner_treedef = structure(outer_treedef.flatten_up_to(pytree_to_transpose)[0])
+    found, treedef = flatten(pytree_to_transpose)
+    inner_size, outer_size = inner_treedef.num_leaves, outer_treedef.num_leaves
+    if len(found) != inner_size * outer_size:
+        raise TypeError(
+            f"tree.transpose: expected the structure {outer_treedef.compose(inner_treedef)} "
+            f"with {outer_size} x {inner_size} leaves, got {treedef} with {len(found)}"
+        )
+    return inner_treedef.unflatten(
+        [outer_treedef.unflatten(found[i::inner_size]) for i in range(inner_size)]
+    )
+
+
+# -- Key paths
+
+
+def flatten_with_path(
+    tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
+) -> tuple[list[tuple[KeyPath[Any], Any]], PyTreeDef]:
+    """Like `flatten`, with the key path of each leaf.
+
+    Args:
+      tree: any tree.
+      is_leaf: as in `flatten`; with `is_leaf_takes_path` a function of path and subtree.
+      is_leaf_takes_path: see `is_leaf`.
+
+    Returns:
+      A list of pairs of key path and leaf, and the structure.
+
+    >>> flatten_with_path({"a": [1]})[0]
+    [((DictKey(key='a'), SequenceKey(idx=0)), 1)]
+    """
+    predicate = is_leaf
+    if is_leaf is not None and not is_leaf_takes_path:
+        predicate = lambda path, node: is_leaf(node)  # noqa: E731
+    try:
+        found: tuple[list[tuple[KeyPath[Any], Any]], PyTreeDef]
+        found = default_registry.flatten_with_path(tree, predicate)
+        return found
+    except ValueError as error:
+        _explain_unsortable(tree, None, error)
+        raise
+
+
+def leaves_with_path(
+    tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
+) -> list[tuple[KeyPath[Any], Any]]:
+    """The pairs of key path and leaf; arguments are those of `flatten_with_path`.
+
+    >>> [(keystr(path), leaf) for path, leaf in leaves_with_path({"a": [1]})]
+    [("['a'][0]", 1)]
+    """
+    return flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
+
+
+def map_with_path(
+    f: Callable[..., Any],
+    tree: Any,
+    *rest: Any,
+    is_leaf: Callable[..., bool] | None = None,
+    is_leaf_takes_path: bool = False,
+) -> Any:
+    """Like `map`, where `f` takes the key path before the leaves.
+
+    >>> map_with_path(lambda path, x: keystr(path) + "=" + str(x), {"a": [1]})
+    {'a': ["['a'][0]=1"]}
+    """
+    found, treedef = flatten_with_path(tree, is_leaf, is_leaf_takes_path)
+    paths = [path for path, _ in found]
+    columns = _columns(treedef, tree, rest, None, "tree.map_with_path")
+    first = [leaf for _, leaf in found]
+    return treedef.unflatten([f(*xs) for xs in zip(paths, first, *columns, strict=True)])
+
+
+def keystr(keys: KeyPath[Any], *, simple: bool = False, separator: str = "") -> str:
+    """A key path as text.
+
+    Args:
+      keys: a key path.
+      simple: bare names and numbers instead of Python's notation.
+      separator: what stands between the entries.
+
+    >>> path = (DictKey("a"), SequenceKey(0), GetAttrKey("w"))
+    >>> keystr(path), keystr(path, simple=True, separator="/")
+    ("['a'][0].w", 'a/0/w')
+    """
+    return separator.join([_simple(key) if simple else str(key) for key in keys])
+
+
+def _simple(key: Any) -> str:
+    if isinstance(key, (DictKey, FlattenedIndexKey)):
+        return str(key.key)
+    if isinstance(key, SequenceKey):
+        return str(key.idx)
+    return str(key.name) if isinstance(key, GetAttrKey) else str(key)
+
+
+# -- Prefixes
+
+
+def broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf | None = None) -> Any:
+    """The tree of the structure of `full_tree` in which every leaf is that of the prefix above it.
+
+    Args:
+      prefix_tree: a tree whose leaves stand where `full_tree` has leaves or subtrees.
+      full_tree: any tree.
+      is_leaf: as in `flatten`, for `prefix_tree`.
+
+    Errors:
+      `ValueError` that names the place where `prefix_tree` is no prefix.
+
+    >>> broadcast({"a": 1, "b": 2}, {"a": [0, 0], "b": 0})
+    {'a': [1, 1], 'b': 2}
+    """
+    return structure(full_tree).unflatten(broadcast_prefix(prefix_tree, full_tree, is_leaf))
+
+
+def broadcast_prefix(
+    prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf | None = None, name: str = "prefix_tree"
+) -> list[Any]:
+    """For each leaf of `full_tree` the leaf of the prefix above it.
+
+    Args:
+      prefix_tree, full_tree, is_leaf: as in `broadcast`.
+      name: what the prefix is called in errors, as in `in_axes`.
+
+    Errors:
+      `ValueError` that names the place where `prefix_tree` is no prefix.
+
+    >>> broadcast_prefix({"a": 0, "b": None}, {"a": [7, 8], "b": 9}, lambda x: x is None)
+    [0, 0, None]
+    """
+    found, treedef = flatten(prefix_tree, is_leaf)
+    try:
+        subtrees = treedef.flatten_up_to(full_tree)
+    except ValueError as error:
+        details = prefix_errors(prefix_tree, full_tree, is_leaf, name) or [str(error)]
+        lines = "\n  ".join(details)
+        raise ValueError(f"{name} must be a tree prefix of the value:\n  {lines}") from None
+    return [
+        leaf
+        for leaf, subtree in zip(found, subtrees, strict=True)
+        for _ in range(structure(subtree).num_leaves)
+    ]
+
+
+_ARRAY = type("array", (), {})()  # what errors call a leaf of a value whose axes are given
+
+
+def flatten_axes(name: str, treedef: PyTreeDef, axes: Any) -> list[Any]:
+    """Axes given as a prefix, one for each leaf of a structure. `None` is an axis, not a container.
+
+    Args:
+      name: what the axes are called in errors, as in `in_axes`.
+      treedef: the structure of the value.
+      axes: a tree of integers and `None`, a prefix of `treedef`.
+
+    Errors:
+      `ValueError` that names the place where `axes` is no prefix.
+
+    >>> flatten_axes("in_axes", structure((1, [2, 3])), (0, None))
+    [0, None, None]
+    """
+    full = treedef.unflatten([_ARRAY] * treedef.num_leaves)
+    return broadcast_prefix(axes, full, lambda x: x is None, name)
+
+
+def axis_path(name: str, treedef: PyTreeDef, i: int) -> str:
+    """What an error calls the entry for leaf `i` of a structure among axes called `name`.
+
+    >>> axis_path("out_axes", structure((0, {"w": 0})), 1)
+    "out_axes[1]['w']"
+    """
+    return name + keystr(leaves_with_path(treedef.unflatten(range(treedef.num_leaves)))[i][0])
+
+
+def prefix_errors(
+    prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf | None = None, name: str = "prefix_tree"
+) -> list[str]:
+    """Why one tree is no prefix of another: a sentence for each place, none if it is one.
+
+    Args:
+      prefix_tree, full_tree, is_leaf: as in `broadcast`.
+      name: what the prefix is called.
+
+    >>> prefix_errors({"a": (0, 0)}, {"a": (1, 2, 3)}, name="in_axes")
+    ["in_axes['a'] is a tuple of length 2, but the value there is a tuple of length 3"]
+    """
+    found: list[str] = []
+    _compare((), prefix_tree, full_tree, is_leaf, (name, "the value there"), False, found)
+    return found
+
+
+def structure_errors(left: PyTreeDef, right: PyTreeDef, name: str, other: str) -> list[str]:
+    """How two structures differ: a sentence for each place.
+
+    Args:
+      left, right: two structures that are not equal.
+      name: what a tree of the structure `left` is called.
+      other: what one of the structure `right` is called at a place that differs.
+
+    >>> a, b = structure({"x": 0}), structure({"x": (0, 0)})
+    >>> structure_errors(a, b, "the result of f", "that of g")
+    ["the result of f['x'] is an array, but that of g is a tuple"]
+    """
+    found: list[str] = []
+    first, second = [t.unflatten([_ARRAY] * t.num_leaves) for t in (left, right)]
+    _compare((), first, second, None, (name, other), True, found)
+    return found or [f"{name} has the structure {left}, {other} has {right}"]
+
+
+def _compare(
+    path: tuple[Any, ...],
+    prefix: Any,
+    full: Any,
+    is_leaf: IsLeaf | None,
+    names: tuple[str, str],
+    exact: bool,
+    found: list[str],
+) -> None:
+    """Add to `found` where `prefix` is no prefix of `full`, or with `exact` is not its equal."""
+    if is_leaf is not None and is_leaf(prefix):
+        return
+    node = default_registry.flatten_one_level_with_keys(prefix)
+    full_node = default_registry.flatten_one_level_with_keys(full)
+    if node is None and (full_node is None or not exact):
+        return
+    name, other = names
+    at, kind = name + keystr(path), _kind(prefix)
+    if type(prefix) is not type(full) or node is None or full_node is None:
+        found.append(f"{at} is {kind}, but {other} is {_kind(full)}")
+        return
+    children, data = list(node[0]), node[1]
+    full_children, full_data = list(full_node[0]), full_node[1]
+    if type(prefix) in (tuple, list) and len(children) != len(full_children):
+        found.append(
+            f"{at} is {kind} of length {len(children)}, "
+            f"but {other} is {kind} of length {len(full_children)}"
+        )
+        return
+    keys = [str(key) for key, _ in children]
+    full_keys = [str(key) for key, _ in full_children]
+    if keys != full_keys:
+        found.append(
+            f"{at} is {kind} with the children {' '.join(keys) or 'none'}, "
+            f"but {other} has {' '.join(full_keys) or 'none'}"
+        )
+        return
+    if data != full_data:
+        found.append(f"{at} is {kind} with the static data {data!r}, but {other} has {full_data!r}")
+        return
+    for (key, child), (_, full_child) in zip(children, full_children, strict=True):
+        _compare((*path, key), child, full_child, is_leaf, names, exact, found)
+
+
+def _kind(x: Any) -> str:
+    """A container, or the type of a leaf, with its article."""
+    if x is None:
+        return "None"
+    noun = type(x).__name__
+    return f"{'an' if noun[:1] in 'aeiouAEIOU' else 'a'} {noun}"
+
+
+# -- Structures
+
+
+def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
+    """The structure of a tuple of trees of these structures.
+
+    >>> treedef_tuple([structure(1), structure([1])])
+    PyTreeDef((*, [*]))
+    """
+    return _pytree.treedef_tuple(default_registry, list(treedefs))
+
+
+def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
+    """The structures of the children of the root.
+
+    >>> treedef_children(structure((1, [2, 3])))
+    [PyTreeDef(*), PyTreeDef([*, *])]
+    """
+    return list(treedef.children())
+
+
+def treedef_is_leaf(treedef: PyTreeDef) -> bool:
+    """Whether it is the structure of a single node: of a leaf, `None` or an empty container.
+
+    >>> treedef_is_leaf(structure(1)), treedef_is_leaf(structure([1]))
+    (True, False)
+    """
+    return bool(treedef.num_nodes == 1)
+
+
+def is_tree_node(typ: type) -> bool:
+    """Whether instances of the type are containers.
+
+    >>> is_tree_node(dict), is_tree_node(str)
+    (True, False)
+    """
+    return bool(default_registry.is_node(typ))
+
+
+def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Hashable]:
+    """The children of a container, and the static data that it needs to be built again.
+
+    Errors:
+      `ValueError` for a leaf.
+
+    >>> flatten_one_level({"b": 1, "a": [2]})
+    (([2], 1), ('a', 'b'))
+    """
+    found: tuple[Iterable[Any], Hashable] | None = default_registry.flatten_one_level(tree)
+    if found is None:
+        raise ValueError(f"can't tree-flatten type: {type(tree)}; it is a leaf")
+    return found
+
+
+def flatten_one_level_with_keys(
+    tree: Any,
+) -> tuple[Iterable[tuple[Any, Any]], Hashable]:
+    """Like `flatten_one_level`, with the key path entry of each child.
+
+    >>> flatten_one_level_with_keys((5,))
+    (((SequenceKey(idx=0), 5),), None)
+    """
+    found: tuple[Iterable[tuple[Any, Any]], Hashable] | None
+    found = default_registry.flatten_one_level_with_keys(tree)
+    if found is None:
+        raise ValueError(f"can't tree-flatten type: {type(tree)}; it is a leaf")
+    return found
+
+
+# -- The names of `jax.tree_util`
+
+tree_all = all
+tree_broadcast = broadcast
+tree_flatten = flatten
+tree_flatten_with_path = flatten_with_path
+tree_leaves = leaves
+tree_leaves_with_path = leaves_with_path
+tree_map = map
+tree_map_with_path = map_with_path
+tree_reduce = reduce
+tree_reduce_associative = reduce_associative
+tree_structure = structure
+tree_transpose = transpose
+tree_unflatten = unflatten

@@ -1,0 +1,96 @@
+"""Perspex in IPython: `%load_ext perspex` brings the magics and the displays.
+
+It works in any IPython, in a terminal as in Jupyter; the Perspex kernel loads it by itself. One
+module holds one magic; the rest is what magics share.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from typing import Any
+
+from IPython.core.interactiveshell import InteractiveShell
+
+from perspex import source, tracing
+from perspex.jaxpr import ClosedJaxpr, Jaxpr
+from perspex.runtime.array import ArrayImpl
+from perspex_magics.arrays import array_html
+from perspex_magics.cells import cell_namer
+from perspex_magics.effects import finish_effects
+from perspex_magics.grad import GradMagics, cell_magic_of_grad
+from perspex_magics.grad import line_parser as grad_line
+from perspex_magics.jaxpr import JaxprMagics, cell_magic_of_jaxpr
+from perspex_magics.jaxpr import line_parser as jaxpr_line
+from perspex_magics.jit import JitMagics, cell_magic_of_jit
+from perspex_magics.listing import preformatted
+from perspex_magics.options import completer, help_alone
+from perspex_magics.runner import Runner
+from perspex_magics.tracebacks import show_user_frames
+from perspex_magics.vmap import VmapMagics, cell_magic_of_vmap
+from perspex_magics.vmap import line_parser as vmap_line
+
+_CELL_MAGICS = {
+    magic.parser.magic: magic
+    for magic in (cell_magic_of_jit, cell_magic_of_grad, cell_magic_of_vmap, cell_magic_of_jaxpr)
+}
+_LINE_PARSERS = {parser.magic: parser for parser in (grad_line, vmap_line, jaxpr_line)}
+_PARSERS = [*(magic.parser for magic in _CELL_MAGICS.values()), *_LINE_PARSERS.values()]
+_DISPLAYS: dict[type, Callable[[Any], str]] = {
+    ArrayImpl: array_html,
+    ClosedJaxpr: lambda jaxpr: preformatted(str(jaxpr)),
+    Jaxpr: lambda jaxpr: preformatted(str(jaxpr)),
+}
+# What a shell must be rid of when the extension is unloaded.
+_loaded: dict[InteractiveShell, list[Callable[[], object]]] = {}
+
+# So that locations and tracebacks show the cell, and not the magic that ran it.
+source.register_internal(os.path.dirname(__file__))
+
+
+def outside_traces(info: Any) -> None:
+    """Begin each cell outside every trace, wherever an interrupt left the last one."""
+    tracing.reset()
+
+
+def load_ipython_extension(shell: InteractiveShell) -> None:
+    """Bring the magics, displays and completions into a shell; again is harmless."""
+    if shell in _loaded:
+        return
+    undo: list[Callable[[], object]] = []
+    runner = Runner(shell, _CELL_MAGICS, _LINE_PARSERS)
+    for magics in (JitMagics, GradMagics, VmapMagics, JaxprMagics):
+        shell.register_magics(magics(shell, runner))
+    known = shell.magics_manager.magics
+    undo += [functools.partial(known["cell"].pop, name, None) for name in _CELL_MAGICS]
+    undo += [functools.partial(known["line"].pop, name, None) for name in _LINE_PARSERS]
+
+    transform = help_alone(_PARSERS)
+    shell.input_transformers_cleanup.insert(0, transform)
+    undo.append(lambda: shell.input_transformers_cleanup.remove(transform))
+
+    if shell.display_formatter is not None:
+        html = shell.display_formatter.formatters["text/html"]
+        for kind, display in _DISPLAYS.items():
+            html.for_type(kind, display)
+            undo.append(functools.partial(html.pop, kind, None))
+
+    if shell.Completer is not None:
+        matcher = completer(_PARSERS, shell.user_ns)
+        shell.Completer.custom_matchers.append(matcher)
+        undo.append(lambda: shell.Completer.custom_matchers.remove(matcher))
+
+    shell.events.register("pre_run_cell", outside_traces)
+    undo.append(lambda: shell.events.unregister("pre_run_cell", outside_traces))
+
+    undo.append(source.register_cell_namer(cell_namer(shell)))
+    undo.append(show_user_frames(shell))
+    undo.append(finish_effects(shell))
+    _loaded[shell] = undo
+
+
+def unload_ipython_extension(shell: InteractiveShell) -> None:
+    """Take everything out again."""
+    for step in reversed(_loaded.pop(shell, [])):
+        step()

@@ -1,0 +1,29 @@
+"""Text of a compiler, shown as it is: jaxprs, StableHLO, HLO."""
+
+from __future__ import annotations
+
+from perspex_magics.markup import LINE, MONO, MUTED, escape, tag
+
+
+class Listing:
+    """A titled text that folds away in a notebook and is plain text elsewhere."""
+
+    def __init__(self, title: str, text: str) -> None:
+        self.title, self.text = title, text
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        lines = self.text.count("\n") + 1
+        summary = tag("summary", escape(f"{self.title} · {lines} lines"), style=MUTED)
+        return tag("details", summary, preformatted(self.text), open="")
+
+
+def preformatted(text: str) -> str:
+    """`text` in a box that scrolls both ways."""
+    style = (
+        f"{MONO};margin:0;padding:4px 8px;max-height:32em;overflow:auto;white-space:pre;"
+        f"border-left:2px solid {LINE};background:transparent"
+    )
+    return tag("pre", escape(text), style=style)

@@ -1,0 +1,208 @@
+"""What `%%jit`, `%%grad`, `%%vmap` and `%%jaxpr` share: reading a cell, and running it.
+
+Programs are kept by the text of their cell and the magics above it, and traced again only when what
+they read has changed its structure or, if it is not an input, its value.
+"""
+
+from __future__ import annotations
+
+import argparse
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from IPython.core.error import UsageError
+from IPython.core.interactiveshell import InteractiveShell
+
+import perspex
+from perspex.control.jit import function_name
+from perspex.errors import JAXIndexError, JAXTypeError
+from perspex_magics.captures import fingerprint
+from perspex_magics.cells import Cell, Head, read_cell
+from perspex_magics.expressions import Call, Expression, with_arguments_seen
+from perspex_magics.names import READ_BY_NAME, Names, find_names
+from perspex_magics.options import LineParser, MagicParser
+from perspex_magics.programs import Layer, Program, Reads, restored_on_error
+from perspex_magics.values import RESULT, Given, split
+
+# How many cells are remembered, and how many programs for each: one program per structure of the
+# inputs and per state of the captures, which it keeps alive. The least recently used goes first.
+_MOST_CELLS = 128
+_MOST_PROGRAMS = 8
+
+
+@dataclass(frozen=True)
+class CellMagic:
+    """A magic that may stand above a cell of statements: its options, and what they ask for.
+
+    `layers` are made of the options and of the magic's line, outermost first. The options named in
+    `of_top` are about the whole cell, so only the topmost magic may have them.
+    """
+
+    parser: MagicParser
+    layers: Callable[[argparse.Namespace, Head], list[Layer]]
+    of_top: tuple[str, ...] = ("help",)
+
+
+@dataclass(frozen=True)
+class Request:
+    """A cell to be run: what the options of its topmost magic say, and all its layers."""
+
+    cell: Cell
+    options: argparse.Namespace
+    layers: tuple[Layer, ...]
+
+
+class Runner:
+    """Runs the cells of one notebook, and holds their programs."""
+
+    def __init__(
+        self,
+        shell: InteractiveShell,
+        magics: Mapping[str, CellMagic],
+        line_parsers: Mapping[str, LineParser],
+    ) -> None:
+        self.shell = shell
+        self.magics = magics
+        self.line_parsers = line_parsers
+        # A notebook runs cells in several threads if its front end uses subshells.
+        self.one_at_a_time = threading.RLock()
+        self.names: OrderedDict[Hashable, Names] = OrderedDict()
+        self.cells: OrderedDict[Hashable, OrderedDict[Hashable, Program]] = OrderedDict()
+        self.calls: OrderedDict[Hashable, Callable[..., Any]] = OrderedDict()
+
+    def read(self, magic: str, line: str, body: str) -> Request | None:
+        """The cell below `%%magic line`; `None` where it asked for help, which has been printed."""
+        top = self.magics[magic].parser.parse(line)
+        if top.help:
+            print(self.magics[magic].parser.format_help())
+            return None
+        cell = read_cell(self.shell, magic, line, body, self.magics.keys())
+        layers: list[Layer] = []
+        for head in cell.heads:
+            found = self.magics[head.magic]
+            options = found.parser.parse(head.line)
+            for flag in found.of_top if head is not cell.heads[0] else ():
+                if getattr(options, flag):
+                    raise UsageError(f"%%{head.magic} --{flag} is for the topmost line of a cell")
+            layers += found.layers(options, head)
+        return Request(cell, top, tuple(layers))
+
+    def run(
+        self,
+        request: Request,
+        inspect: Callable[[Program, Reads], AbstractContextManager[Any]] = (
+            lambda program, reads: nullcontext()
+        ),
+    ) -> Any:
+        """Run a cell of statements, and put its outputs into the notebook.
+
+        `inspect` may look at the program before it runs, and gives a context to run it in.
+        """
+        namespace = self.shell.user_ns
+        with self.one_at_a_time, restored_on_error(namespace):
+            program, reads = self.prepare(request)
+            try:
+                with inspect(program, reads) as watch:
+                    results, deleted = program.run(request.cell, reads)
+                    if watch is not None:
+                        watch(results)
+            except (JAXTypeError, JAXIndexError) as error:
+                _add_hint(error, request, reads)
+                raise
+            result = results.pop(RESULT)
+            for name in deleted:
+                namespace.pop(name, None)
+            namespace.update(results)
+            return result
+
+    def prepare(self, request: Request) -> tuple[Program, Reads]:
+        """The program for a cell and for what it reads now, made or remembered."""
+        cell, layers = request.cell, request.layers
+        traces = any(layer.traces for layer in layers)
+        names = recall(self.names, cell.body, lambda: self._names(cell), _MOST_CELLS)
+        if traces and "get_ipython" in names.reads:
+            what = f"%%{cell.heads[0].magic}: magics and shell commands cannot be part of a program"
+            raise UsageError(what)
+        static = [name for layer in layers for name in layer.static]
+        reads = Reads(names, self.shell.user_ns, static)
+        for layer in layers:
+            layer.check(cell, reads)
+
+        def make() -> Program:
+            return Program(self.shell, names, reads, layers)
+
+        if traces and not names.reads & READ_BY_NAME:
+            programs = recall(self.cells, (cell.body, layers), OrderedDict, _MOST_CELLS)
+            program = recall(programs, reads.key, make, _MOST_PROGRAMS)
+        else:
+            program = make()
+        program.cell = cell
+        return program, reads
+
+    def _names(self, cell: Cell) -> Names:
+        return find_names(with_arguments_seen(cell.tree, self.line_parsers).body)
+
+    def run_compiled(
+        self,
+        expression: Expression,
+        call: Call,
+        settings: Hashable,
+        carry_out: Callable[[Call], Any],
+    ) -> Any:
+        """What `carry_out` makes of the call, as a program of all arrays in its arguments.
+
+        `settings` say all that `carry_out` depends on besides the call.
+        """
+        found = split((call.args, call.kwargs))
+        assert found is not None
+        given = Given(None, found.structure, found.known)
+        namespace = expression.namespace
+
+        def make() -> Callable[[Any], Any]:
+            def compiled(arrays: Any) -> Any:
+                args, kwargs = given.rebuild(arrays)
+                return carry_out(replace(call, args=args, kwargs=kwargs))
+
+            compiled.__name__ = function_name(call.function)
+            return perspex.jit(compiled)
+
+        captured = fingerprint(call.function, namespace), fingerprint(given.known, namespace)
+        key = (settings, given.structure, captured)
+        with self.one_at_a_time:
+            program = recall(self.calls, key, make, _MOST_CELLS)
+        return program(found.argument)
+
+
+T = TypeVar("T")
+
+
+def recall(memory: OrderedDict[Hashable, T], key: Hashable, make: Callable[[], T], most: int) -> T:
+    """What is remembered under `key`, made if need be; `memory` forgets all but `most`."""
+    if key not in memory:
+        memory[key] = make()
+    memory.move_to_end(key)
+    if len(memory) > most:
+        memory.popitem(last=False)
+    return memory[key]
+
+
+def listed(names: set[str]) -> str:
+    """Names for a message: `a`, `b`."""
+    return ", ".join(f"`{name}`" for name in sorted(names))
+
+
+def _add_hint(error: BaseException, request: Request, reads: Reads) -> None:
+    values = reads.namespace
+    numbers = [name for name in reads.given if isinstance(values.get(name), bool | int | float)]
+    if not numbers or not any(layer.traces for layer in request.layers):
+        return
+    given = ",".join(numbers)
+    instead = "" if request.cell.heads[0].magic == "jit" else " on top, in the place of --jit"
+    error.add_note(
+        f"Inputs of this compiled cell that are Python numbers: {listed(set(numbers))}. "
+        f"To let Python depend on one: `%%jit --static {given}`{instead}"
+    )

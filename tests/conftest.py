@@ -1,0 +1,41 @@
+"""What all tests share: a Jupyter set-up of our own, apart from that of the machine."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCES = [ROOT / "core", ROOT / "magics", ROOT / "kernel"]
+
+
+def pytest_collection_finish() -> None:
+    """Tens of thousands of tests are no garbage: keep the collector from looking through them."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def jupyter_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A Jupyter and IPython home in a temporary folder, where `perspex` is a known kernel.
+
+    The kernelspec is the one in the source tree, which kernels started from here import.
+    """
+    home = tmp_path_factory.mktemp("home")
+    kernels = home / "data" / "kernels"
+    kernels.mkdir(parents=True)
+    (kernels / "perspex").symlink_to(ROOT / "kernel" / "kernelspec")
+    path = [*map(str, SOURCES), *filter(None, [os.environ.get("PYTHONPATH")])]
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("CONFIG", "DATA", "RUNTIME"):
+            (home / name.lower()).mkdir(exist_ok=True)
+            patch.setenv(f"JUPYTER_{name}_DIR", str(home / name.lower()))
+        patch.setenv("IPYTHONDIR", str(home / "ipython"))
+        patch.setenv("MPLCONFIGDIR", str(home / "matplotlib"))
+        patch.setenv("PYTHONPATH", os.pathsep.join(path))
+        patch.delenv("PERSPEX_AS_JAX", raising=False)
+        yield home

@@ -1,0 +1,395 @@
+"""`jit`: what it computes, what it caches, and what it says when it is misused."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+
+import numpy as np
+import pytest
+
+import perspex
+import perspex.numpy as pnp
+from perspex import errors
+
+X = np.arange(8, dtype=np.float32)
+
+
+def traced_times(f, calls):
+    """How often `f` is traced by `calls(jitted)`."""
+    times = 0
+
+    def counted(*args, **kwargs):
+        nonlocal times
+        times += 1
+        return f(*args, **kwargs)
+
+    counted.__name__ = f.__name__
+    calls(counted)
+    return times
+
+
+def test_results_have_the_tree_of_the_function() -> None:
+    @perspex.jit
+    def f(x, pair):
+        return {"a": (x + pair[0], None), "b": [pair[1]["c"] * 2, 3]}
+
+    out = f(X, (1.0, {"c": X}))
+    np.testing.assert_array_equal(out["a"][0], X + 1)
+    assert out["a"][1] is None
+    np.testing.assert_array_equal(out["b"][0], X * 2)
+    assert int(out["b"][1]) == 3
+
+
+@pytest.mark.parametrize("value", [3, 2.5, True, 1 + 2j, np.float32(2), np.int8(3), X, X[:0]])
+def test_arguments_of_every_kind(value) -> None:
+    out = perspex.jit(lambda v: v)(value)
+    np.testing.assert_array_equal(out, value)
+    again = perspex.jit(lambda v: pnp.asarray(v) + 0)(value)
+    assert again.shape == np.shape(value)
+
+
+def test_traced_once_per_type() -> None:
+    def f(x, y):
+        return x * y
+
+    def calls(g):
+        h = perspex.jit(g)
+        for _ in range(3):
+            h(X, X)
+        h(X, 2.0)
+        h(X, 3.0)  # another number of the same type
+        h(X[:4], 2.0)
+        perspex.jit(g)(X, X)  # the same function wrapped again
+
+    assert traced_times(f, calls) == 3
+
+
+def test_static_arguments_by_number_and_name() -> None:
+    def power(x, n, flip=False):
+        return (-x if flip else x) ** n
+
+    def calls(g):
+        h = perspex.jit(g, static_argnums=1, static_argnames="flip")
+        np.testing.assert_allclose(h(X, 2), X**2)
+        np.testing.assert_allclose(h(X, 2, flip=False), X**2)
+        np.testing.assert_allclose(h(X, 3, flip=True), (-X) ** 3)
+        np.testing.assert_allclose(h(X, 3, flip=True), (-X) ** 3)
+
+    assert traced_times(power, calls) == 3
+
+
+def test_static_name_covers_the_position() -> None:
+    def cond_func(x):
+        return x**2.0 if x < 0.0 else x**3.0
+
+    f = perspex.jit(cond_func, static_argnames="x")
+    assert float(f(2.0)) == 8.0 and float(f(-2.0)) == 4.0
+
+
+def test_decorator_with_options() -> None:
+    @perspex.jit(static_argnums=(0,))
+    def f(n, x):
+        return x[:n]
+
+    assert f(3, X).shape == (3,)
+    assert f.__name__ == "f" and f.__wrapped__(2, X).shape == (2,)
+
+
+def test_methods_and_partials() -> None:
+    class Model:
+        def __init__(self, w):
+            self.w = w
+
+        @perspex.jit(static_argnums=0)
+        def apply(self, x):
+            return self.w * x
+
+    np.testing.assert_array_equal(Model(3.0).apply(X), 3 * X)
+    import functools
+
+    np.testing.assert_array_equal(perspex.jit(functools.partial(pnp.add, 1.0))(X), X + 1)
+    np.testing.assert_array_equal(perspex.jit(Model(2.0).apply.__get__(Model(2.0)))(X), 2 * X)
+
+
+def test_nested_jit_is_a_function_of_the_module() -> None:
+    inner = perspex.jit(lambda x: pnp.sin(x) * 2)
+    inner.__wrapped__.__name__ = "inner"
+
+    @perspex.jit
+    def outer(x):
+        return inner(x) + inner(x)
+
+    jaxpr = outer.trace(X).jaxpr
+    assert [e.primitive.name for e in jaxpr.eqns] == ["jit", "jit", "add"]
+    text = outer.lower(X).as_text()
+    assert text.count("stablehlo.sine") == 1 and text.count("call @") == 2
+    np.testing.assert_allclose(outer(X), 4 * np.sin(X), rtol=1e-6)
+
+
+def test_inline_leaves_no_equation() -> None:
+    inner = perspex.jit(lambda x: pnp.sin(x), inline=True)
+    jaxpr = perspex.make_jaxpr(lambda x: inner(x) + 1)(X)
+    assert [e.primitive.name for e in jaxpr.eqns] == ["sin", "add"]
+
+
+def test_closed_over_arrays_and_tracers() -> None:
+    table = pnp.asarray(np.arange(100, dtype=np.float32))
+    host = np.arange(100, dtype=np.float32)
+
+    @perspex.jit
+    def f(x):
+        g = perspex.jit(lambda y: y * x + table)  # closes over a tracer and an array
+        return g(x + host)
+
+    v = np.ones(100, np.float32)
+    np.testing.assert_allclose(f(v), (v + host) * v + np.arange(100))
+
+
+def test_globals_are_captured_at_trace_time() -> None:
+    box = {"a": pnp.ones(3)}
+    f = perspex.jit(lambda x: x + box["a"])
+    np.testing.assert_array_equal(f(pnp.ones(3)), [2, 2, 2])
+    box["a"] = pnp.zeros(3)
+    np.testing.assert_array_equal(f(pnp.ones(3)), [2, 2, 2])
+
+
+def test_numpy_constants_are_copied() -> None:
+    host = np.ones(200, np.float32)
+    f = perspex.jit(lambda x: x + host)
+    host_after = f(np.zeros(200, np.float32))
+    host[:] = 7
+    np.testing.assert_array_equal(f(np.zeros(200, np.float32)), host_after)
+
+
+def test_side_effects_only_while_tracing(capsys) -> None:
+    @perspex.jit
+    def f(a, b):
+        print("Calculating sum")
+        return a + b
+
+    f(X, X)
+    f(X, X)
+    assert capsys.readouterr().out == "Calculating sum\n"
+
+
+def test_unused_arguments() -> None:
+    f = perspex.jit(lambda x, y: x + 1)
+    np.testing.assert_array_equal(f(X, X), X + 1)
+    assert f.lower(X, X).as_text().count("%arg1") == 0
+    kept = perspex.jit(lambda x, y: x + 1, keep_unused=True)
+    assert "%arg1" in kept.lower(X, X).as_text()
+    np.testing.assert_array_equal(kept(X, X), X + 1)
+
+
+def test_donation_reuses_memory_and_deletes() -> None:
+    f = perspex.jit(lambda x, y: x + y, donate_argnums=0)
+    for _ in range(2):  # the first call, and the fast path
+        x = pnp.asarray(np.arange(1000.0, dtype=np.float32)) + 0.0
+        where = x.unsafe_buffer_pointer()
+        out = f(x, pnp.ones(1000))
+        assert out.unsafe_buffer_pointer() == where
+        assert x.is_deleted()
+        for use in (lambda x=x: x + 1, lambda x=x: np.asarray(x), lambda x=x: f(x, x)):
+            with pytest.raises(RuntimeError, match=r"Array has been deleted with shape=float32"):
+                use()
+        assert "deleted" in repr(x)
+
+
+def test_donation_by_name_frees_what_no_result_takes() -> None:
+    f = perspex.jit(lambda x, y: y[:2] * 2, donate_argnames="x")
+    x = pnp.ones(5) + 0.0
+    f(x=x, y=pnp.ones(3))
+    assert x.is_deleted()
+
+
+def test_weak_types_pass_through() -> None:
+    assert perspex.jit(lambda x: x * 2)(3.0).weak_type
+    assert not perspex.jit(lambda x: x * 2)(np.float32(3)).weak_type
+
+
+def test_ahead_of_time() -> None:
+    f = perspex.jit(lambda x, n: {"y": x[:n] * 2}, static_argnums=1)
+    traced = f.trace(perspex.ShapeDtypeStruct((8,), np.float32), 4)
+    assert traced.out_info == {"y": perspex.ShapeDtypeStruct((4,), np.float32)}
+    lowered = traced.lower()
+    assert "func.func public @main" in lowered.as_text()
+    assert "loc(" in lowered.as_text(debug_info=True)
+    assert lowered.as_text("hlo").startswith("HloModule")
+    compiled = lowered.compile()
+    np.testing.assert_array_equal(compiled(X)["y"], X[:4] * 2)
+    assert compiled.memory_analysis().output_size_in_bytes == 16
+    assert compiled.cost_analysis()["flops"] >= 4
+    assert "HloModule" in compiled.as_text()
+    with pytest.raises(TypeError, match=r"compiled for `x`: f32\[8\], got f32\[4\]"):
+        compiled(X[:4])
+    with pytest.raises(TypeError, match="leave static arguments out"):
+        compiled(X, 4)
+
+
+def test_eval_shape_computes_nothing() -> None:
+    huge = perspex.ShapeDtypeStruct((1_000_000, 1_000_000), np.float32)
+    assert perspex.eval_shape(lambda x: x.T + 1, huge).shape == (1_000_000, 1_000_000)
+
+
+def test_disable_jit_runs_python_each_time(capsys) -> None:
+    @perspex.jit
+    def f(x):
+        print("called")
+        return x + 1 if x[0] == 0 else x
+
+    with perspex.disable_jit():
+        np.testing.assert_array_equal(f(X), X + 1)
+        f(X)
+    assert capsys.readouterr().out == "called\n" * 2
+
+
+def test_threads() -> None:
+    results: list[np.ndarray] = [np.zeros(0)] * 8
+
+    def work(i: int) -> None:
+        f = perspex.jit(lambda x: pnp.sin(x) * i)
+        results[i] = np.asarray(f(X[: i + 1]))
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    for i, out in enumerate(results):
+        np.testing.assert_allclose(out, np.sin(X[: i + 1]) * i, rtol=1e-6)
+
+
+def test_functions_are_freed() -> None:
+    def make():
+        return lambda x: x * 2
+
+    refs = []
+    for _ in range(3):
+        f = make()
+        refs.append(weakref.ref(f))
+        perspex.jit(f)(X)
+        del f
+    gc.collect()
+    assert [r() for r in refs] == [None] * 3
+
+
+def test_clear_cache_traces_again() -> None:
+    def f(x):
+        return x + 1
+
+    def calls(g):
+        h = perspex.jit(g)
+        h(X)
+        h.clear_cache()
+        h(X)
+
+    assert traced_times(f, calls) == 2
+
+
+class TestErrors:
+    def test_argument_is_not_an_array(self) -> None:
+        with pytest.raises(TypeError, match=r'(?s)`p\[0\]\[.w.\]`.*str.*static_argnames="p"') as e:
+            perspex.jit(lambda p: p)([{"w": "text"}])
+        assert "jitted function `<lambda>`" in str(e.value)
+
+    def test_result_is_not_an_array(self) -> None:
+        with pytest.raises(TypeError, match=r"component \[1\] of the result is of type .*str"):
+            perspex.jit(lambda x: (x, "text"))(X)
+
+    def test_unhashable_static(self) -> None:
+        with pytest.raises(ValueError, match="unhashable type: 'list'"):
+            perspex.jit(lambda x, n: x, static_argnums=1)(X, [1])
+
+    def test_static_number_out_of_range(self) -> None:
+        with pytest.raises(ValueError, match="static_argnums has 3"):
+            perspex.jit(lambda x: x, static_argnums=3)
+
+    def test_static_name_unknown(self) -> None:
+        with pytest.raises(ValueError, match="static_argnames has 'n'"):
+            perspex.jit(lambda x: x, static_argnames="n")
+
+    def test_static_and_donated(self) -> None:
+        with pytest.raises(ValueError, match="both static and donated"):
+            perspex.jit(lambda x: x, static_argnums=0, donate_argnums=0)
+
+    def test_not_a_function(self) -> None:
+        with pytest.raises(TypeError, match="jit takes a function"):
+            perspex.jit(3)
+
+    def test_generators(self) -> None:
+        def f(x):
+            yield x
+
+        with pytest.raises(TypeError, match="generator"):
+            perspex.jit(f)
+
+    def test_branch_on_a_tracer(self) -> None:
+        @perspex.jit
+        def loss(x):
+            return 1 if x > 0 else 2
+
+        with pytest.raises(errors.TracerBoolConversionError) as e:
+            loss(1.0)
+        text = str(e.value)
+        assert text.startswith("Attempted boolean conversion of traced array with shape bool[].")
+        assert "`gt`" in text and "test_jit.py" in text and "lax.cond" in text
+
+    def test_number_from_a_tracer(self) -> None:
+        with pytest.raises(errors.ConcretizationTypeError, match="It is `x` of the function"):
+            perspex.jit(lambda x: float(x))(1.0)
+        with pytest.raises(errors.TracerIntegerConversionError):
+            perspex.jit(lambda i: [1, 2, 3][i])(1)
+        with pytest.raises(errors.TracerArrayConversionError):
+            perspex.jit(lambda x: np.sin(x))(X)
+
+    def test_leaked_tracer(self) -> None:
+        kept = []
+
+        @perspex.jit
+        def f(x):
+            kept.append(x * 2)
+            return x
+
+        f(X)
+        for use in (lambda: kept[0] + 1, lambda: perspex.jit(lambda y: y + kept[0])(X)):
+            with pytest.raises(errors.UnexpectedTracerError, match="`mul` at test_jit.py"):
+                use()
+
+    def test_missing_device(self) -> None:
+        with pytest.raises(RuntimeError, match="Unknown backend 'gpu'"):
+            perspex.jit(lambda x: x, backend="gpu")
+
+    def test_an_error_in_the_function_loses_nothing(self) -> None:
+        f = perspex.jit(lambda x, n: x.reshape(n), static_argnums=1)
+        with pytest.raises(TypeError, match="cannot reshape"):
+            f(X, (3, 3))
+        np.testing.assert_array_equal(f(X, (2, 4)), X.reshape(2, 4))
+        # and the thread is outside every trace again
+        np.testing.assert_array_equal(pnp.asarray(X) + 1, X + 1)
+
+
+@pytest.mark.parametrize("index", [slice(1, None), slice(None, 2), slice(None, None, -2), 1])
+def test_indexing_while_nothing_is_compiled(index: int | slice) -> None:
+    x = np.arange(5.0, dtype=np.float32)
+    with perspex.disable_jit():
+        np.testing.assert_array_equal(pnp.asarray(x)[index], x[index])
+        np.testing.assert_array_equal(pnp.asarray(x).at[index].set(7.0)[index], x[index] * 0 + 7)
+
+
+def test_a_process_forgets_programs_before_it_holds_too_many(monkeypatch) -> None:
+    from perspex.runtime import pressure
+
+    x = pnp.arange(3.0)
+    functions = [perspex.jit(lambda x, i=i: pnp.sin(x) * i) for i in range(150)]
+    before = pressure.mappings()
+    if not before:
+        pytest.skip("this system does not list the mappings of a process")
+    monkeypatch.setattr(pressure, "_allowed", lambda: (before + 300) / pressure._SHARE)
+    most = 0
+    for f in functions:
+        f(x)
+        most = max(most, pressure.mappings())
+    assert most < before + 300 + 64 * 12
+    assert pressure.mappings() < most
+    for i, f in enumerate(functions):
+        np.testing.assert_allclose(f(x), np.sin(np.arange(3.0, dtype=np.float32)) * i, rtol=1e-6)

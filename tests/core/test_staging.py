@@ -1,0 +1,100 @@
+"""Tracing and the IR: what a jaxpr holds, how it is checked, printed and run."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import perspex
+import perspex.numpy as pnp
+from perspex import jaxpr as ir
+from perspex import source, staging
+from perspex.avals import ShapedArray, shaped
+
+F = ShapedArray((3,), np.dtype("float32"))
+
+
+def test_avals_are_interned() -> None:
+    assert ShapedArray([3], "float32") is F
+    assert ShapedArray((3,), np.float32, True) is not F
+    assert F.update(shape=(2,)) is ShapedArray((2,), "float32")
+    assert repr(F) == "ShapedArray(float32[3])" and F.str_short() == "f32[3]"
+
+
+def test_scalars_are_literals_and_arrays_constants() -> None:
+    c = perspex.device_put(np.ones(3, np.float32))
+    closed = perspex.make_jaxpr(lambda x: x * 2 + c + np.float32(3) + c)(c)
+    assert len(closed.consts) == 1 and closed.consts[0] is c
+    literals = [v for e in closed.eqns for v in e.invars if isinstance(v, ir.Literal)]
+    assert [float(v.val) for v in literals] == [2.0, 3.0]
+    ir.check(closed.jaxpr)
+
+
+def test_each_equation_knows_its_line() -> None:
+    def f(x):
+        y = pnp.sin(x)
+        return y * 2
+
+    first = f.__code__.co_firstlineno
+    eqns = perspex.make_jaxpr(f)(np.ones(3)).eqns
+    assert [e.source.frame.line - first for e in eqns] == [1, 2]
+    assert source.summary(eqns[0].source).startswith(f"test_staging.py:{first + 1} (")
+
+
+def test_eval_jaxpr_runs_and_restages() -> None:
+    closed = perspex.make_jaxpr(lambda x, y: (pnp.cos(x) * y, y))(np.ones(3), 2.0)
+    out = perspex.core.eval_jaxpr(closed.jaxpr, closed.consts, np.zeros(3, np.float32), 4.0)
+    np.testing.assert_array_equal(out[0], [4, 4, 4])
+    again = perspex.make_jaxpr(
+        lambda x, y: perspex.core.eval_jaxpr(closed.jaxpr, closed.consts, x, y)
+    )(np.ones(3), 2.0)
+    assert str(again) == str(closed)
+    with pytest.raises(TypeError, match="takes 2 arguments, got 1"):
+        perspex.core.eval_jaxpr(closed.jaxpr, closed.consts, 1.0)
+
+
+def test_dce_keeps_what_is_needed() -> None:
+    closed = perspex.make_jaxpr(lambda x, y: (pnp.sin(x), pnp.cos(y) * 2))(np.ones(3), np.ones(3))
+    smaller, needed = staging.dce(closed.jaxpr, [True, False])
+    assert needed == [True, False]
+    assert [e.primitive.name for e in smaller.eqns] == ["sin"]
+
+
+def test_check_finds_malformed_programs() -> None:
+    good = perspex.make_jaxpr(lambda x: pnp.sin(x) + 1)(np.ones(3)).jaxpr
+    ir.check(good)
+    with pytest.raises(TypeError, match="before it is bound"):
+        ir.check(good.replace(eqns=good.eqns[::-1]))
+    with pytest.raises(TypeError, match="bound twice"):
+        ir.check(good.replace(eqns=[good.eqns[0], good.eqns[0]]))
+    wrong = good.eqns[0].replace(outvars=[ir.Var(ShapedArray((4,), "float32"))])
+    with pytest.raises(TypeError, match="has results"):
+        ir.check(good.replace(eqns=[wrong], outvars=wrong.outvars))
+
+
+def test_values_that_are_no_arrays() -> None:
+    for bad in ("a", None, object(), [1, 2], np.array(["a"]), np.array([object()])):
+        with pytest.raises(TypeError, match="not a valid array"):
+            shaped(bad)
+
+
+def test_deep_programs_do_not_recurse() -> None:
+    def f(x):
+        for _ in range(5000):
+            x = x + 1
+        return x
+
+    closed = perspex.make_jaxpr(f)(1.0)
+    assert len(closed.eqns) == 5000
+    assert len(str(closed).splitlines()) == 5002
+
+
+def test_ensure_compile_time_eval() -> None:
+    @perspex.jit
+    def f(x):
+        with perspex.ensure_compile_time_eval():
+            n = int(pnp.asarray(2) * 2)
+        return x * n
+
+    np.testing.assert_array_equal(f(np.ones(2, np.float32)), [4, 4])
+    assert len(f.trace(np.ones(2, np.float32)).jaxpr.eqns) == 1

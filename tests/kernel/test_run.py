@@ -1,0 +1,54 @@
+"""`python -m perspex_kernel.run`: a notebook executed and exported without a browser."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+
+def run(path: Path, *cells: str) -> subprocess.CompletedProcess[str]:
+    notebook = new_notebook(cells=[new_markdown_cell("# A title"), *map(new_code_cell, cells)])
+    nbformat.write(notebook, path / "small.ipynb")
+    return subprocess.run(
+        [sys.executable, "-m", "perspex_kernel.run", "small.ipynb", "--html", "out/small.html"],
+        cwd=path,
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_a_notebook_is_run_and_exported(tmp_path: Path) -> None:
+    ran = run(
+        tmp_path,
+        "import jax.numpy as jnp\nx = jnp.array([1.25, 2.5])",
+        "",
+        "%%jit\ny = x * 2\ny",
+        "import matplotlib.pyplot as plt\nplt.plot(x)",
+    )
+    assert ran.returncode == 0, ran.stderr
+    lines = [line for line in ran.stdout.splitlines() if re.match(r" *\d+\.\d\d s  ", line)]
+    assert [line.partition("s  ")[2] for line in lines] == [
+        "the kernel is up",
+        "import jax.numpy as jnp ...",
+        "%%jit ...",
+        "import matplotlib.pyplot as plt ...",
+        "in all; written to out/small.html",
+    ]
+    html = (tmp_path / "out" / "small.html").read_text()
+    assert "A title" in html and "float32[2]" in html and "data:image/png;base64" in html
+    assert re.search(r"<td[^>]*>2\.5</td><td[^>]*>5</td>", html)
+    # The notebook stays as it was.
+    assert not any(cell.get("outputs") for cell in nbformat.read(tmp_path / "small.ipynb", 4).cells)
+
+
+def test_a_failing_cell_stops_the_run(tmp_path: Path) -> None:
+    ran = run(tmp_path, "print('before')", "%%jit\n1 / 0", "print('after')")
+    assert ran.returncode == 1
+    assert "FAILED  %%jit ..." in ran.stdout and "ZeroDivisionError" in ran.stderr
+    html = (tmp_path / "out" / "small.html").read_text()
+    assert "before" in html and "ZeroDivisionError" in html and ">after" not in html

@@ -1,0 +1,36 @@
+"""A plain IPython in this process, with the extension loaded."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets.config import Config
+
+from shells import Notebook
+
+
+@pytest.fixture
+def shell(jupyter_home: object) -> Iterator[InteractiveShell]:
+    """An IPython of its own, as a terminal has."""
+    config = Config()
+    config.HistoryManager.enabled = False
+    config.InteractiveShell.colors = "nocolor"
+    InteractiveShell.clear_instance()
+    shell = InteractiveShell.instance(config=config)
+    # `reset` collects garbage: what there was before is not to be looked through each time.
+    gc.freeze()
+    yield shell
+    shell.reset()
+    InteractiveShell.clear_instance()
+
+
+@pytest.fixture
+def notebook(shell: InteractiveShell) -> Notebook:
+    """A notebook with the extension, `jnp` and `np`."""
+    notebook = Notebook(shell)
+    notebook.ok("%load_ext perspex_magics")
+    notebook.ok("import numpy as np, perspex, perspex.numpy as jnp")
+    return notebook

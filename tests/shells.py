@@ -1,0 +1,43 @@
+"""A notebook in this process: a plain IPython, run cell by cell."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
+
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+
+
+class Notebook:
+    """Runs cells in a shell as a front end does."""
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        self.shell = shell
+        self.ns = shell.user_ns
+        self.out = ""
+        self.displayed: list[dict[str, Any]] = []
+
+    def run(self, cell: str) -> Any:
+        """Run a cell; returns IPython's result. What it printed is in `out`."""
+        with capture_output() as captured:
+            result = self.shell.run_cell(cell, store_history=True)
+        self.out = _COLOURS.sub("", captured.stdout + captured.stderr)
+        self.displayed = [output.data for output in captured.outputs]
+        return result
+
+    def ok(self, cell: str) -> Any:
+        """Run a cell that must succeed; returns its value."""
+        result = self.run(cell)
+        assert result.success, self.out
+        return result.result
+
+    def fails(self, cell: str, error: type[BaseException], match: str = "") -> str:
+        """Run a cell that must fail so; returns the traceback as it is shown."""
+        result = self.run(cell)
+        raised = result.error_in_exec or result.error_before_exec
+        assert isinstance(raised, error), raised
+        assert re.search(match, str(raised)), raised
+        return self.out

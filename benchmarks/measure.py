@@ -1,15 +1,18 @@
 """Measure one library in this process and print the numbers as JSON: row name -> seconds.
 
     python measure.py LIBRARY GROUP [GROUP ...]
+    python measure.py LIBRARY run
 
 Names of rows that begin with `equations` or `memory` are counts: equations, and bytes.
 
 The same code runs under `jax` and under `perspex`: it uses the public interface, by name, and knows
-nothing else about either. `run.py` starts it, once for each library and round.
+nothing else about either. `run.py` starts it, once for each library and round; with `run` it stays,
+and times the programs that it is asked for.
 """
 
 from __future__ import annotations
 
+import functools
 import gc
 import importlib
 import json
@@ -260,21 +263,34 @@ def measure_equations(library: str) -> Rows:
     return rows
 
 
-def measure_gradients(library: str) -> Rows:
-    """The compiled gradients of the programs: time of a call, peak of the memory they take."""
+def measure_memory(library: str) -> Rows:
+    """The peak of the memory that the compiled gradients of the programs take, in bytes."""
     jax = importlib.import_module(library)
     rows: Rows = {}
     for name, (function, arguments) in programs(library).items():
-        arguments = jax.device_put(arguments)
         compiled = jax.jit(jax.grad(function)).lower(*arguments).compile()
         memory = compiled.memory_analysis()
         rows[f"memory {name}"] = memory.temp_size_in_bytes + memory.output_size_in_bytes
-        gradient = jax.jit(jax.grad(function))
-        rows[f"run {name}"] = per_call(
-            lambda gradient=gradient, arguments=arguments: gradient(*arguments),
-            jax.block_until_ready,
-        )
     return rows
+
+
+def serve_gradients(library: str) -> None:
+    """Print the names of the programs; time the gradient of each that comes in a line, in seconds.
+
+    Both libraries serve at once and are asked in turn, so that they meet the same machine.
+    """
+    jax = importlib.import_module(library)
+    known = programs(library)
+    print(*known, sep="\t", flush=True)
+    calls: dict[str, Callable[[], Any]] = {}
+    for line in sys.stdin:
+        name = line.strip()
+        if name not in calls:
+            function, arguments = known[name]
+            arguments = jax.device_put(arguments)
+            gradient = jax.jit(jax.grad(function))
+            calls[name] = functools.partial(gradient, *arguments)
+        print(per_call(calls[name], jax.block_until_ready, batches=8), flush=True)
 
 
 GROUPS: dict[str, Callable[[str], Rows]] = {
@@ -287,14 +303,21 @@ GROUPS: dict[str, Callable[[str], Rows]] = {
     "stages": measure_stages,
     "transforms": measure_transforms,
     "equations": measure_equations,
-    "gradients": measure_gradients,
+    "memory": measure_memory,
 }
 
 # These measure a process that has done nothing yet, so each needs one of its own.
 FRESH_PROCESS = ("import", "first")
 
 
+# Measured by asking both libraries in turn, one program after the other.
+PAIRED = "run"
+
+
 if __name__ == "__main__":
+    if sys.argv[2:] == [PAIRED]:
+        serve_gradients(sys.argv[1])
+        sys.exit()
     measured: Rows = {}
     for group in sys.argv[2:]:
         measured.update(GROUPS[group](sys.argv[1]))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import platform
 import statistics
@@ -18,9 +19,10 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from environment import ROOT, jax_python
-from measure import FRESH_PROCESS, GROUPS
+from measure import FRESH_PROCESS, GROUPS, PAIRED
 
 MEASURE = Path(__file__).with_name("measure.py")
 
@@ -84,26 +86,28 @@ class Row:
         return None
 
 
+def command(library: str, python: str, groups: list[str], cpu: int | None) -> dict[str, Any]:
+    """How to start a process that measures, as arguments of `subprocess`."""
+    environment = os.environ | {"JAX_PLATFORMS": "cpu", "PERSPEX_PLATFORMS": "cpu"}
+    # An import compiles nothing where Python may keep what it compiled the first time.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    environment["PYTHONPATH"] = str(ROOT / "core") if library == "perspex" else ""
+    pinned = [] if cpu is None else ["taskset", "--cpu-list", str(cpu)]
+    args = [*pinned, python, str(MEASURE), library, *groups]
+    return {"args": args, "env": environment, "stdout": subprocess.PIPE, "text": True}
+
+
 def measure(library: str, python: str, groups: list[str], cpu: int | None) -> dict[str, float]:
     """Run the groups under one library.
 
     A group that needs a fresh process gets several, and its least times count: whatever else the
     machine does only adds time. The groups that share a process repeat within it.
     """
-    environment = os.environ | {"JAX_PLATFORMS": "cpu", "PERSPEX_PLATFORMS": "cpu"}
-    # An import compiles nothing where Python may keep what it compiled the first time.
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    environment["PYTHONPATH"] = str(ROOT / "core") if library == "perspex" else ""
     fresh = [[group] for group in groups if group in FRESH_PROCESS for _ in range(3)]
     shared = [group for group in groups if group not in FRESH_PROCESS]
     rows: dict[str, float] = {}
     for batch in [*fresh, shared] if shared else fresh:
-        command = [python, str(MEASURE), library, *batch]
-        if cpu is not None:
-            command = ["taskset", "--cpu-list", str(cpu), *command]
-        done = subprocess.run(
-            command, env=environment, stdout=subprocess.PIPE, text=True, check=True
-        )
+        done = subprocess.run(**command(library, python, batch, cpu), check=True)
         for name, value in json.loads(done.stdout).items():
             rows[name] = min(value, rows.get(name, value))
     return rows
@@ -136,6 +140,37 @@ def compare(pythons: dict[str, str], groups: list[str], rounds: int, cpu: int | 
         ratios = [a / b for a, b in zip(ours, theirs, strict=True)]
         middle = statistics.median
         rows.append(Row(name, middle(ours), middle(theirs), middle(ratios)))
+    return rows
+
+
+def compare_pairs(pythons: dict[str, str], rounds: int, cpu: int | None) -> list[Row]:
+    """The times of compiled gradients, asked of both libraries in turn.
+
+    A row's ratio is that of the least times: whatever else the machine does only adds time.
+    """
+    servers = {
+        name: subprocess.Popen(**command(name, python, [PAIRED], cpu), stdin=subprocess.PIPE)
+        for name, python in pythons.items()
+    }
+
+    def ask(library: str, program: str) -> float:
+        server = servers[library]
+        server.stdin.write(program + "\n")
+        server.stdin.flush()
+        return float(server.stdout.readline())
+
+    known = {name: server.stdout.readline().split("\t") for name, server in servers.items()}
+    rows = []
+    for program in [name.strip() for name in known["jax"]]:
+        least = dict.fromkeys(servers, math.inf)
+        for turn in range(4 * rounds):
+            for library in list(servers) if turn % 2 else list(reversed(servers)):
+                least[library] = min(least[library], ask(library, program))
+        ours, theirs = least["perspex"], least["jax"]
+        rows.append(Row(f"{PAIRED} {program}", ours, theirs, ours / theirs))
+    for server in servers.values():
+        server.stdin.close()
+        server.wait()
     return rows
 
 
@@ -194,15 +229,19 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--cpu", type=int, help="pin every process to this processor")
     parser.add_argument("--json", type=Path, default=ROOT / "build" / "bench.json")
     options = parser.parse_args(arguments)
-    groups = options.only.split(",") if options.only else list(GROUPS)
-    unknown = sorted(set(groups) - GROUPS.keys())
+    known = [*GROUPS, PAIRED]
+    groups = options.only.split(",") if options.only else known
+    unknown = sorted(set(groups) - set(known))
     if unknown:
-        parser.error(f"no group {', '.join(unknown)}; there are {', '.join(GROUPS)}")
+        parser.error(f"no group {', '.join(unknown)}; there are {', '.join(known)}")
     if options.rounds < 1:
         parser.error("--rounds must be at least 1")
     pythons = {"perspex": options.python, "jax": options.jax_python or jax_python()}
     told = {name: versions(python) for name, python in pythons.items()}
-    rows = compare(pythons, groups, options.rounds, options.cpu)
+    alone = [group for group in groups if group != PAIRED]
+    rows = compare(pythons, alone, options.rounds, options.cpu) if alone else []
+    if PAIRED in groups:
+        rows += compare_pairs(pythons, options.rounds, options.cpu)
     for name, text in told.items():
         print(f"{name}: {text}")
     print(f"{platform.machine()}, {os.cpu_count()} processors, {options.rounds} rounds\n")

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+import threading
 import time
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -42,6 +43,31 @@ class Event:
     at: source.Source | None
     data: dict[str, Any]
 
+
+class Phase:
+    """Work that is going on: a context around a stage, which is in `running` meanwhile.
+
+    Another thread may look there to say what takes so long. `kind` and `name` are those of the
+    event that tells of the end, `start` is by `time.perf_counter`.
+    """
+
+    __slots__ = ("kind", "name", "start", "thread")
+
+    def __init__(self, kind: str, name: str) -> None:
+        self.kind, self.name = kind, name
+
+    def __enter__(self) -> Phase:
+        self.start = time.perf_counter()
+        self.thread = threading.get_ident()
+        running.append(self)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        running.remove(self)
+
+
+# Outermost first, of all threads.
+running: list[Phase] = []
 
 Listener = Callable[[Event], None]
 

@@ -27,6 +27,9 @@ from perspex.tracing import (
     under,
 )
 
+# What is being written now, outermost first, in all threads: for whoever reports on long traces.
+writing: list[JaxprTrace] = []
+
 _capture = source.capture
 # The dtypes that arrays have whether 64 bits are enabled or not: their numbers are literals as is.
 _WIDE = ("int64", "uint64", "float64", "complex128")
@@ -183,12 +186,14 @@ def stage(
     """
     trace = JaxprTrace(name or getattr(f, "__name__", "function"), arg_names)
     scope = source.swap_scope("")
+    writing.append(trace)
     try:
         args = [trace.argument(aval) for aval in avals]
         outs = under(trace, f, *args)
         found = trace.finish(outs)
     finally:
         trace.alive = False
+        writing.remove(trace)
         source.swap_scope(scope)
     if config.check_tracer_leaks.value:
         del args, outs

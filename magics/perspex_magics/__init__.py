@@ -25,7 +25,7 @@ from perspex_magics.jaxpr import JaxprMagics, cell_magic_of_jaxpr
 from perspex_magics.jaxpr import line_parser as jaxpr_line
 from perspex_magics.jit import JitMagics, cell_magic_of_jit
 from perspex_magics.listing import preformatted
-from perspex_magics.options import completer, help_alone
+from perspex_magics.options import MagicParser, completer, help_alone
 from perspex_magics.runner import Runner
 from perspex_magics.tracebacks import show_user_frames
 from perspex_magics.vmap import VmapMagics, cell_magic_of_vmap
@@ -36,7 +36,18 @@ _CELL_MAGICS = {
     for magic in (cell_magic_of_jit, cell_magic_of_grad, cell_magic_of_vmap, cell_magic_of_jaxpr)
 }
 _LINE_PARSERS = {parser.magic: parser for parser in (grad_line, vmap_line, jaxpr_line)}
-_PARSERS = [*(magic.parser for magic in _CELL_MAGICS.values()), *_LINE_PARSERS.values()]
+# Of line magics that take no expression.
+_PLAIN_PARSERS: list[MagicParser] = []
+_PARSERS = [
+    *(magic.parser for magic in _CELL_MAGICS.values()),
+    *_LINE_PARSERS.values(),
+    *_PLAIN_PARSERS,
+]
+# Each changes a shell and returns what takes the change back. In this order at the end of a cell.
+_FEATURES: list[Callable[[InteractiveShell], Callable[[], object]]] = [
+    show_user_frames,
+    finish_effects,
+]
 _DISPLAYS: dict[type, Callable[[Any], str]] = {
     ArrayImpl: array_html,
     ClosedJaxpr: lambda jaxpr: preformatted(str(jaxpr)),
@@ -85,8 +96,7 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     undo.append(lambda: shell.events.unregister("pre_run_cell", outside_traces))
 
     undo.append(source.register_cell_namer(cell_namer(shell)))
-    undo.append(show_user_frames(shell))
-    undo.append(finish_effects(shell))
+    undo += [feature(shell) for feature in _FEATURES]
     _loaded[shell] = undo
 
 

@@ -295,7 +295,8 @@ class Compiled:
             return leaves
 
         names = _Names(self, call.signature.in_tree)
-        jaxpr, consts = stage(flat, call.signature.avals, self.name, names)
+        with events.Phase("trace", self.name):
+            jaxpr, consts = stage(flat, call.signature.avals, self.name, names)
         program = Program(ClosedJaxpr(jaxpr, consts), out_tree)
         if not any(isinstance(c, Tracer) for c in consts):
             self.programs[call.signature] = program

@@ -118,7 +118,8 @@ class Lowered:
         no_attributes: list[dict[str, Any]] = [{}] * hidden
         attributes = no_attributes + self._alias(jaxpr, kept_donated)
         self.module = Module(f"jit_{name}", device.client.platform)
-        self.module.main(jaxpr, attributes)
+        with events.Phase("lower", name):
+            self.module.main(jaxpr, attributes)
         if events.listeners:
             events.publish("lower", name, start, self.signature, at, eqns=count_eqns(closed.jaxpr))
 
@@ -195,7 +196,8 @@ class Lowered:
                 )
 
         pressure.relieve()
-        xla = interruptible.call(work)
+        with events.Phase("compile", self.name):
+            xla = interruptible.call(work)
         events.publish(
             "compile", self.name, start, self.signature, self.at, device=str(self.device)
         )

@@ -64,6 +64,7 @@ newest:
 .PHONY: test-newest
 test-newest: $(OTHER)/.installed
 	PYTHONPATH=core $(OTHER)/bin/python -m pytest -q -n 2 tests/test_tiny.py tests/core tests/control
+	PYTHONPATH=core PERSPEX_PROGRAMS=200 $(OTHER)/bin/python -m pytest -q -n 2 tests/transforms/test_random_programs.py
 
 $(OTHER)/.installed: pyproject.toml
 	$(NEWEST) -m venv $(OTHER)

@@ -256,6 +256,25 @@ class Builder:
             aval=aval,
         )
 
+    def spread_anew(self, value: Any, aval: ShapedArray) -> Any:
+        """`value`, spread once more, from an operand of its own, if it is a smaller array spread.
+
+        XLA divides by a spread array with one small division and a product, but only where nothing
+        else uses what was spread.
+        """
+        owner = value.owner
+        if isinstance(owner, ir.Block) or owner.name != "stablehlo.broadcast_in_dim":
+            return value
+        small = owner.operands[0]
+        dims = list(owner.attributes["broadcast_dimensions"])
+        if not dims:
+            return value
+        shape = [aval.shape[i] if i in dims else 1 for i in range(aval.ndim)]
+        for i, size in zip(dims, small.type.shape, strict=True):
+            shape[i] = size
+        flat = self.reshape(small, aval.update(shape=tuple(shape)))
+        return self.broadcast(flat, aval, tuple(range(aval.ndim)))
+
     def reshape(self, value: Any, aval: ShapedArray) -> Any:
         return self.op("stablehlo.reshape", value, aval=aval)
 

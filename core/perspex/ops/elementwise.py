@@ -84,12 +84,24 @@ mul: Elementwise = binary(
     lambda t, x, y, z: mul(x, t),
     transposed=lambda ct, x, y: [mul(ct, y), None] if is_linear(x) else [None, mul(x, ct)],
 )
-div: Elementwise = binary(
+
+
+class Quotient(Elementwise):
+    """Division. Where both operands change, `dz = (dx - z dy) / y` keeps nothing but `y` and `z`."""
+
+    def jvp(self, primals: Any, tangents: Any) -> Any:
+        (tx, ty), (_, y) = tangents, primals
+        if tx is None or ty is None:
+            return super().jvp(primals, tangents)
+        out = self(*primals)
+        return out, self(sub(tx, mul(out, ty)), y)
+
+
+div = Quotient(
     "div",
-    "stablehlo.divide",
+    lambda b, x, y: b.op("stablehlo.divide", x, b.spread_anew(y, b.out_avals[0])),
     NUMBER,
-    lambda t, x, y, z: div(t, y),
-    lambda t, x, y, z: neg(mul(div(z, y), t)),
+    [lambda t, x, y, z: div(t, y), lambda t, x, y, z: neg(mul(div(z, y), t))],
     transposed=lambda ct, x, y: [div(ct, y), None],
 )
 rem = binary(

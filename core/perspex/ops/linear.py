@@ -302,9 +302,13 @@ class DotGeneral(Primitive):
             found = self(ct, rhs, dimension_numbers=numbers, precision=precision, **params)
             order = [axes.lhs_contract[i] for i in _order(axes.rhs_contract)]
             return [_arranged(found, (*axes.lhs_batch, *axes.lhs_kept, *order), lhs.aval), None]
-        # With lhs first the axes of a matrix `w` in `x @ w` come as they are in `w`.
-        numbers = Dimensions(((axes.lhs_kept, ct_left), (axes.lhs_batch, ct_batch)))
-        found = self(lhs, ct, dimension_numbers=numbers, precision=precision, **params)
+        if ct_right:
+            # With lhs first the axes of a matrix `w` in `x @ w` come as they are in `w`.
+            numbers = Dimensions(((axes.lhs_kept, ct_left), (axes.lhs_batch, ct_batch)))
+            found = self(lhs, ct, dimension_numbers=numbers, precision=precision, **params)
+        else:  # a vector: as a row in front it spares XLA the transpose of lhs
+            numbers = Dimensions(((ct_left, axes.lhs_kept), (ct_batch, axes.lhs_batch)))
+            found = self(ct, lhs, dimension_numbers=numbers, precision=precision, **params)
         order = [axes.rhs_contract[i] for i in _order(axes.lhs_contract)]
         return [None, _arranged(found, (*axes.rhs_batch, *order, *axes.rhs_kept), rhs.aval)]
 

@@ -18,7 +18,7 @@ from perspex.ops import elementwise as ew
 from perspex.ops.elementwise import div, eq, mul, select
 from perspex.ops.families import ANY, BITS, NUMBER, ORDERED, check_dtype
 from perspex.ops.lowering import expand
-from perspex.ops.shape import concatenate, iota, optimization_barrier, part
+from perspex.ops.shape import concatenate, iota, part
 from perspex.ops.structural import (
     batch_reduction,
     broadcast_in_dim,
@@ -161,13 +161,6 @@ class ReduceExtremum(Reduction):
     def plain(self, b: Any, x: Any, given: ShapedArray, out: ShapedArray, axes: Any) -> Any:
         """Emit the reduction as XLA does it: what it makes of NaNs is in `_loses_nans`."""
         return emit_reduce(b, self.combine, self.identity(given.dtype), x, axes, out)
-
-    def jvp(self, primals: Any, tangents: Any, **params: Any) -> Any:
-        if tangents[0] is not None:
-            # XLA may compute an operand twice, and round it otherwise the second time. Then no
-            # element equals the maximum, and the derivative is 0 / 0.
-            primals = optimization_barrier(*primals)
-        return super().jvp(primals, tangents, **params)
 
     def tangent(self, t: Any, x: Any, out: Any, axes: tuple[int, ...]) -> Any:
         shape = typeof(x).shape

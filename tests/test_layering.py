@@ -15,9 +15,9 @@ MAX_LINES = 800
 # Each row may import the rows above it in this table, and what stands left of it in its own row.
 # A name is a module or a package of core/perspex; inside a package anything goes but a cycle.
 LAYERS = [
-    "errors guard config source dtypes containers tree events effects",
+    "source remedies errors guard config dtypes containers tree events effects",
     "avals pretty jaxpr",
-    "methods tracing staging",
+    "methods tracing provenance staging",
     "hlo",
     "ops",
     "transforms",

@@ -90,6 +90,13 @@ def _anything(value: Any) -> Any:
     return value
 
 
+def _folder(path: Any) -> str | None:
+    if not path:
+        return None
+    text = os.fsdecode(path)
+    return text if "://" in text else os.path.abspath(os.path.expanduser(text))
+
+
 enable_x64 = Flag(
     "enable_x64", False, "64-bit types where a dtype is not given; off: 32 bits.", _boolean, True
 )
@@ -163,8 +170,60 @@ num_cpu_devices = Flag(
     lambda n: None if n is None else int(n),
     False,
 )
+compilation_cache_dir = Flag(
+    "compilation_cache_dir",
+    None,
+    "The folder in which compiled programs are kept for the next process; None: nowhere.",
+    _folder,
+    False,
+)
+enable_compilation_cache = Flag(
+    "enable_compilation_cache",
+    True,
+    "Off: nothing is read from the folder of `compilation_cache_dir`, or written to it.",
+    _boolean,
+    False,
+)
+compilation_cache_max_size = Flag(
+    "compilation_cache_max_size",
+    10**9,
+    "Bytes that the folder may hold; beyond, the least recently used go. -1: no limit.",
+    int,
+    False,
+)
+persistent_cache_min_compile_time_secs = Flag(
+    "persistent_cache_min_compile_time_secs",
+    0.0,
+    "Programs that compile in less time are not written to the folder.",
+    float,
+    False,
+)
+persistent_cache_min_entry_size_bytes = Flag(
+    "persistent_cache_min_entry_size_bytes",
+    0,
+    "Programs that are smaller are not written to the folder.",
+    int,
+    False,
+)
 platforms = Flag(
     "platforms", None, "Comma-separated platforms in order of preference.", _anything, False
+)
+
+recompile_cards = Flag(
+    "recompile_cards",
+    True,
+    "Show under a cell, in a notebook, which functions were compiled again and why.",
+    _boolean,
+    False,
+)
+
+stale_captures = Flag(
+    "stale_captures",
+    "warn",
+    "When a notebook changed what a jitted function captured: `warn` and run the old program, "
+    "`retrace`, raise an `error`, or `ignore` it.",
+    _one_of("warn", "retrace", "error", "ignore"),
+    True,
 )
 
 flags["platform_name"] = platforms  # JAX's older name for it
@@ -175,6 +234,8 @@ trace_depth = Flag("perspex_trace_depth", 0, "Identity of the current trace.", _
 # C++ keeps calls apart by it; a program is the same whoever asks for it, so it is no part of
 # `context()`, and a function that was called is not traced again when it is differentiated.
 _retracing.remove(trace_depth)
+# Likewise: a call under another policy is asked for again, and finds its program.
+_retracing.remove(stale_captures)
 # The other way round: programs are traced under it, but C++ never sees a call that depends on it,
 # because inside a `vmap` every call goes to Python.
 axis_env = Flag("perspex_axis_env", (), "The named axes around, outermost first.", _anything, False)
@@ -189,6 +250,11 @@ _jax.jax_jit.set_post_hook_state(post_hook.cell)
 def context() -> tuple[Any, ...]:
     """The values here and now of all flags that programs are traced under."""
     return tuple([flag.value for flag in _retracing])
+
+
+def context_names() -> tuple[str, ...]:
+    """The names of these flags, in the same order."""
+    return tuple([flag.name for flag in _retracing])
 
 
 def find(name: str) -> Flag:

@@ -17,6 +17,10 @@
      |   +- TypePromotionError                dtypes with no common dtype
      +- RuntimeError
      |   +- JaxRuntimeError                   what XLA or the device reports (jaxlib's own class)
+     |   +- StaleCaptureError                 what a jitted function captured has changed
+     +- Warning
+     |   +- UserWarning
+     |       +- StaleCaptureWarning           the same, under the policy that only warns
      +- InconclusiveDimensionOperation        a symbolic dimension that cannot be decided
 
 The names and the built-in bases are those of `jax.errors`, so `except` clauses written for JAX
@@ -24,26 +28,55 @@ work. Everything else that users meet stays a built-in: `TypeError` for operands
 dtypes do not fit, `ValueError` for bad axes and for shapes that do not broadcast, `IndexError` for
 indices.
 
-A message says what happened to which value, where that value comes from, and the one-line remedy.
+A message says what happened to which value, where that value comes from, and the remedy: what to
+write in the place of the user's line where that is certain (`remedies`), general advice elsewhere.
 The functions below compose it from a description of the tracer (`float32[3]`) and its origin; the
-exceptions only carry it.
+exceptions only carry it. `card_of` gives the same in parts.
 """
 
 from __future__ import annotations
 
 import ast
+from typing import Any
 
-from jaxlib import _jax
+from jaxlib._jax import JaxRuntimeError as JaxRuntimeError
 
-JaxRuntimeError = _jax.JaxRuntimeError
+from perspex import remedies
+from perspex.remedies.leaks import stored_by
+from perspex.remedies.story import (
+    WAY,
+    Card,
+    Message,
+    Remedy,
+    Step,
+    Story,
+    recall,
+    remedy_lines,
+)
 
 
 class JAXTypeError(TypeError):
     """A program that tracing cannot follow. Base of the errors about tracers."""
 
+    @property
+    def card(self) -> Card | None:
+        """What the message says, in parts, where it tells of a traced value."""
+        return card_of(self)
+
 
 class JAXIndexError(IndexError):
     """An index that tracing cannot follow."""
+
+    @property
+    def card(self) -> Card | None:
+        """What the message says, in parts."""
+        return card_of(self)
+
+
+def card_of(error: BaseException) -> Card | None:
+    """The card of an error about a traced value; `None` for all others."""
+    message = error.args[0] if error.args else None
+    return getattr(message, "card", None) if isinstance(message, Message) else None
 
 
 class ConcretizationTypeError(JAXTypeError):
@@ -165,6 +198,25 @@ class KeyReuseError(JAXTypeError):
     """
 
 
+class StaleCaptureError(RuntimeError):
+    """A jitted function was called although a variable that it captured has changed.
+
+    Raised under the policy `error` of the flag `stale_captures`, in a notebook, where changes are
+    noticed. Trace the function again with its method `retrace`, or pass the value as an argument.
+    """
+
+
+class StaleCaptureWarning(UserWarning):
+    """A jitted function ran with the old value of a variable that it captured.
+
+    Given once for each change under the policy `warn` of the flag `stale_captures`, in a notebook.
+    `function` is its name, and `changes` says what has changed.
+    """
+
+    function: str = ""
+    changes: tuple[Any, ...] = ()
+
+
 class JaxprTypeError(TypeError):
     """A jaxpr whose equations do not fit together. Users cannot cause it: please report it."""
 
@@ -188,6 +240,41 @@ def _compose(*parts: str) -> str:
     return "\n".join([part for part in parts if part])
 
 
+def _tell(
+    need: str, kind: str, headline: str, origin: str, why: str, general: str, own: bool = False
+) -> Message:
+    """The message of an error about a traced value, and its card.
+
+    Where the user's line is of a form that has a remedy of its own, that one takes the place of
+    the `general` one; it stands beside one that the operation has of its `own`. `need` is what was
+    asked for, one of the constants of `remedies`.
+    """
+    story = recall(origin)
+    found, place = remedies.suggest(need, kind, story)
+    if found is None or (found.patch is None and story is not None and not story.can_be_static):
+        found = Remedy(general, otherwise=_without_arguments(story))
+    elif own:
+        found = remedies.beside(Remedy(general), found)
+    sentences, steps, left_out = _parts(origin, story)
+    card = Card(headline, sentences, why, found, place, steps, left_out)
+    return Message(_compose(headline, origin, why, *remedy_lines(found)), card)
+
+
+def _parts(origin: str, story: Story | None) -> tuple[str, tuple[Step, ...], int]:
+    """The sentences of an origin, without the text of its steps; the steps themselves."""
+    sentences = origin.partition(f"\n{WAY}")[0]
+    return (sentences, (), 0) if story is None else (sentences, story.steps, story.left_out)
+
+
+def _without_arguments(story: Story | None) -> str:
+    if story is None or story.arguments or not story.steps:
+        return ""
+    return (
+        "it depends on no argument, so it can be computed before, outside of "
+        f"`{story.function}`, or under `perspex.ensure_compile_time_eval()`"
+    )
+
+
 def bool_conversion(kind: str, origin: str = "") -> str:
     """The message of a `TracerBoolConversionError`.
 
@@ -202,12 +289,14 @@ def bool_conversion(kind: str, origin: str = "") -> str:
     Remedy: `jnp.where(c, a, b)` chooses elements; `lax.cond(c, f, g, x)` chooses what runs;
     `lax.while_loop` repeats; `&`, `|`, `~` combine. Or mark the argument with `static_argnames`.
     """
-    return _compose(
+    return _tell(
+        remedies.BOOL,
+        kind,
         f"Attempted boolean conversion of traced array with shape {kind}.",
         origin,
         "Python's `if`, `while`, `and`, `or`, `not` need its value, "
         "and while tracing there is none yet.",
-        "Remedy: `jnp.where(c, a, b)` chooses elements; `lax.cond(c, f, g, x)` chooses what runs;",
+        "`jnp.where(c, a, b)` chooses elements; `lax.cond(c, f, g, x)` chooses what runs;\n"
         "`lax.while_loop` repeats; `&`, `|`, `~` combine. "
         "Or mark the argument with `static_argnames`.",
     )
@@ -228,6 +317,8 @@ def concretization(operation: str, kind: str, origin: str = "", remedy: str = ""
     >>> print(concretization("float()", "float32[]").splitlines()[-1])
     Remedy: `x.astype(float)` converts a traced array; or mark the argument with `static_argnames`.
     """
+    is_number = operation in _CASTS or operation == ".item()"
+    own = bool(remedy)
     if not remedy:
         cast = _CASTS.get(operation)
         convert = f"`x.astype({cast})` converts a traced array; or " if cast else ""
@@ -235,12 +326,15 @@ def concretization(operation: str, kind: str, origin: str = "", remedy: str = ""
         if not cast:
             remedy += ", or return the array and read its value outside the traced function"
         remedy += "."
-    return _compose(
+    return _tell(
+        remedies.NUMBER if is_number else remedies.SHAPE,
+        kind,
         "Abstract tracer value encountered where concrete value is expected: "
         f"traced array with shape {kind}.",
         origin,
         f"{operation} needs its value, and while tracing there is none yet.",
-        f"Remedy: {remedy}",
+        remedy,
+        own,
     )
 
 
@@ -250,11 +344,13 @@ def integer_conversion(kind: str, origin: str = "") -> str:
     >>> print(integer_conversion("int32[]").splitlines()[0])
     The __index__() method was called on traced array with shape int32[].
     """
-    return _compose(
+    return _tell(
+        remedies.INDEX,
+        kind,
         f"The __index__() method was called on traced array with shape {kind}.",
         origin,
         "Python needs the number for an index, a length or a `range`; while tracing there is none.",
-        "Remedy: make the sequence an array, `jnp.array(items)[i]`; `lax.fori_loop(0, n, body, x)` "
+        "make the sequence an array, `jnp.array(items)[i]`; `lax.fori_loop(0, n, body, x)` "
         "instead of `range(n)`; or mark the argument with `static_argnames`.",
     )
 
@@ -265,12 +361,14 @@ def array_conversion(kind: str, origin: str = "") -> str:
     >>> print(array_conversion("int32[]").splitlines()[0])
     The numpy.ndarray conversion method __array__() was called on traced array with shape int32[].
     """
-    return _compose(
+    return _tell(
+        remedies.ARRAY,
+        kind,
         "The numpy.ndarray conversion method __array__() was called on "
         f"traced array with shape {kind}.",
         origin,
         "NumPy needs the numbers, and while tracing there are none yet.",
-        "Remedy: call the function of the same name in `jnp` instead of NumPy's; for host code, "
+        "call the function of the same name in `jnp` instead of NumPy's; for host code, "
         "`pure_callback`.",
     )
 
@@ -281,11 +379,13 @@ def boolean_index(kind: str, origin: str = "") -> str:
     >>> print(boolean_index("bool[3]").splitlines()[0])
     Array boolean indices must be concrete; got bool[3].
     """
-    return _compose(
+    return _tell(
+        remedies.MASK,
+        kind,
         f"Array boolean indices must be concrete; got {kind}.",
         origin,
         "How many elements the mask keeps is not known while tracing, so neither is the shape.",
-        "Remedy: `jnp.where(mask, x, 0)` keeps the shape; `jnp.nonzero(mask, size=n)` fixes the "
+        "`jnp.where(mask, x, 0)` keeps the shape; `jnp.nonzero(mask, size=n)` fixes the "
         "number; `x.at[...]` with `jnp.where` assigns.",
     )
 
@@ -350,12 +450,16 @@ def leaked_tracer(kind: str, origin: str = "", used: str = "", name: str = "") -
     >>> print(leaked_tracer("float32[]", used="train.py:7", name="kept[0]").splitlines()[1])
     It was used at train.py:7 as `kept[0]`, after the function whose tracing made it had returned.
     """
+    story = recall(origin)
     called = f" as `{name}`" if name else ""
     at = f"at {used}{called}, " if used else ""
-    return _compose(
-        f"Encountered an unexpected tracer: a traced array with shape {kind} has leaked.",
-        origin,
+    headline = f"Encountered an unexpected tracer: a traced array with shape {kind} has leaked."
+    why = _compose(
         f"It was used {at}after the function whose tracing made it had returned.",
-        "It got out by a side effect: a list, a global, an attribute, a closure.",
-        "Remedy: return the value from the traced function and use what the call returns.",
+        stored_by(name, story)
+        or "It got out by a side effect: a list, a global, an attribute, a closure.",
     )
+    remedy = Remedy("return the value from the traced function and use what the call returns.")
+    sentences, steps, left_out = _parts(origin, story)
+    card = Card(headline, sentences, why, remedy, used, steps, left_out)
+    return Message(_compose(headline, origin, why, *remedy_lines(remedy)), card)

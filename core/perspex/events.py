@@ -7,9 +7,17 @@ Kinds and their `data`:
 
 * `trace`: a Python function became a jaxpr (`eqns`, its number of equations).
 * `lower`: the jaxpr became StableHLO (`bytes` of text are not computed).
-* `compile`: XLA made an executable (`device`).
-* `cache`: a compiled function was looked up outside the fast path (`hit`; `cause` of a miss).
+* `compile`: XLA made an executable (`device`; `source`, if it was not XLA but a cache).
+* `failed`: a stage (`stage`: one of the three above) ended with an exception.
+* `cache`: a compiled function was looked up outside the fast path (`hit`; `cause` of a miss, and
+  `differences`, the same as data).
+* `recompile`: something like it had been compiled before, and now it has been compiled for this
+  call (`differences`, `combination` and `cause`; `trace`, `lower` and `compile`, in seconds;
+  `compiles` so far, and `compiles_here`, from this line; see `control.misses`).
 * `transfer`: numbers moved between host and device (`direction`, `bytes`).
+* `wait`: Python waited for the device, if only for a moment worth telling of.
+* `stale`: a variable that a function captured has changed (`state`: `found`, `gone` if the old
+  value is back, `retraced`; `variable`, `old`, `new`; where it was `changed`, and `traced`).
 * `delete`: a buffer was given up, by donation or `delete()`.
 """
 
@@ -19,7 +27,7 @@ import dataclasses
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import SimpleNamespace
 from typing import Any
 
@@ -48,38 +56,80 @@ class Phase:
     """Work that is going on: a context around a stage, which is in `running` meanwhile.
 
     Another thread may look there to say what takes so long. `kind` and `name` are those of the
-    event that tells of the end, `start` is by `time.perf_counter`.
+    event that tells of the end; `start` is by `time.perf_counter`, and so is `end` when it is over.
+    A stage that fails is told of as `failed`.
     """
 
-    __slots__ = ("kind", "name", "start", "thread")
+    __slots__ = ("_ran_before", "end", "kind", "name", "start", "thread")
 
     def __init__(self, kind: str, name: str) -> None:
         self.kind, self.name = kind, name
+        self.end: float | None = None
 
     def __enter__(self) -> Phase:
-        self.start = time.perf_counter()
         self.thread = threading.get_ident()
+        self._ran_before = time.thread_time()
+        self.start = time.perf_counter()
         running.append(self)
         return self
 
-    def __exit__(self, *exc: object) -> None:
+    def __exit__(self, raised: type[BaseException] | None, *rest: object) -> None:
         running.remove(self)
+        self.end = time.perf_counter()
+        if not any(phase.thread == self.thread for phase in running.copy()):
+            _spent.seconds += time.thread_time() - self._ran_before
+        if raised is not None:
+            publish("failed", self.name, self.start, stage=self.kind)
 
 
 # Outermost first, of all threads.
 running: list[Phase] = []
 
+
+class _Spent(threading.local):
+    seconds = 0.0
+
+
+_spent = _Spent()
+
+
+def seconds_in_phases() -> float:
+    """For how long the processor has run this thread in phases so far, by `time.thread_time`."""
+    return _spent.seconds
+
+
+def forget_phases() -> None:
+    """Take the phases of this thread for over, where none can be going on.
+
+    An interrupt may come between the beginning of one and the statement that would end it.
+    """
+    thread = threading.get_ident()
+    for phase in running.copy():
+        if phase.thread == thread:
+            running.remove(phase)
+
+
 Listener = Callable[[Event], None]
 
 # Read by every publishing site: empty means free.
 listeners: tuple[Listener, ...] = ()
+# The listeners, each with the kinds that it wants (`None`: all); by kind as they are asked for.
+_subscriptions: tuple[tuple[Listener, frozenset[str] | None], ...] = ()
+_audiences: dict[str, tuple[Listener, ...]] = {}
 
 
-def subscribe(listener: Listener) -> Callable[[], None]:
+def _set_subscriptions(new: tuple[tuple[Listener, frozenset[str] | None], ...]) -> None:
+    global listeners, _subscriptions, _audiences
+    _subscriptions, _audiences = new, {}
+    listeners = tuple([listener for listener, _ in new])
+
+
+def subscribe(listener: Listener, kinds: Iterable[str] | None = None) -> Callable[[], None]:
     """Call `listener(event)` for each event from now on; returns a function that stops it.
 
-    The listener runs in the thread where the event happens and must be quick. An exception in it
-    is reported through `sys.unraisablehook` and does not reach the user's computation.
+    With `kinds`, only for events of these kinds. The listener runs in the thread where the event
+    happens and must be quick. An exception in it is reported through `sys.unraisablehook` and does
+    not reach the user's computation.
 
     >>> import perspex, perspex.numpy as pnp
     >>> seen = []
@@ -89,14 +139,30 @@ def subscribe(listener: Listener) -> Callable[[], None]:
     >>> ("compile", "<lambda>") in seen
     True
     """
-    global listeners
-    listeners = (*listeners, listener)
+    entry = listener, None if kinds is None else frozenset(kinds)
+    _set_subscriptions((*_subscriptions, entry))
 
     def unsubscribe() -> None:
-        global listeners
-        listeners = tuple([other for other in listeners if other is not listener])
+        _set_subscriptions(tuple([other for other in _subscriptions if other is not entry]))
 
     return unsubscribe
+
+
+def audience(kind: str) -> tuple[Listener, ...]:
+    """Who wants events of that kind: for sites that are often passed, as moving an array is."""
+    audiences = _audiences  # before the subscriptions, lest old ones get into a new table
+    found = audiences.get(kind)
+    if found is None:
+        found = audiences[kind] = tuple(
+            [listener for listener, kinds in _subscriptions if kinds is None or kind in kinds]
+        )
+    return found
+
+
+def is_inside(kind: str) -> bool:
+    """Whether a phase of that kind is going on in this thread."""
+    thread = threading.get_ident()
+    return any(phase.kind == kind and phase.thread == thread for phase in running.copy())
 
 
 def publish(
@@ -108,12 +174,13 @@ def publish(
     **data: Any,
 ) -> None:
     """Tell the listeners of something that began at `start` and has just ended."""
-    if not listeners:
+    heard_by = audience(kind) if listeners else ()
+    if not heard_by:
         return
     if at is None:
         at = source.capture(2)
     event = Event(kind, name, start, time.perf_counter() - start, signature, at, data)
-    for listener in listeners:
+    for listener in heard_by:
         try:
             listener(event)
         except Exception as error:

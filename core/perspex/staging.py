@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from perspex import config, dtypes, source
+from perspex import config, dtypes, provenance, source
 from perspex.avals import PYTHON_SCALARS, ShapedArray, shaped
 from perspex.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from perspex.tracing import (
@@ -147,7 +147,7 @@ class JaxprTrace(Trace):
         return JaxprTracer(self, var)
 
     def describe(self, tracer: Any) -> str:
-        return self.origin(tracer)
+        return provenance.tell(self, tracer, self.origin(tracer))
 
     def origin(self, tracer: Any) -> str:
         """Where the tracer was made."""
@@ -186,14 +186,15 @@ def stage(
     """
     trace = JaxprTrace(name or getattr(f, "__name__", "function"), arg_names)
     scope = source.swap_scope("")
-    writing.append(trace)
     try:
+        writing.append(trace)
         args = [trace.argument(aval) for aval in avals]
         outs = under(trace, f, *args)
         found = trace.finish(outs)
     finally:
         trace.alive = False
-        writing.remove(trace)
+        if trace in writing:  # not if an interrupt came before it was
+            writing.remove(trace)
         source.swap_scope(scope)
     if config.check_tracer_leaks.value:
         del args, outs

@@ -9,6 +9,7 @@ from typing import Any
 
 from perspex.api import stages
 from perspex.control.jit import Options, build
+from perspex.control.stale import POLICIES
 from perspex.runtime import client
 
 
@@ -27,6 +28,7 @@ def jit(
     backend: str | None = None,
     inline: bool = False,
     compiler_options: dict[str, Any] | None = None,
+    stale: str | None = None,
 ) -> Any:
     """Compile `fun` with XLA: traced once for each type of arguments, then run as one program.
 
@@ -45,14 +47,17 @@ def jit(
       device, backend: where to run. The default follows the arguments.
       inline: inside another traced function, leave no equation of its own.
       compiler_options: names and values of XLA's options.
+      stale: in a notebook, what to do when a variable that the function captured has changed:
+        `"warn"`, `"retrace"`, `"error"` or `"ignore"`. The default is the flag `stale_captures`.
 
     Returns:
       A function with the arguments and results of `fun`, and the methods `trace` and `lower` for
-      the stages ahead of time, `eval_shape`, and `clear_cache`.
+      the stages ahead of time, `eval_shape`, `clear_cache`, and `retrace`, which forgets what was
+      traced, also of the jitted functions within whose captures have changed.
 
     Errors:
       `TypeError` for an argument that is neither an array nor static, `ValueError` for a static
-      argument that has no hash or a position that `fun` does not have.
+      argument that has no hash, a position that `fun` does not have, or an unknown policy.
 
     >>> import perspex, perspex.numpy as pnp
     >>> @perspex.jit
@@ -73,6 +78,7 @@ def jit(
         "backend": backend,
         "inline": inline,
         "compiler_options": compiler_options,
+        "stale": stale,
     }
     if fun is None:
         return functools.partial(jit, **settings)
@@ -85,6 +91,8 @@ def jit(
             raise NotImplementedError(
                 f"jit: {name} is not supported; place the arguments with device_put instead"
             )
+    if stale is not None and stale not in POLICIES:
+        raise ValueError(f"jit: stale is one of {', '.join(POLICIES)}, got {stale!r}")
     static = _resolve(fun, static_argnums, static_argnames, "static")
     donated = _resolve(fun, donate_argnums, donate_argnames, "donate")
     both = (set(static[0]) & set(donated[0])) | (set(static[1]) & set(donated[1]))
@@ -102,6 +110,7 @@ def jit(
         inline,
         place,
         tuple(sorted((compiler_options or {}).items())),
+        stale,
     )
     fast, owner = build(fun, options)
     functools.update_wrapper(fast, fun)
@@ -115,6 +124,7 @@ def jit(
         fast._clear_cache()
 
     fast.clear_cache = clear_cache
+    fast.retrace = owner.retrace
     return fast
 
 

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 
 from perspex import config, source, tree
 from perspex.avals import ShapedArray, shaped
-from perspex.control.jit import function_name
+from perspex.control import stale
+from perspex.control.jit import function_name, reference
 from perspex.jaxpr import ClosedJaxpr, Var
 from perspex.runtime import pressure
 from perspex.staging import hoist_consts, stage
@@ -30,6 +31,7 @@ class Body(NamedTuple):
     closed: ClosedJaxpr
     consts: list[Any]
     out_tree: Any
+    traced: stale.Traced | None = None
 
     @property
     def out_avals(self) -> list[ShapedArray]:
@@ -70,10 +72,15 @@ def stage_body(
     except TypeError:  # no hash, or no weak reference
         known = {}
     found = known.get(key)
-    if found is None:
-        found = _stage(what, f, in_tree, avals, apply, names)
+    # A loop is called through Python each time, so there is nothing to gain from an old program.
+    if found is None or (found.traced is not None and stale.must_retrace(found.traced, "retrace")):
+        with stale.Tracing() as tracing:
+            found = _stage(what, f, in_tree, avals, apply, names)
         if not any(isinstance(c, Tracer) for c in found.consts):
+            if stale.observers:
+                found = found._replace(traced=tracing.remember(function_name(f), reference(f)))
             known[key] = found
+    stale.use(found.traced)
     return found
 
 

@@ -19,6 +19,9 @@ from typing import Any, ClassVar, NamedTuple, Protocol, overload
 
 from perspex import config, events, source, tree
 from perspex.avals import ShapedArray, shaped
+from perspex.control import misses, stale
+from perspex.control.comparing import Key, Signature, argument_names, parameters_of
+from perspex.control.differences import Difference, Miss
 from perspex.control.higher_order import (
     HigherOrder,
     Residuals,
@@ -130,15 +133,6 @@ def _split_call(jaxpr: ClosedJaxpr, unknown: tuple[bool, ...]) -> tuple[Split, R
 jit_p = Jit()
 
 
-class Signature(NamedTuple):
-    """What a call is compiled for: everything but the numbers in its arrays."""
-
-    avals: tuple[ShapedArray, ...]
-    in_tree: Any
-    static: tuple[tuple[Any, Any], ...]
-    context: tuple[Any, ...]
-
-
 class Program(NamedTuple):
     """A traced function: its jaxpr, and the shape of what it returns."""
 
@@ -164,6 +158,7 @@ class Options(NamedTuple):
     inline: bool = False
     device: Any = None
     compiler_options: tuple[tuple[str, Any], ...] = ()
+    stale: str | None = None
 
 
 def function_name(fun: Any) -> str:
@@ -187,11 +182,18 @@ class Compiled:
 
     def __init__(self, fun: Callable[..., Any], options: Options) -> None:
         # Weak, because `_known` maps the function to this object: the C++ callable keeps it alive.
-        self.fun_ref: Callable[[], Any] = _reference(fun)
+        self.fun_ref: Callable[[], Any] = reference(fun)
         self.name = function_name(fun)
         self.options = options
         self.programs: dict[Signature, Program] = {}
-        self.executables: dict[Any, Executable] = {}
+        self.executables: dict[Key, Executable] = {}
+        # Why what was compiled is here no more, by the hash of its key.
+        self.forgotten: dict[int, tuple[Difference, ...]] = {}
+        self.log: misses.Log | None = None
+        self.made_at = source.capture()
+        # What the programs captured, where somebody watches that, and the callables to call off.
+        self.watched: dict[Signature, stale.Traced] = {}
+        self.callables: weakref.WeakSet[Any] = weakref.WeakSet()
         _owners.add(self)
 
     @property
@@ -209,7 +211,7 @@ class Compiled:
             if 0 <= at < len(args):
                 static.append((at, args[at]))
                 dynamic[at] = None
-        names = [name for name in kwargs if name in options.static_argnames]
+        names = sorted([name for name in kwargs if name in options.static_argnames])
         static += [(name, kwargs[name]) for name in names]
         keyed = {name: value for name, value in kwargs.items() if name not in names}
         for where, value in static:
@@ -246,26 +248,7 @@ class Compiled:
 
     def argument_names(self, in_tree: Any) -> list[str]:
         """`x`, `params['w']`: what each array of a call is called in the function's text."""
-        try:
-            parameters = list(inspect.signature(self.fun).parameters.values())
-        except (TypeError, ValueError):
-            parameters = []
-        dummy = tree.unflatten(in_tree, list(range(in_tree.num_leaves)))
-        names = []
-        for path, _ in tree.flatten_with_path(dummy)[0]:
-            rest = tree.keystr(path[2:])
-            which = path[1]
-            if path[0].idx == 1:
-                names.append(f"{which.key}{rest}")
-                continue
-            i = which.idx
-            name = f"argument {i}"
-            if i < len(parameters) and parameters[i].kind is not inspect.Parameter.VAR_POSITIONAL:
-                name = parameters[i].name
-            elif parameters and parameters[-1].kind is inspect.Parameter.VAR_POSITIONAL:
-                name = f"{parameters[-1].name}[{i - len(parameters) + 1}]"
-            names.append(f"{name}{rest}")
-        return names
+        return argument_names(parameters_of(self.fun), in_tree)
 
     def _not_an_array(self, i: int, leaf: Any, dynamic: Any, keyed: Any, error: TypeError) -> str:
         name = self.argument_names(tree.structure((tuple(dynamic), keyed)))[i]
@@ -280,8 +263,10 @@ class Compiled:
 
     def trace(self, call: Call) -> Program:
         """The program for a call, from memory or by tracing."""
+        self.check_captures(call.signature)
         found = self.programs.get(call.signature)
         if found is not None:
+            stale.use(self.watched.get(call.signature))
             return found
         start = time.perf_counter()
         out_tree = None
@@ -295,11 +280,16 @@ class Compiled:
             return leaves
 
         names = _Names(self, call.signature.in_tree)
-        with events.Phase("trace", self.name):
+        with events.Phase("trace", self.name), stale.Tracing() as tracing:
             jaxpr, consts = stage(flat, call.signature.avals, self.name, names)
         program = Program(ClosedJaxpr(jaxpr, consts), out_tree)
         if not any(isinstance(c, Tracer) for c in consts):
             self.programs[call.signature] = program
+            if stale.observers:
+                traced = tracing.remember(self.name, self.fun_ref, self)
+                if traced is not None:
+                    self.watched[call.signature] = traced
+                    stale.use(traced)
         if events.listeners:
             events.publish(
                 "trace",
@@ -332,24 +322,40 @@ class Compiled:
             call.leaves, f"the jitted function `{self.name}`", self.options.device
         )
         key = (call.signature, device, committed)
-        if events.listeners:
-            start = time.perf_counter()
-            hit = key in self.executables
-            events.publish(
-                "cache",
-                self.name,
-                start,
-                signature(call.signature.avals),
-                source.capture(),
-                hit=hit,
-                cause="" if hit else self.cause(call.signature),
-            )
-        program = self.trace(call)
+        self.check_captures(call.signature)
         found = self.executables.get(key)
+        miss = self._published(key, found is not None) if events.listeners else None
+        start = time.perf_counter()
+        program = self.trace(call)
         if found is None:
+            traced = time.perf_counter()
             lowered = self.lower(program, call, device, committed)
-            found = self.executables[key] = lowered.compile(self.options.compiler_options)
+            ready = time.perf_counter()
+            found = lowered.compile(self.options.compiler_options)
+            if miss is not None:
+                misses.report(self, key, miss, (start, traced, ready), source.capture())
+            self.executables[key] = found
         return found, program.out_tree
+
+    def _published(self, key: Key, hit: bool) -> Miss | None:
+        """Tell the listeners that a call was looked up; what it missed by, if anyone asks."""
+        if not events.audience("cache") and (
+            hit or not events.audience("recompile") or misses.is_ours(self.fun)
+        ):
+            return None
+        start = time.perf_counter()
+        miss = None if hit else misses.find(self, key)
+        events.publish(
+            "cache",
+            self.name,
+            start,
+            signature(key[0].avals),
+            source.capture(),
+            hit=hit,
+            cause="" if miss is None else miss.cause,
+            differences=() if miss is None else miss.ways,
+        )
+        return miss
 
     def lower(self, program: Program, call: Call, device: Any, committed: bool) -> Lowered:
         return Lowered(
@@ -361,32 +367,6 @@ class Compiled:
             donated=() if invalid.is_checking() else call.donated,
             keep_unused=self.options.keep_unused,
         )
-
-    def cause(self, new: Signature) -> str:
-        """Why a call is not in memory: what differs from the earlier call most like it."""
-        if not self.programs:
-            return "first call"
-        differences = [self._differences(old, new) for old in self.programs]
-        best = min(differences, key=len)
-        return "; ".join(best) or "another device"
-
-    def _differences(self, old: Signature, new: Signature) -> list[str]:
-        found = []
-        if old.in_tree != new.in_tree:
-            found.append(f"tree of arguments {old.in_tree} -> {new.in_tree}")
-        elif old.avals != new.avals:
-            names = self.argument_names(new.in_tree)
-            for name, was, now in zip(names, old.avals, new.avals, strict=True):
-                if was is not now:
-                    weak = " (weakly typed)" if now.weak_type != was.weak_type else ""
-                    found.append(f"`{name}`: {was.str_short()} -> {now.str_short()}{weak}")
-        before = dict(old.static)
-        for where, value in new.static:
-            if where not in before or before[where] != value:
-                found.append(f"static `{where}`: {before.get(where)!r} -> {value!r}")
-        if old.context != new.context:
-            found.append("configuration changed")
-        return found
 
     # ---- calling ----------------------------------------------------------------------------
 
@@ -430,13 +410,49 @@ class Compiled:
         )
         return tree.unflatten(program.out_tree, outs)
 
-    def clear(self) -> None:
-        """Forget all programs."""
+    def clear(self, because: Sequence[Difference] = ()) -> None:
+        """Forget all programs; `because` is what a later miss says of it."""
+        misses.forget(self, because)
         self.programs.clear()
         self.executables.clear()
+        self.watched.clear()
+
+    # ---- captures that have changed ---------------------------------------------------------
+
+    def check_captures(self, key: Signature) -> None:
+        """Forget the programs if what the one for `key` captured has changed and the policy is so.
+
+        Warnings and errors: as the policies `warn` and `error` say.
+        """
+        traced = self.watched.get(key)
+        if traced is not None and stale.must_retrace(traced):
+            self.retrace()
+
+    def retrace(self) -> None:
+        """Trace anew from now on, and so the functions within whose captures have changed."""
+        changes: dict[str, stale.Change] = {}
+        for traced in list(self.watched.values()):
+            changes.update({change.variable: change for change in traced.changes})
+            stale.retrace_parts(traced)
+        self.come_to_python()
+        self.clear([Difference("captured", c.variable, c.old, c.new) for c in changes.values()])
+
+    @property
+    def stale_policy(self) -> str | None:
+        return self.options.stale
+
+    def retrace_within(self) -> None:
+        # A function with a policy of its own keeps to it.
+        if self.options.stale is None:
+            self.retrace()
+
+    def come_to_python(self) -> None:
+        for fast in list(self.callables):
+            fast._clear_cache()
 
 
-def _reference(fun: Any) -> Callable[[], Any]:
+def reference(fun: Any) -> Callable[[], Any]:
+    """What gives a function for as long as it lives; one that cannot be weakly held is kept."""
     try:
         hash(fun)
         if not isinstance(fun, types.MethodType):  # a bound method is made anew at each access
@@ -489,7 +505,7 @@ _known: weakref.WeakKeyDictionary[Any, dict[Options, Compiled]] = weakref.WeakKe
 
 def compiled(fun: Callable[..., Any], options: Options) -> Compiled:
     """The `Compiled` of a function under some options, made once."""
-    if not isinstance(_reference(fun), weakref.ref):
+    if not isinstance(reference(fun), weakref.ref):
         return Compiled(fun, options)
     by_options = _known.setdefault(fun, {})
     found = by_options.get(options)
@@ -509,6 +525,7 @@ def build(fun: Callable[..., Any], options: Options) -> tuple[Any, Compiled]:
         options.static_argnames,
         key=options,
     )
+    owner.callables.add(fast)
     return fast, owner
 
 

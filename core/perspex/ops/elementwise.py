@@ -87,9 +87,9 @@ mul: Elementwise = binary(
 
 
 class Quotient(Elementwise):
-    """Division. Where both operands change, `dz = (dx - z dy) / y` keeps nothing but `y` and `z`."""
+    """Division. Where both operands change, `dz = (dx - z dy) / y` keeps just `y` and `z`."""
 
-    def jvp(self, primals: Any, tangents: Any) -> Any:
+    def jvp(self, primals: Any, tangents: Any, **params: Any) -> Any:
         (tx, ty), (_, y) = tangents, primals
         if tx is None or ty is None:
             return super().jvp(primals, tangents)
@@ -97,7 +97,7 @@ class Quotient(Elementwise):
         return out, self(sub(tx, mul(out, ty)), y)
 
 
-div = Quotient(
+div: Elementwise = Quotient(
     "div",
     lambda b, x, y: b.op("stablehlo.divide", x, b.spread_anew(y, b.out_avals[0])),
     NUMBER,

@@ -20,6 +20,7 @@ from perspex.errors import TracerIntegerConversionError
 from perspex.methods import is_operand
 from perspex.ops.keys import GENERATORS, Generator, random_unwrap, random_wrap
 from perspex.ops.structural import broadcast_in_dim, convert_element_type
+from perspex.random import lineage
 from perspex.runtime.dispatch import EVAL, fast_callable
 from perspex.staging import JaxprTrace
 from perspex.tracing import state, typeof
@@ -75,9 +76,14 @@ def on_key(name: str, static: int = 0, makes_keys: bool = False) -> Callable[...
     def decorate(draw: Callable[..., Any]) -> Callable[..., Any]:
         def program(key: Any, *arguments: Any) -> Any:
             check_single(name, key)
-            if is_key(key):
-                return draw(key, *arguments)
-            out = draw(random_wrap(key, impl=default_generator()), *arguments)
+            typed = is_key(key)
+            before, lineage.inside.program = lineage.inside.program, True
+            try:
+                if typed:
+                    return draw(key, *arguments)
+                out = draw(random_wrap(key, impl=default_generator()), *arguments)
+            finally:
+                lineage.inside.program = before
             if makes_keys and not config.enable_custom_prng.value:
                 return random_unwrap(out)
             return out
@@ -88,12 +94,19 @@ def on_key(name: str, static: int = 0, makes_keys: bool = False) -> Callable[...
         fast = _eager(name, program, Options(numbers, inline=True))
         whole, _ = build(program, Options(numbers))
 
-        @functools.wraps(draw)
-        def call(key: Any, *arguments: Any) -> Any:
-            if state.trace is EVAL:
-                return fast(key, *arguments)
+        def transformed(key: Any, *arguments: Any) -> Any:
             check_single(name, key)
             return (program if isinstance(state.trace, JaxprTrace) else whole)(key, *arguments)
+
+        @functools.wraps(draw)
+        def call(key: Any, *arguments: Any) -> Any:
+            run = fast if state.trace is EVAL else transformed
+            record = lineage.recorder
+            if record is None or lineage.inside.program:
+                return run(key, *arguments)
+            out = run(key, *arguments)
+            record.add(name, key, out if makes_keys else None, 2)
+            return out
 
         return call
 

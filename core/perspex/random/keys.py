@@ -25,6 +25,7 @@ from perspex.ops.keys import (
     random_unwrap,
     random_wrap,
 )
+from perspex.random import lineage
 from perspex.random.arguments import (
     as_dtype,
     as_shape,
@@ -109,7 +110,10 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
     Array((), dtype=key<fry>) overlaying:
     [ 0 42]
     """
-    return _key("key", seed, _resolve("key", impl, dtype))
+    made = _key("key", seed, _resolve("key", impl, dtype))
+    if (record := lineage.recorder) is not None:
+        record.add("key", None, made)
+    return made
 
 
 def PRNGKey(seed: Any, *, impl: Any = None) -> Any:  # noqa: N802 - the name in JAX
@@ -130,9 +134,11 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Any:  # noqa: N802 - the name in 
     Array([ 0, 42], dtype=uint32)
     """
     made = _key("PRNGKey", seed, _resolve("PRNGKey", impl, None))
-    if config.enable_custom_prng.value:
-        return made
-    return made.base if made.__class__ is KeyArray else random_unwrap(made)
+    if not config.enable_custom_prng.value:
+        made = made.base if made.__class__ is KeyArray else random_unwrap(made)
+    if (record := lineage.recorder) is not None:
+        record.add("PRNGKey", None, made)
+    return made
 
 
 def _key(name: str, seed: Any, generator: Generator) -> Any:
@@ -311,4 +317,7 @@ def clone(key: Any) -> Any:
     >>> random.clone(k) == k
     Array(True, dtype=bool)
     """
-    return random_clone(key)
+    made = random_clone(key)
+    if (record := lineage.recorder) is not None:
+        record.add("clone", key, made)
+    return made

@@ -16,7 +16,7 @@ from perspex import dtypes, events, methods
 from perspex.avals import ShapedArray
 from perspex.errors import JaxRuntimeError
 from perspex.methods import ArrayMethods
-from perspex.runtime import client
+from perspex.runtime import client, interruptible
 from perspex.runtime.callbacks import explained
 from perspex.runtime.dispatch import device_put
 from perspex.runtime.executable import deleted_error
@@ -25,6 +25,7 @@ from perspex.runtime.transfer import put
 from perspex.tracing import Tracer
 
 ArrayImpl = _jax.ArrayImpl
+_block_until_ready = ArrayImpl.block_until_ready
 
 
 class _ArrayMeta(type):
@@ -154,6 +155,16 @@ class _Face(ArrayMethods):
             raise NotImplementedError("to_device takes no stream")
         return device_put(self, device)
 
+    def block_until_ready(self) -> Any:
+        """Wait until the numbers are there; returns the array."""
+        if not events.listeners:
+            return _block_until_ready(self)
+        start = time.perf_counter()
+        try:
+            return _block_until_ready(self)
+        finally:
+            interruptible.waited(start)
+
     def copy_to_host_async(self) -> None:
         """Start copying the numbers to the host, without waiting for them."""
         if not self.is_deleted():  # type: ignore[attr-defined]
@@ -166,6 +177,20 @@ class _Face(ArrayMethods):
                 raise ValueError(f"converting {value.dtype} to {dtype} needs a copy")
             return value.astype(dtype)
         return value.copy() if copy else value
+
+    # Those of all arrays ask NumPy, which would wait in C++, where no interrupt arrives.
+
+    def item(self, *args: int) -> Any:
+        """The only element, or the one at `args`, as a Python number."""
+        return to_numpy(self).item(*args)
+
+    def tolist(self) -> Any:
+        """The elements as nested lists of Python numbers."""
+        return to_numpy(self).tolist()
+
+    def tobytes(self, order: Any = "C") -> bytes:
+        """The bytes of the elements."""
+        return to_numpy(self).tobytes(order)
 
     def __bool__(self) -> bool:
         if self.aval.size != 1:

@@ -48,6 +48,11 @@ def client(platform: str | None = None) -> Any:
         return _clients[name]
 
 
+def live_arrays() -> list[Any]:
+    """The arrays of all clients that there are by now; jaxlib made some of them for itself."""
+    return [array for found in list(_clients.values()) for array in found.live_arrays()]
+
+
 def devices(backend: str | None = None) -> list[Any]:
     """All devices of a platform.
 

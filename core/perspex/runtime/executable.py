@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from jaxlib import _jax, xla_client
+from jaxlib import _jax
 
 from perspex import events
 from perspex.containers import call_registry
 from perspex.effects import has_order
+from perspex.errors import JaxRuntimeError
 from perspex.hlo import Module, types
 from perspex.hlo.apart import own_module
 from perspex.jaxpr import ClosedJaxpr, Jaxpr, Literal, count_eqns
+from perspex.runtime import cache, disk, interruptible, invalid, memory, pressure
 from perspex.runtime import client as platform
-from perspex.runtime import interruptible, invalid, pressure
 from perspex.runtime.callbacks import execute
 from perspex.runtime.keys import KeyArray
 from perspex.runtime.transfer import put, signature
@@ -175,17 +176,38 @@ class Lowered:
         `compiler_options` are names and values of XLA's debug options.
         """
         start = time.perf_counter()
-        options = xla_client.CompileOptions()
-        options.num_replicas = options.num_partitions = 1
-        options.device_assignment = xla_client.DeviceAssignment.create(
-            np.array([[self.device.id]], np.int32)
+        options = cache.options_for(self.device, compiler_options)
+        with events.Phase("compile", self.name):
+            key = b""  # a program that calls Python functions is not looked for
+            if not self.module.callbacks:
+                key = cache.key(self.module.module, self.device, compiler_options)
+            found, where = cache.remembered(key), cache.MEMORY
+            if found is None:
+                pressure.relieve()
+                wanted = cache.Wanted(key, self.device, options, self.name, self.signature)
+                work, policy = self._compiler(options), disk.policy()
+                found, where = interruptible.call(lambda: cache.obtain(wanted, work, policy))
+        events.publish(
+            "compile",
+            self.name,
+            start,
+            self.signature,
+            self.at,
+            device=str(self.device),
+            source=where,
+            bytes=found.size,
+            compiled_in=found.seconds,
+            key=key.hex(),
         )
-        if compiler_options:
-            options.env_option_overrides = list(compiler_options)
-        client, devices, code = self.device.client, [self.device], self.module.bytecode()
+        disk.tell()
+        return Executable(self, found.xla)
+
+    def _compiler(self, options: Any) -> Callable[[], Any]:
+        """What makes XLA compile this program, from any thread."""
+        client, devices = self.device.client, [self.device]
         # Bytes and not the module: compiling lets other threads run, and MLIR's context, which all
         # modules share, is not made for that.
-        calls = self.module.callbacks
+        code, calls = self.module.bytecode(), self.module.callbacks
 
         def work() -> Any:
             if not calls:
@@ -195,13 +217,7 @@ class Lowered:
                     module, _jax.DeviceList(tuple(devices)), options, calls
                 )
 
-        pressure.relieve()
-        with events.Phase("compile", self.name):
-            xla = interruptible.call(work)
-        events.publish(
-            "compile", self.name, start, self.signature, self.at, device=str(self.device)
-        )
-        return Executable(self, xla)
+        return work
 
 
 class Executable:
@@ -229,19 +245,25 @@ class Executable:
     def __call__(self, args: Sequence[Any]) -> list[Any]:
         device = self.device
         buffers = list(self.consts)
-        buffers += [on_device(x, device) for x, keep in zip(args, self.kept, strict=True) if keep]
-        if self.calls:
-            outs = execute(
-                self.xla,
-                self.calls,
-                buffers,
-                self.handlers,
-                device,
-                self.token_place,
-                self.has_effects,
-            )
-        else:
-            outs = self.xla.execute_sharded(buffers).consume_with_handlers(self.handlers)
+        try:
+            buffers += [
+                on_device(x, device) for x, keep in zip(args, self.kept, strict=True) if keep
+            ]
+            if self.calls:
+                outs = execute(
+                    self.xla,
+                    self.calls,
+                    buffers,
+                    self.handlers,
+                    device,
+                    self.token_place,
+                    self.has_effects,
+                )
+            else:
+                outs = self.xla.execute_sharded(buffers).consume_with_handlers(self.handlers)
+        except JaxRuntimeError as error:
+            memory.explain(error)
+            raise
         if invalid.is_checking():
             invalid.check(self.name, outs)
         if any(self.donated):

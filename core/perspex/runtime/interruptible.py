@@ -2,17 +2,75 @@
 
 Python runs signal handlers between its own instructions, so a call into C++ that takes a minute
 holds an interrupt back for a minute. Run in another thread, the call lets the main one wait on a
-lock, which a signal ends. The work itself goes on until it is done; its result is dropped.
+lock, which a signal ends. The work itself goes on until it is done, and is in `left` meanwhile, so
+that the user can be told of it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from perspex import events
+
 T = TypeVar("T")
+
+# Shorter waits are not told of: to tell would cost as much.
+_WORTH_TELLING = 10e-6
+
+
+def waited(start: float) -> None:
+    """Tell who listens that Python has waited for the device since `start`."""
+    long = time.perf_counter() - start > _WORTH_TELLING
+    if long and events.audience("wait") and not events.is_inside("compile"):
+        events.publish("wait", "device", start)
+
+
+class Left:
+    """Work that goes on after an interrupt has ended the wait for it.
+
+    `kind` is that of the phase that waited (see `perspex.events`), as `compile`, or empty for a
+    program that runs; `name` is the function's. `begun`, `since` and `ended` are by
+    `time.perf_counter`: when the work began, when nobody waited any more, and when it was done,
+    which is `None` until then. `thread` is the thread that does it.
+    """
+
+    __slots__ = ("begun", "ended", "kind", "name", "since", "thread")
+
+    def __init__(self, kind: str, name: str, begun: float, thread: threading.Thread) -> None:
+        self.kind, self.name, self.thread = kind, name, thread
+        self.begun, self.since = begun, time.perf_counter()
+        self.ended: float | None = None
+        left.append(self)
+
+    def end(self) -> None:
+        """Note that it is done; again is harmless."""
+        if self.ended is None:
+            self.ended = time.perf_counter()
+            with contextlib.suppress(ValueError):  # two threads at once
+                left.remove(self)
+
+
+# What goes on although nobody waits for it, oldest first.
+left: list[Left] = []
+
+
+class _Call:
+    """One piece of work: what to do, what came of it, and who is told when nobody waits."""
+
+    __slots__ = ("done", "left", "outcome", "work")
+
+    def __init__(self, work: Callable[[], Any]) -> None:
+        self.work: Callable[[], Any] | None = work
+        # Whether it returned, and the result or the exception.
+        self.outcome: tuple[bool, Any] | None = None
+        self.left: Left | None = None
+        self.done = threading.Lock()
+        self.done.acquire()
 
 
 class _Worker:
@@ -22,36 +80,43 @@ class _Worker:
     """
 
     def __init__(self) -> None:
-        self.work: Callable[[], Any] | None = None
-        self.outcome: list[Any] = []
+        self.call: _Call | None = None
         self.begin = threading.Lock()
-        self.done = threading.Lock()
         self.begin.acquire()
-        self.done.acquire()
-        threading.Thread(target=self._serve, name="perspex-waiting", daemon=True).start()
+        self.thread = threading.Thread(target=self._serve, name="perspex-waiting", daemon=True)
+        self.thread.start()
 
     def _serve(self) -> None:
         while True:
             self.begin.acquire()
-            work, outcome, done = self.work, self.outcome, self.done
-            assert work is not None
+            call, self.call = self.call, None
+            assert call is not None and call.work is not None
             try:
-                outcome.append((True, work()))
+                call.outcome = (True, call.work())
             except BaseException as error:  # handed over to the waiting thread
-                outcome.append((False, error))
-            # Nothing of this call is kept, and after an interrupt nobody looks at these again.
-            self.work, self.outcome, self.done = None, [], threading.Lock()
-            self.done.acquire()
-            del work, outcome
+                call.outcome = (False, error)
+            call.work = None
+            # Whoever left set this before looking at the outcome: one of both sees the other.
+            if call.left is not None:
+                call.left.end()
+            done = call.done
+            del call
             _idle.append(self)
             done.release()
             del done
 
 
 _idle: list[_Worker] = []
-# The threads do not go along into a fork.
+
+
+def _after_fork() -> None:
+    """In the child, into which the threads do not go along."""
+    _idle.clear()
+    left.clear()
+
+
 if hasattr(os, "register_at_fork"):  # not on Windows, which has no forks
-    os.register_at_fork(after_in_child=_idle.clear)
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def call(work: Callable[[], T]) -> T:
@@ -66,11 +131,29 @@ def call(work: Callable[[], T]) -> T:
         worker = _idle.pop()
     except IndexError:
         worker = _Worker()
-    outcome, done = worker.outcome, worker.done
-    worker.work = work
-    worker.begin.release()
-    done.acquire()
-    returned, value = outcome[0]
+    this = worker.call = _Call(work)
+    start = time.perf_counter()
+    try:
+        worker.begin.release()
+        this.done.acquire()
+    except BaseException:
+        _leave(this, start, worker.thread)
+        raise
+    finally:
+        if events.listeners:
+            waited(start)
+    assert this.outcome is not None
+    returned, value = this.outcome
     if not returned:
         raise value
     return value
+
+
+def _leave(call: _Call, begun: float, thread: threading.Thread) -> None:
+    """Remember what goes on, by the innermost phase that this thread is in."""
+    me = threading.get_ident()
+    phase = next((p for p in reversed(events.running) if p.thread == me), None)
+    kind, name = ("", "") if phase is None else (phase.kind, phase.name)
+    call.left = Left(kind, name, begun, thread)
+    if call.outcome is not None:
+        call.left.end()

@@ -36,7 +36,8 @@ def put(x: Any, device: Any, committed: bool = False, aval: ShapedArray | None =
     out = _batched_device_put(
         aval, platform.sharding(device), [host], [device], committed, enable_x64=True
     )
-    events.publish(
-        "transfer", "device_put", start, signature([aval]), direction="in", bytes=host.nbytes
-    )
+    if events.audience("transfer"):
+        events.publish(
+            "transfer", "device_put", start, signature([aval]), direction="in", bytes=host.nbytes
+        )
     return out

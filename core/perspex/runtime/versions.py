@@ -45,6 +45,6 @@ def result_handler(aval: Any, sharding: Any, committed: bool) -> Any:
     return _jax.array_result_handler(aval, sharding, committed)
 
 
-def deserialize(client: Any, data: bytes, devices: Any, options: Any) -> Any:
-    """The executable that `serialize` wrote. Runs code: only ever pass bytes that we wrote."""
-    return client.deserialize_executable(data, devices, options)
+def deserialize(device: Any, data: bytes, options: Any) -> Any:
+    """The executable that `serialize()` wrote. Runs code: only ever pass bytes that we wrote."""
+    return device.client.deserialize_executable(data, _jax.DeviceList((device,)), options)

@@ -1,0 +1,148 @@
+"""Which keys were made of which, and what was drawn with them: a record for whoever wants to look.
+
+While nobody records, a random function pays for one truth test. While somebody does, a call is kept
+as a tuple: the arrays of keys themselves, by which they can be told apart later, and the line. No
+number is looked at, so nothing waits for a device.
+
+Keys that are traced are kept as the variables that stand for them. What a compiled program does
+with keys when it runs is not seen: only how it was traced.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections import deque
+from types import CodeType, FrameType
+from typing import Any, NamedTuple
+
+from jaxlib._jax import ArrayImpl
+
+from perspex import source
+from perspex.runtime.keys import KeyArray
+from perspex.source import Source
+from perspex.staging import JaxprTracer
+from perspex.transforms.jvp import JvpTracer
+from perspex.transforms.vmap import BatchTracer
+
+# Arrays of keys of more numbers are not kept.
+MOST_NUMBERS = 1 << 14
+# How many calls are kept; the oldest go first.
+MOST_CALLS = 5_000
+
+
+class Call(NamedTuple):
+    """A call of a function that makes keys or uses one.
+
+    `given` are the numbers of the key that was used, an array or the variable of a traced program;
+    `made` those of the keys that came out. `None` stands for none, or for too many. `at` is the
+    user's line, `caller` the line outside of all functions that led there, where that is another
+    one. `run` is what `Recorder.run` was.
+    """
+
+    function: str
+    given: Any
+    made: Any
+    at: Source | None
+    caller: Source | None
+    run: Any
+
+
+class Recorder:
+    """Keeps the calls. `run` is for the user: it is kept with each call, and may say which cell."""
+
+    def __init__(self, limit: int = MOST_CALLS) -> None:
+        self.run: Any = None
+        self.total = 0
+        self._calls: deque[tuple[Any, ...]] = deque(maxlen=limit)
+
+    def add(self, function: str, given: Any, made: Any, depth: int = 1) -> None:
+        """Keep one call, made by the user's innermost line, at least `depth` frames up."""
+        at = source.capture(depth + 1)
+        code, lasti = None, 0
+        if at is not None and at.code.co_name != "<module>":  # type: ignore[union-attr]
+            code, lasti = _caller(depth + 1)
+        self.total += 1
+        self._calls.append(
+            (function, numbers_of(given), numbers_of(made), at, code, lasti, self.run)
+        )
+
+    @property
+    def calls(self) -> list[Call]:
+        """The calls that are kept, in order."""
+        return [
+            Call(function, given, made, at, code and Source(code, lasti), run)
+            for function, given, made, at, code, lasti, run in list(self._calls)
+        ]
+
+    @property
+    def forgotten(self) -> int:
+        """How many older calls are not kept any more."""
+        return self.total - len(self._calls)
+
+    def clear(self) -> None:
+        """Forget all calls."""
+        self._calls.clear()
+        self.total = 0
+
+
+# Read by every random function: `None` means free.
+recorder: Recorder | None = None
+
+
+class _Inside(threading.local):
+    """Whether this thread traces a random function, whose own calls are not the user's."""
+
+    program = False
+
+
+inside = _Inside()
+
+
+def start(limit: int = MOST_CALLS) -> Recorder:
+    """Begin to record, in all threads, and return the record.
+
+    >>> from perspex import random
+    >>> record = start()
+    >>> key, sub = random.split(random.key(0))
+    >>> stop()
+    >>> [call.function for call in record.calls]
+    ['key', 'split']
+    """
+    global recorder
+    recorder = Recorder(limit)
+    return recorder
+
+
+def stop() -> None:
+    """Record no more."""
+    global recorder
+    recorder = None
+
+
+def numbers_of(keys: Any) -> Any:
+    """The array of the numbers of keys, or the variable of traced ones; `None` if there is none."""
+    kind = keys.__class__
+    if kind is KeyArray:
+        keys = keys.base
+        return keys if keys.aval.size <= MOST_NUMBERS else None
+    if kind is ArrayImpl:
+        return keys if keys.aval.size <= MOST_NUMBERS else None
+    if kind is JaxprTracer:
+        return keys._var
+    if kind is JvpTracer:
+        return numbers_of(keys.primal)
+    if kind is BatchTracer and keys.axis in (0, None):
+        return numbers_of(keys.value)
+    return None
+
+
+def _caller(depth: int) -> tuple[CodeType | None, int]:
+    """The instruction outside of all functions that led to the call that is recorded now."""
+    frame: FrameType | None = sys._getframe(depth)
+    while frame is not None:
+        code = frame.f_code
+        if code.co_name == "<module>" and not source.is_internal(code.co_filename):
+            return code, frame.f_lasti
+        frame = frame.f_back
+    return None, 0

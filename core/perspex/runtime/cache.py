@@ -1,0 +1,248 @@
+"""Compiled programs by what they compute, so that nothing is compiled twice.
+
+The key of a program is a hash of its StableHLO without source locations, and of all else that
+decides what XLA makes of it. So a function that is defined anew, moved to another line or found in
+another process has the key that it had. Large constants are arguments of the program, and no part
+of it. Programs are kept in memory, and on disk by `perspex.runtime.disk`.
+
+Programs that call back into Python hold the functions that they call, and are in neither.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import platform as machine
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxlib import version, xla_client
+
+from perspex.hlo.unlocated import unlocated_bytecode
+from perspex.runtime import disk, pressure
+
+# Changes whenever the same program no longer means the same executable.
+_FORMAT = b"perspex 1"
+_REMEMBERED = 1024
+
+# Where an executable came from: the `source` of `compile` events.
+XLA, MEMORY, DISK = "xla", "memory", "disk"
+
+
+@dataclass
+class Entry:
+    """An executable, how long XLA took for it once, and its size on disk where that is known."""
+
+    xla: Any
+    seconds: float
+    size: int | None = None
+
+
+@dataclass
+class Counts:
+    """How often programs were asked for, by where they were found."""
+
+    xla: int = 0
+    memory: int = 0
+    disk: int = 0
+    callbacks: int = 0  # compiled without being looked for
+
+
+counts = Counts()
+_memory: OrderedDict[bytes, Entry] = OrderedDict()
+_lock = threading.Lock()
+# What is being loaded or compiled, maybe behind an interrupt: nobody starts it a second time.
+_flights: dict[bytes, Future[Entry]] = {}
+
+
+def options_for(device: Any, compiler_options: Sequence[tuple[str, Any]] = ()) -> Any:
+    """XLA's options for a program on one device."""
+    options = xla_client.CompileOptions()
+    options.num_replicas = options.num_partitions = 1
+    options.device_assignment = xla_client.DeviceAssignment.create(
+        np.array([[device.id]], np.int32)
+    )
+    if compiler_options:
+        options.env_option_overrides = list(compiler_options)
+    return options
+
+
+# ---- the key ------------------------------------------------------------------------------------
+
+
+def key(module: Any, device: Any, compiler_options: Sequence[tuple[str, Any]] = ()) -> bytes:
+    """What identifies the executable that XLA would make of an MLIR module."""
+    around = _surroundings(device) if not compiler_options else _around(device, compiler_options)
+    digest = around.copy()
+    digest.update(unlocated_bytecode(module))
+    return digest.digest()
+
+
+@functools.cache
+def _surroundings(device: Any) -> Any:
+    return _around(device, ())
+
+
+def _around(device: Any, compiler_options: Sequence[tuple[str, Any]]) -> Any:
+    """The hash of everything but the program. XLA's own flags are among its options."""
+    digest = hashlib.blake2b(digest_size=32, person=b"perspex-program")
+    client = device.client
+    for part in (
+        _FORMAT,
+        version.__version__.encode(),
+        client.platform.encode(),
+        client.platform_version.encode(),
+        device.device_kind.encode(),
+        str(client.device_count()).encode(),
+        _processor(),
+        options_for(device, compiler_options).SerializeAsString(),
+    ):
+        digest.update(len(part).to_bytes(8, "little") + part)
+    return digest
+
+
+@functools.cache
+def _processor() -> bytes:
+    """What tells this processor from others, for which XLA would write other code.
+
+    The number of cores decides how a program is split.
+    """
+    wanted = ("vendor_id", "cpu family", "model", "model name", "flags", "features", "cpu ")
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            first = file.read().split("\n\n")[0].splitlines()
+        found = [line for line in first if line.lower().startswith(wanted)]
+        # The cores of a machine differ in these.
+        found = [line for line in found if not line.startswith(("cpu MHz", "cpu cores"))]
+    except OSError:
+        # Elsewhere the features cannot be read, so the key holds for this machine alone.
+        found = [machine.machine(), machine.processor(), machine.node()]
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return "\n".join([*found, f"cores {cores}"]).encode()
+
+
+# ---- looking up ---------------------------------------------------------------------------------
+
+
+class Wanted(NamedTuple):
+    """A program that is asked for; without a key it is looked for nowhere, and not kept."""
+
+    key: bytes
+    device: Any
+    options: Any
+    name: str
+    signature: str
+
+
+def remembered(key: bytes) -> Entry | None:
+    """What this process has compiled or loaded already."""
+    with _lock:
+        entry = _memory.get(key)
+        if entry is not None:
+            _memory.move_to_end(key)
+            counts.memory += 1
+    return entry
+
+
+def obtain(
+    wanted: Wanted, compile: Callable[[], Any], policy: disk.Policy | None
+) -> tuple[Entry, str]:
+    """What is not in memory: from disk, from a thread that is just compiling it, or compiled.
+
+    Returns the entry and where it came from.
+    """
+    key = wanted.key
+    if not key:
+        with _lock:
+            counts.callbacks += 1
+        return _compiled(compile), XLA
+    mine: Future[Entry] = Future()
+    with _lock:
+        entry = _memory.get(key)  # since the caller looked there
+        flight = mine if entry is not None else _flights.setdefault(key, mine)
+    if entry is not None or flight is not mine:
+        entry = entry or flight.result()
+        with _lock:
+            counts.memory += 1
+        return entry, MEMORY
+    try:
+        loaded = _load(wanted, policy)
+        if loaded is not None:
+            entry, where = loaded, DISK
+        else:
+            entry, where = _compiled(compile), XLA
+            _save(wanted, entry, policy)
+    except BaseException as error:
+        with _lock:
+            del _flights[key]
+        mine.set_exception(error)
+        raise
+    with _lock:
+        counts.xla += where is XLA
+        counts.disk += where is DISK
+        _memory[key] = entry
+        if len(_memory) > _REMEMBERED:
+            _memory.popitem(last=False)
+        del _flights[key]
+    mine.set_result(entry)
+    return entry, where
+
+
+def _compiled(compile: Callable[[], Any]) -> Entry:
+    start = time.perf_counter()
+    xla = compile()
+    return Entry(xla, time.perf_counter() - start)
+
+
+def _load(wanted: Wanted, policy: disk.Policy | None) -> Entry | None:
+    if policy is None:
+        return None
+    loaded = disk.load(policy, wanted.key, wanted.device, wanted.options)
+    return loaded and Entry(loaded.xla, loaded.about.seconds, loaded.size)
+
+
+def _save(wanted: Wanted, entry: Entry, policy: disk.Policy | None) -> None:
+    if policy is None:
+        return
+
+    def written(size: int) -> None:
+        entry.size = size
+
+    about = disk.About(wanted.name, wanted.signature, entry.seconds)
+    disk.save(policy, wanted.key, entry.xla, about, written)
+
+
+def size(key: bytes) -> int | None:
+    """The bytes that a program takes on disk, if it is in memory and that is known."""
+    entry = _memory.get(key)
+    return None if entry is None else entry.size
+
+
+def remembered_count() -> int:
+    """How many programs are kept in memory."""
+    return len(_memory)
+
+
+@pressure.register
+def forget() -> None:
+    """Empty the cache in memory."""
+    with _lock:
+        _memory.clear()
+
+
+def _after_fork() -> None:
+    """In the child, in which nobody goes on compiling."""
+    global _lock
+    _lock = threading.Lock()
+    _flights.clear()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which has no forks
+    os.register_at_fork(after_in_child=_after_fork)

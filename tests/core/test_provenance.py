@@ -1,0 +1,479 @@
+"""Errors about traced values: where the value comes from, and a remedy that is right.
+
+The programs are in `wrong_programs` and `wrong_values`. The lines on the way of the value are read
+off the program by eye; the remedy is put into the program, which then runs, and is compared with
+NumPy.
+"""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import json
+import linecache
+import pickle
+import textwrap
+import weakref
+from typing import Any
+
+import numpy as np
+import pytest
+from core.wrong_programs import ARRAY, BOOL, CHOICES, INDEX, MASK, NUMBER, UNSURE, Case
+from core.wrong_values import VALUES
+
+from perspex import effects_barrier, errors, jit, provenance
+from perspex import numpy as pnp
+from perspex.remedies.story import Card, Patch
+
+_numbers = itertools.count()
+HEAD = "import math\nimport numpy as np\nimport perspex\nimport perspex.numpy as jnp\n"
+HEAD += "from functools import partial\nfrom perspex import grad, jit, lax, vmap\n"
+
+
+def write(source: str) -> str:
+    """A file of that text, as Python's own tools find it."""
+    name = f"/nowhere/program_{next(_numbers)}.py"
+    linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+    return name
+
+
+def load(source: str) -> tuple[str, dict[str, Any]]:
+    name = write(source)
+    namespace: dict[str, Any] = {"__name__": "program"}
+    exec(compile(source, name, "exec"), namespace)
+    return name, namespace
+
+
+def patched(source: str, patch: Patch) -> str:
+    """The program with the remedy written into it, as its reader would."""
+    lines = source.splitlines()
+    assert lines[patch.first - 1 : patch.last] == list(patch.before)
+    lines[patch.first - 1 : patch.last] = patch.after
+    return "\n".join([*patch.imports, *lines]) + "\n"
+
+
+def failure(program: str, call: str, kind: type[Exception]) -> tuple[str, str, Card]:
+    """The program as it is run, the error's message, and its card."""
+    source = HEAD + textwrap.dedent(program)
+    _, namespace = load(source)
+    with pytest.raises(kind) as info:
+        eval(call, namespace)
+    error: Any = info.value
+    assert error.card is not None
+    return source, str(error), error.card
+
+
+def way(card: Card) -> list[str]:
+    return [step.text for step in card.steps]
+
+
+@pytest.mark.parametrize("case", [*CHOICES, *VALUES], ids=lambda case: case.id)
+def test_the_way_and_the_remedy(case: Case) -> None:
+    source, text, card = failure(case.program, case.call, case.error)
+    assert way(card) == case.way
+    patch = card.remedy.patch
+    assert patch is not None, text
+    assert list(patch.after) == case.new
+    assert len(text.splitlines()) <= 25
+    # Everything that the card says is in the message.
+    for part in (card.headline, *case.way, *[line.strip() for line in case.new]):
+        assert part in text
+    _, namespace = load(patched(source, patch))
+    found = eval(case.call, namespace)
+    for got, want in zip(_flat(found), _flat(case.want), strict=True):
+        assert np.allclose(got, want, rtol=1e-4) if not isinstance(want, str) else got == want
+
+
+def _flat(value: Any) -> list[Any]:
+    if isinstance(value, (list, tuple)):
+        return [leaf for item in value for leaf in _flat(item)]
+    return list(np.ravel(value)) if not isinstance(value, str) else [value]
+
+
+def test_an_assertion_becomes_a_check_on_the_device() -> None:
+    program = """
+    @jit
+    def root(x):
+        assert x >= 0, "negative"
+        return jnp.sqrt(x)
+    """
+    source, _, card = failure(program, "root(4.0)", BOOL)
+    patch = card.remedy.patch
+    assert patch is not None
+    _, namespace = load(patched(source, patch))
+    assert float(namespace["root"](4.0)) == 2.0
+    with pytest.raises(errors.JaxRuntimeError, match="AssertionError: negative"):
+        namespace["root"](-4.0).block_until_ready()
+        effects_barrier()
+
+
+def test_a_printed_number_is_printed_by_the_device(capfd: pytest.CaptureFixture[str]) -> None:
+    program = """
+    @jit
+    def f(x):
+        y = x * 2
+        print("y is", float(y))
+        return y
+    """
+    source, _, card = failure(program, "f(4.0)", NUMBER)
+    patch = card.remedy.patch
+    assert patch is not None
+    assert patch.after == ("    debug.print('y is {}', y)",)
+    _, namespace = load(patched(source, patch))
+    assert float(namespace["f"](4.0)) == 8.0
+    effects_barrier()
+    assert capfd.readouterr().out == "y is 8.0\n"
+
+
+def test_a_store_into_an_array_of_numpy() -> None:
+    program = """
+    @jit
+    def f(x):
+        a = np.zeros(3, np.float32)
+        a[1] = x * 2
+        return a
+    """
+    source = HEAD + textwrap.dedent(program)
+    _, namespace = load(source)
+    with pytest.raises(ValueError, match="setting an array element") as info:
+        namespace["f"](3.0)
+    cause: Any = info.value.__cause__
+    patch = cause.card.remedy.patch
+    assert patch.after == ("    a = jnp.asarray(a).at[1].set(x * 2)",)
+    _, namespace = load(patched(source, patch))
+    np.testing.assert_array_equal(namespace["f"](3.0), [0, 6, 0])
+
+
+def test_two_remedies_in_a_row() -> None:
+    """Both places of a program that is wrong twice are mended, one after the other."""
+    program = """
+    @jit
+    def f(x, n):
+        y = jnp.zeros(n)
+        if x > 0:
+            return y + x
+        return y - x
+    """
+    source, _, card = failure(program, "f(2.0, 3)", INDEX)
+    assert card.remedy.patch is not None
+    source = patched(source, card.remedy.patch)
+    _, namespace = load(source)
+    with pytest.raises(BOOL) as info:
+        namespace["f"](2.0, 3)
+    error: Any = info.value
+    _, namespace = load(patched(source, error.card.remedy.patch))
+    np.testing.assert_array_equal(namespace["f"](2.0, 3), [2, 2, 2])
+    np.testing.assert_array_equal(namespace["f"](-2.0, 1), [2])
+
+
+@pytest.mark.parametrize("case", UNSURE)
+def test_no_lines_where_they_might_be_wrong(case: str) -> None:
+    program, call = UNSURE[case]
+    _, text, card = failure(program, call, BOOL)
+    assert card.remedy.patch is None, card.remedy.patch
+    assert "`jnp.where(c, a, b)` chooses elements" in text
+
+
+@pytest.mark.parametrize(
+    "program, call, kind, words",
+    [
+        (
+            "f = jit(lambda x, m: x[m].sum())",
+            "f(np.ones((2, 3)), np.array([True, False]))",
+            MASK,
+            "`jnp.nonzero(mask, size=n)`",
+        ),
+        (
+            "@jit\ndef f(x):\n    return x[x > 0] + 1",
+            "f(np.ones(3))",
+            MASK,
+            "`jnp.where(mask, x, 0)` keeps the shape",
+        ),
+        (
+            "f = jit(lambda x: np.asarray_chkfinite(x))",
+            "f(np.ones(3))",
+            ARRAY,
+            "`pure_callback`",
+        ),
+        ("f = jit(lambda x: x.tolist())", "f(np.ones(3))", NUMBER, "read its value outside"),
+        ("f = jit(lambda x: float(x))", "f(np.ones(1))", NUMBER, "`x.astype(float)` converts"),
+        (
+            "@jit\ndef f(x):\n    return x, len(f'{float(x):.2f}')",
+            "f(np.float32(1))",
+            NUMBER,
+            "`x.astype(float)` converts",
+        ),
+        (
+            "log = {}\n@jit\ndef f(x):\n    log['x'] = float(x)\n    return x",
+            "f(np.float32(1))",
+            NUMBER,
+            "`x.astype(float)` converts",
+        ),
+        (
+            "log = []\n@jit\ndef f(x):\n    log.append(x.item())\n    return x",
+            "f(np.float32(1))",
+            NUMBER,
+            "read its value outside",
+        ),
+        (
+            "@jit\ndef f(x):\n    return jnp.zeros(int(x.sum()))",
+            "f(np.ones(2))",
+            NUMBER,
+            "`x.astype(int)` converts",
+        ),
+        (
+            "f = jit(lambda x: np.save(__import__('io').BytesIO(), x))",
+            "f(np.ones(3))",
+            ARRAY,
+            "`pure_callback`",
+        ),
+        ("f = jit(lambda i: {'a': [1]}['a'][i])", "f(0)", INDEX, "mark `i` static"),
+        ("f = jit(lambda i: 'abc'[i])", "f(np.int32(0))", INDEX, "`lax.fori_loop(0, n, body, x)`"),
+    ],
+)
+def test_the_general_remedy(program: str, call: str, kind: type[Exception], words: str) -> None:
+    _, text, card = failure(program, call, kind)
+    if "static" not in words:
+        assert card.remedy.patch is None, card.remedy.patch
+    assert words in text, text
+
+
+def test_an_argument_is_not_static_where_it_cannot_be() -> None:
+    for program, call in (
+        # An array has no hash, and stays traced in the function around.
+        ("@jit\ndef f(n):\n    return jnp.zeros(n)", "f(np.int32(3))"),
+        ("@jit\ndef f(p):\n    return jnp.zeros(p['n'])", "f({'n': 3})"),
+        ("@jit\ndef g(n):\n    return jnp.zeros(n)\nf = jit(lambda n: g(n))", "f(3)"),
+        ("f = vmap(lambda n: jnp.zeros(n))", "f(np.arange(3))"),
+        ("f = jit(vmap(lambda n: jnp.zeros(n)))", "f(np.arange(3))"),
+        ("f = jit(lambda x: lax.map(lambda n: jnp.zeros(n), x))", "f(np.arange(3))"),
+    ):
+        _, text, card = failure(program, call, INDEX)
+        assert card.remedy.patch is None and "Or mark" not in card.remedy.otherwise, text
+        assert "Remedy: make the sequence an array" in text
+
+
+def test_both_ways_are_told_where_python_may_depend_on_an_integer() -> None:
+    program = """
+    @jit
+    def f(x, n):
+        if n > 2:
+            x = x * n
+        return x
+    """
+    source, text, card = failure(program, "f(2.0, 3)", BOOL)
+    assert text.splitlines()[-1] == "Or mark `n` static: `@jit(static_argnames='n')`."
+    assert card.remedy.patch is not None
+    assert card.remedy.patch.after == ("    x = jnp.where(n > 2, x * n, x)",)
+    for program in (
+        patched(source, card.remedy.patch),
+        source.replace("@jit", "@jit(static_argnames='n')"),
+    ):
+        _, namespace = load(program)
+        assert [float(namespace["f"](2.0, n)) for n in (2, 3)] == [2.0, 6.0]
+
+
+def test_the_remedy_of_an_operation_comes_first() -> None:
+    program = """
+    @jit
+    def f(x, n):
+        return jnp.repeat(x, n)
+    """
+    _, text, card = failure(program, "f(np.ones(2), 3)", NUMBER)
+    assert card.remedy.patch is None and "total_repeat_length" in card.remedy.text
+    assert text.splitlines()[-1] == "Or mark `n` static: `@jit(static_argnames='n')`."
+
+
+def test_a_value_that_depends_on_no_argument() -> None:
+    program = """
+    @jit
+    def f(x):
+        size = jnp.sum(jnp.ones(3))
+        count = size + 1
+        return x * float(count)
+    """
+    _, text, card = failure(program, "f(2.0)", NUMBER)
+    assert way(card)[-2:] == ["count = size + 1", "return x * float(count)"]
+    assert card.remedy.patch is not None and "argument of" not in text
+    _, text, card = failure(
+        "@jit\ndef f(x):\n    return x * len(jnp.ones(3).tolist())", "f(2.0)", NUMBER
+    )
+    assert "it can be computed before, outside of `f`" in card.remedy.otherwise
+
+
+def test_a_long_way_is_cut_in_the_middle() -> None:
+    lines = "\n".join([f"    y = y * {k}" for k in range(2, 42)])
+    program = f"@jit\ndef f(x):\n    y = x + 1\n{lines}\n    return float(y) + 1"
+    _, text, card = failure(program, "f(2.0)", NUMBER)
+    # 42 lines lead to the value or need it; 12 are shown.
+    assert len(card.steps) == 1 + 12 and card.left_out == 42 - 12
+    assert way(card)[:3] == ["`x`", "y = x + 1", "y = y * 2"]
+    assert way(card)[-2:] == ["y = y * 41", "return float(y) + 1"]
+    assert "  … 30 lines more" in text and len(text.splitlines()) <= 25
+
+
+def test_the_shortest_way_is_told() -> None:
+    program = """
+    @jit
+    def f(x):
+        y = x
+        for _ in range(30):
+            y = y * 2
+        z = x + y
+        return float(z) + 1
+    """
+    _, _, card = failure(program, "f(2.0)", NUMBER)
+    assert way(card) == ["`x`", "z = x + y", "return float(z) + 1"]
+
+
+def test_of_a_long_line_what_failed_is_shown() -> None:
+    program = f"@jit\ndef f(x):\n    return [{'0, ' * 40}x * 7 + float(x), {'0, ' * 40}]"
+    _, _, card = failure(program, "f(2.0)", NUMBER)
+    text = way(card)[-1]
+    assert "float(x)" in text and text.startswith("…") and text.endswith("…") and len(text) == 60
+
+
+def test_many_arguments() -> None:
+    names = ", ".join(f"a{i}" for i in range(40))
+    program = f"@jit\ndef f({names}):\n    return float(sum([{names}])) + 1"
+    _, text, card = failure(program, f"f({', '.join(['1.0'] * 40)})", NUMBER)
+    assert way(card)[:4] == ["`a0`", "`a1`", "`a2`", "and 37 arguments more"]
+    assert len(text.splitlines()) <= 25
+
+
+def test_helpers_in_other_files() -> None:
+    helper = "def scaled(x):\n    return x * 3\n"
+    name, namespace = load(helper)
+    program = "@jit\ndef f(x):\n    y = scaled(x)\n    return float(y) + 1\n"
+    source = HEAD + program
+    own = write(source)
+    around = {**namespace, "__name__": "program"}
+    exec(compile(source, own, "exec"), around)
+    with pytest.raises(NUMBER) as info:
+        around["f"](1.0)
+    error: Any = info.value
+    files = [step.where.partition(":")[0] for step in error.card.steps[1:]]
+    assert files == [name.rpartition("/")[2], own.rpartition("/")[2]]
+    assert way(error.card) == ["`x`", "return x * 3", "return float(y) + 1"]
+
+
+def test_what_leaked_was_stored_by_a_line() -> None:
+    program = """
+    kept = []
+    class Model:
+        pass
+    model = Model()
+    last = None
+    @jit
+    def f(x):
+        global last
+        y = x * 2
+        kept.append(y)
+        model.w = y
+        last = y
+        return y
+    f(1.0)
+    """
+    stored = {
+        "kept[0] + 1": "kept.append(y)",
+        "model.w + 1": "model.w = y",
+        "jnp.sin(last)": "last = y",
+    }
+    source = HEAD + textwrap.dedent(program)
+    for use, line in stored.items():
+        name, namespace = load(source)
+        at = f"{name.rpartition('/')[2]}:{source.splitlines().index('    ' + line) + 1}"
+        only = {"kept": [], "model": None, "last": None}
+        only.pop(use.split("[")[0].split(".")[0].removeprefix("jnp") or "last")
+        namespace.update(only)
+        with pytest.raises(errors.UnexpectedTracerError) as info:
+            exec(compile(use, write(use), "exec"), namespace)
+        assert f"It was stored by `{line}` at {at}." in str(info.value)
+        error: Any = info.value
+        assert way(error.card)[:2] == ["`x`", "y = x * 2"]
+
+
+def test_the_operands_of_an_operation_that_failed() -> None:
+    program = """
+    @jit
+    def f(a, b):
+        c = a[1:]
+        d = b * 2
+        return c + d
+    @jit
+    def g(x, n):
+        m = n - 1
+        return x[:m]
+    @jit
+    def h(x, n):
+        return x.reshape(n, -1)
+    """
+    source = HEAD + textwrap.dedent(program)
+    _, namespace = load(source)
+    with pytest.raises(TypeError) as info:
+        namespace["f"](np.ones(3), np.ones(4))
+    found = provenance.explain(info.value, info.tb)
+    assert found is not None
+    assert [(step.text, step.kind) for step in found[0].steps] == [
+        ("`a`", "float32[3]"),
+        ("c = a[1:]", "float32[2]"),
+        ("`b`", "float32[4]"),
+        ("d = b * 2", "float32[4]"),
+        ("return c + d", "needed here"),
+    ]
+    for call, want in (("g(np.arange(4), 3)", [0, 1]), ("h(np.arange(4), 2)", [[0, 1], [2, 3]])):
+        with pytest.raises((TypeError, IndexError)) as failed:
+            eval(call, namespace)
+        found = provenance.explain(failed.value, failed.tb)
+        assert found is not None and found[0].remedy.patch is not None
+        _, mended = load(patched(source, found[0].remedy.patch))
+        np.testing.assert_array_equal(eval(call, mended), want)
+
+
+def test_other_errors_have_no_card() -> None:
+    _, namespace = load(HEAD + "@jit\ndef f(x):\n    return x + len(5)\n")
+    with pytest.raises(TypeError) as info:
+        namespace["f"](1.0)
+    assert provenance.explain(info.value, info.tb) is None and errors.card_of(info.value) is None
+    with pytest.raises(TypeError) as info:
+        pnp.ones(3) + pnp.ones(4)
+    assert provenance.explain(info.value, info.tb) is None
+
+
+def test_an_error_that_is_caught_keeps_nothing_alive() -> None:
+    _, namespace = load(HEAD + "def f(x, c):\n    return x if (x * c).sum() > 0 else c\n")
+    constant = pnp.ones(3)
+    gone = weakref.ref(constant)
+    f = jit(lambda x, c=constant: namespace["f"](x, c))
+    message = ""
+    try:
+        f(1.0)
+    except BOOL as error:
+        message = error.args[0]
+    assert message.card.steps  # type: ignore[attr-defined]
+    del f, constant
+    gc.collect()
+    assert gone() is None
+
+
+def test_messages_survive_pickling() -> None:
+    _, _, card = failure(CHOICES[0].program, CHOICES[0].call, BOOL)
+    assert json.loads(json.dumps(card.as_data()))["steps"][0]["text"] == "`x`"
+    with pytest.raises(BOOL) as info:
+        jit(lambda x: 1 if x > 0 else 2)(1.0)
+    again = pickle.loads(pickle.dumps(info.value))
+    assert str(again) == str(info.value) and again.card == info.value.card
+
+
+def test_code_without_a_text_has_the_general_remedy() -> None:
+    namespace = {"jit": jit}
+    exec("f = jit(lambda x: 1 if x > 0 else 2)", namespace)
+    with pytest.raises(BOOL, match="chooses elements"):
+        namespace["f"](1.0)  # type: ignore[operator]
+
+
+def test_a_story_is_told_of_one_error_only() -> None:
+    with pytest.raises(BOOL):
+        jit(lambda x: 1 if x > 0 else 2)(1.0)
+    text = errors.bool_conversion("bool[]", "It is something else.")
+    assert "argument of" not in text

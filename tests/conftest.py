@@ -35,6 +35,7 @@ def jupyter_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             (home / name.lower()).mkdir(exist_ok=True)
             patch.setenv(f"JUPYTER_{name}_DIR", str(home / name.lower()))
         patch.setenv("IPYTHONDIR", str(home / "ipython"))
+        patch.setenv("XDG_CACHE_HOME", str(home / "cache"))
         patch.setenv("MPLCONFIGDIR", str(home / "matplotlib"))
         patch.setenv("PYTHONPATH", os.pathsep.join(path))
         patch.delenv("PERSPEX_AS_JAX", raising=False)

@@ -1,7 +1,8 @@
 """The kernel class: what it says about itself, what it loads, how it is interrupted.
 
 Always true here: `import jax` is settled (`perspex.as_jax`) before any user code runs, startup
-files included; and SIGINT gets a cell back within a moment, whether it computes or awaits.
+files included, and so is the folder in which compiled programs are kept; and SIGINT gets a cell
+back within a moment, whether it computes or awaits.
 """
 
 from __future__ import annotations
@@ -9,8 +10,11 @@ from __future__ import annotations
 import asyncio
 import importlib
 import os
+import queue
 import signal
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -20,6 +24,17 @@ from ipykernel.ipkernel import IPythonKernel
 from traitlets import Bool, List, default
 
 import perspex
+from perspex import config, source
+from perspex.runtime.callbacks import effects_barrier
+from perspex.runtime.disk import default_directory
+
+# Seconds after which an interrupt that came at a bad moment is tried again ...
+_AGAIN = 0.005
+# ... and for which those that follow one are taken for the same: a cell may clean up.
+_PEACE = 0.1
+
+# The handler of interrupts is the innermost frame of what it raises.
+source.register_internal(os.path.dirname(__file__))
 
 
 class PerspexKernel(IPythonKernel):
@@ -51,7 +66,16 @@ class PerspexKernel(IPythonKernel):
         return answer not in ("0", "false", "no", "off")
 
     def __init__(self, **kwargs: Any) -> None:
+        # Compiled programs outlive the kernel; the flag `enable_compilation_cache` turns that off.
+        if config.compilation_cache_dir.value is None:
+            config.compilation_cache_dir.set(default_directory())
         super().__init__(**kwargs)
+        # The request whose cell runs, and those whose cell could not be interrupted yet.
+        self._executing: str | None = None
+        self._early: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._retrier: threading.Thread | None = None
+        # When the last interrupt was raised, by `time.monotonic`.
+        self._interrupted = 0.0
         if self.as_jax:
             importlib.import_module("perspex.as_jax")
 
@@ -65,6 +89,46 @@ class PerspexKernel(IPythonKernel):
             else "`import jax` is left alone (as_jax is off)."
         )
         return f"Perspex {perspex.__version__} (Python {python}). {answer}\n%%jit? tells more.\n"
+
+    def pre_handler_hook(self) -> None:
+        """Before a request is handled: have SIGINT raise where an exception does no harm.
+
+        ipykernel lets it raise anywhere. Between the lines of its own that surround a cell it would
+        take the reply along, for which a notebook then waits for ever.
+        """
+        super().pre_handler_hook()
+        header = self.get_parent("shell").get("header", {})
+        if header.get("msg_type") == "execute_request":
+            self._executing = header["msg_id"]
+            self._interrupted = 0.0
+            signal.signal(signal.SIGINT, self._raise_or_retry)
+            if self._retrier is None:
+                self._retrier = threading.Thread(
+                    target=self._retry, name="perspex-interrupt", daemon=True
+                )
+                self._retrier.start()
+
+    def post_handler_hook(self) -> None:
+        """After a request: SIGINT is ignored again."""
+        super().post_handler_hook()  # fails in the thread of a subshell, which sets no handlers
+        self._executing = None
+
+    def _raise_or_retry(self, signum: int, frame: FrameType | None) -> None:
+        """Interrupt the cell where it is in code of the user's, or else a little later."""
+        now = time.monotonic()
+        if now - self._interrupted < _PEACE:
+            return  # the button pressed twice does not mean the `finally` that it set off
+        if self._is_user_code(frame):
+            self._interrupted = now
+            raise KeyboardInterrupt
+        self._early.put(self._executing)  # the one queue that a signal handler may use
+
+    def _retry(self) -> None:
+        while True:
+            request = self._early.get()
+            time.sleep(_AGAIN)
+            if request is not None and request == self._executing:
+                os.kill(os.getpid(), signal.SIGINT)
 
     @contextmanager
     def _cancel_on_sigint(self, future: asyncio.Future[Any]) -> Iterator[None]:
@@ -95,7 +159,8 @@ class PerspexKernel(IPythonKernel):
         assert self.shell is not None
         namespace = self.shell.user_global_ns
         while frame is not None:
-            if frame.f_globals is namespace:
+            # At the end of a cell the notebook waits for what its programs print and call.
+            if frame.f_globals is namespace or frame.f_code is effects_barrier.__code__:
                 return True
             frame = frame.f_back
         return False

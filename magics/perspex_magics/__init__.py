@@ -17,27 +17,51 @@ from perspex import source, tracing
 from perspex.jaxpr import ClosedJaxpr, Jaxpr
 from perspex.runtime.array import ArrayImpl
 from perspex_magics.arrays import array_html
+from perspex_magics.behind import tell_what_goes_on
+from perspex_magics.buffers import list_buffers
+from perspex_magics.buffers import parser as buffers_line
+from perspex_magics.cache import follow_compilations
 from perspex_magics.cells import cell_namer
+from perspex_magics.clock import parser as clock_line
+from perspex_magics.clock import time_cells
+from perspex_magics.cost import CostMagics, cell_magic_of_cost
+from perspex_magics.cost import line_parser as cost_line
 from perspex_magics.effects import finish_effects
 from perspex_magics.grad import GradMagics, cell_magic_of_grad
 from perspex_magics.grad import line_parser as grad_line
+from perspex_magics.heartbeat import show_heartbeat
+from perspex_magics.hlo import HloMagics, cell_magic_of_hlo
+from perspex_magics.hlo import line_parser as hlo_line
 from perspex_magics.jaxpr import JaxprMagics, cell_magic_of_jaxpr
 from perspex_magics.jaxpr import line_parser as jaxpr_line
 from perspex_magics.jit import JitMagics, cell_magic_of_jit
+from perspex_magics.keys import record_keys
 from perspex_magics.listing import preformatted
 from perspex_magics.options import MagicParser, completer, help_alone
+from perspex_magics.recompiles import recompile_cards
+from perspex_magics.release import release_after_errors
 from perspex_magics.runner import Runner
+from perspex_magics.stale import watch_captures
 from perspex_magics.tracebacks import show_user_frames
 from perspex_magics.vmap import VmapMagics, cell_magic_of_vmap
 from perspex_magics.vmap import line_parser as vmap_line
 
 _CELL_MAGICS = {
     magic.parser.magic: magic
-    for magic in (cell_magic_of_jit, cell_magic_of_grad, cell_magic_of_vmap, cell_magic_of_jaxpr)
+    for magic in (
+        cell_magic_of_jit,
+        cell_magic_of_grad,
+        cell_magic_of_vmap,
+        cell_magic_of_jaxpr,
+        cell_magic_of_hlo,
+        cell_magic_of_cost,
+    )
 }
-_LINE_PARSERS = {parser.magic: parser for parser in (grad_line, vmap_line, jaxpr_line)}
+_LINE_PARSERS = {
+    parser.magic: parser for parser in (grad_line, vmap_line, jaxpr_line, hlo_line, cost_line)
+}
 # Of line magics that take no expression.
-_PLAIN_PARSERS: list[MagicParser] = []
+_PLAIN_PARSERS: list[MagicParser] = [buffers_line, clock_line]
 _PARSERS = [
     *(magic.parser for magic in _CELL_MAGICS.values()),
     *_LINE_PARSERS.values(),
@@ -47,6 +71,15 @@ _PARSERS = [
 _FEATURES: list[Callable[[InteractiveShell], Callable[[], object]]] = [
     show_user_frames,
     finish_effects,
+    functools.partial(watch_captures, tracing_magics=_CELL_MAGICS),
+    recompile_cards,
+    list_buffers,
+    release_after_errors,
+    tell_what_goes_on,
+    follow_compilations,
+    show_heartbeat,
+    record_keys,
+    time_cells,
 ]
 _DISPLAYS: dict[type, Callable[[Any], str]] = {
     ArrayImpl: array_html,
@@ -71,7 +104,7 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
         return
     undo: list[Callable[[], object]] = []
     runner = Runner(shell, _CELL_MAGICS, _LINE_PARSERS)
-    for magics in (JitMagics, GradMagics, VmapMagics, JaxprMagics):
+    for magics in (JitMagics, GradMagics, VmapMagics, JaxprMagics, HloMagics, CostMagics):
         shell.register_magics(magics(shell, runner))
     known = shell.magics_manager.magics
     undo += [functools.partial(known["cell"].pop, name, None) for name in _CELL_MAGICS]

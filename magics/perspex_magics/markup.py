@@ -36,6 +36,16 @@ def _visible(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
 
 
+def coded(text: str) -> str:
+    """`text` as markup, with what stands between backquotes as code.
+
+    >>> coded("`a < b` holds")
+    '<code>a &lt; b</code> holds'
+    """
+    parts = [escape(part) for part in text.split("`")]
+    return "".join([tag("code", part) if i % 2 else part for i, part in enumerate(parts)])
+
+
 def tag(name: str, *content: str, style: str = "", **attributes: str) -> str:
     """An element around `content`, which is markup already; attribute values are escaped here.
 

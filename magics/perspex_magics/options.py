@@ -231,6 +231,8 @@ def _candidates(
     flags = sorted(flag for flag in actions if flag not in given)
     if token.startswith("-"):
         return flags
+    if last is not None and last.choices is not None and given[-1] in actions:
+        return sorted(map(str, last.choices))
     takes_one = bool(given) and (given[-1] in actions or given[-1].endswith(","))
     if isinstance(parser, LineParser):
         if last is not None and last.type is _names and takes_one:
@@ -240,8 +242,9 @@ def _candidates(
             return sorted(name for name in namespace if not name.startswith("_"))
         ended = given and rest.endswith(" ") and rest.count("(") == rest.count(")")
         return flags if ended and not token else []
-    if last is not None and last.choices is not None and given[-1] in actions:
-        return sorted(map(str, last.choices))
+    words = next((a.choices for a in parser._actions if not a.option_strings and a.choices), None)
+    if words is not None:
+        return [] if given else sorted(words)
     positional = any(not action.option_strings for action in parser._actions)
     if (last is not None and last.nargs == "+") or (positional and last is None):
         body = context.full_text.split("\n")[context.cursor_line + 1 :]

@@ -1,6 +1,8 @@
 """Errors, shown as the user's own lines: without the frames of Perspex and of its magics.
 
-The exception keeps its whole traceback: `%tb` shows all of it, `%debug` walks through it.
+The exception keeps its whole traceback: `%tb` shows all of it, `%debug` walks through it, and
+after `%xmode Verbose` nothing is left out. What an error says of a traced value is drawn as a card
+where that can be (`cards`).
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ import IPython
 from IPython.core.interactiveshell import InteractiveShell
 
 from perspex import source
+from perspex.remedies.static import register_static_speller
+from perspex_magics import cards
 
 _IPYTHON = os.path.dirname(IPython.__file__) + os.sep
 _MAGICS = os.path.dirname(__file__) + os.sep
@@ -30,8 +34,10 @@ def show_user_frames(shell: InteractiveShell) -> Callable[[], object]:
         return lambda: None
     shell.set_custom_exc((Exception, KeyboardInterrupt), _show)
     ours = shell.CustomTB
+    unspell = register_static_speller(cards.static_in_magic)
 
     def undo() -> None:
+        unspell()
         if shell.CustomTB is ours:
             shell.set_custom_exc((), None)
 
@@ -51,18 +57,61 @@ def _show(
         in_cell = error.filename is not None and source.cell_name(error.filename) is not None
         shell.showtraceback((etype, error, tb), running_compiled_code=not in_cell)
         return
+    told = _read(error, tb)
+    as_card = told is not None and cards.has_html(shell)
+    _draw(shell, etype, error, tb, told, as_card)
+    if told is not None and as_card:
+        cards.show(etype.__name__, told)
+
+
+def _read(error: BaseException, tb: TracebackType) -> cards.Told | None:
+    # IPython drops a handler that raises, and all later tracebacks with it.
+    try:
+        return cards.read(error, tb)
+    except Exception:
+        return None
+
+
+def _draw(
+    shell: InteractiveShell,
+    etype: type[BaseException],
+    error: Any,
+    tb: TracebackType,
+    told: cards.Told | None,
+    as_card: bool,
+) -> None:
+    """Show the traceback: the user's frames; above a card, a shorter message."""
     frames = _frames(tb)
     shown = _user_frames(frames)
-    if len(shown) == len(frames) or not shown:
+    if shell.InteractiveTB.mode == "Verbose" or not shown:
+        shown = frames
+    if len(shown) == len(frames) and told is None:
         shell.showtraceback((etype, error, tb), running_compiled_code=True)
         return
-    lines = shell.InteractiveTB.structured_traceback(etype, error, _joined(shown), tb_offset=0)
+    lines = shell.InteractiveTB.structured_traceback(
+        etype, _abridged(error, told) if as_card else error, _joined(shown), tb_offset=0
+    )
+    if told is not None and told.more and not as_card:
+        lines = [*lines, told.more]
     # The hook by which IPython lets an exception draw its own traceback, for this once.
     error._render_traceback_ = lambda: lines
     try:
         shell.showtraceback((etype, error, tb), running_compiled_code=True)
     finally:
         del error._render_traceback_
+
+
+def _abridged(error: BaseException, told: cards.Told | None) -> BaseException:
+    """An error of the same class and causes that leaves the rest of the story to its card."""
+    if told is None or told.more:
+        return error
+    short = type(error).__new__(type(error), cards.abridged(told.card))
+    short.__cause__, short.__context__ = error.__cause__, error.__context__
+    short.__suppress_context__ = error.__suppress_context__
+    for note in getattr(error, "__notes__", []):
+        if "--static" not in told.text:
+            short.add_note(note)
+    return short
 
 
 def _frames(tb: TracebackType | None) -> list[TracebackType]:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import time
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 
-from session import Session, open_session
+from session import TIMEOUT, Session, open_session
 
 # What a person takes for "at once" on a busy machine; each takes far longer when left alone.
 SOON = 3.0
@@ -94,6 +99,24 @@ def test_interrupt_reaches_the_cell_that_awaits(live: Session) -> None:
     assert "cleaned up" in ran.stdout
 
 
+def test_an_impatient_finger(live: Session) -> None:
+    """Interrupts come in while the first one is being cleaned up after."""
+    live.ok(
+        "import perspex.numpy as jnp\nx, steps = jnp.ones(3), []\n"
+        "def clean_up():\n    for i in range(200_000): steps.append(i)"
+    )
+    msg_id = live.send(
+        "%%jit\nprint('started')\ntry:\n    while True: x = x + 1\nfinally: clean_up()"
+    )
+    live.until_output(msg_id, "started")
+    for _ in range(5):
+        live.manager.interrupt_kernel()
+        time.sleep(0.001)
+    ran = live.wait(msg_id)
+    assert ran.ename == "KeyboardInterrupt"
+    assert live.ok("len(steps), x.tolist()").text == "(200000, [1.0, 1.0, 1.0])"
+
+
 def test_idle_kernel_ignores_interrupts(live: Session) -> None:
     live.manager.interrupt_kernel()
     assert live.ok("'alive'").text == "'alive'"
@@ -121,3 +144,144 @@ def test_restart() -> None:
         session.manager.restart_kernel(now=True)
         session.client.wait_for_ready(timeout=60)
         assert session.run("kept").ename == "NameError"
+
+
+# ---- what goes on behind ------------------------------------------------------------------------
+
+MIME = "application/vnd.perspex.behind+json"
+# XLA compiles the first for about 2 s, and runs the second for about as long.
+SLOW = """
+import perspex, perspex.numpy as jnp
+from perspex import events, lax
+
+seen = []
+events.subscribe(lambda event: seen.append((event.kind, event.name, event.data.get("source"))))
+
+@perspex.jit
+def slow_to_compile(x):
+    for _ in range(700):
+        x = x * jnp.sin(x) + 1.5
+    return x
+
+@perspex.jit
+def slow_to_run(a):
+    return lax.fori_loop(0, 40, lambda i, y: y @ a, a)
+
+a = jnp.full((1_000, 1_000), 1e-3)
+slow_to_run(a).block_until_ready()
+"""
+
+
+@pytest.fixture(scope="module")
+def slow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    # Without what earlier runs have compiled.
+    cache = str(tmp_path_factory.mktemp("cache"))
+    with open_session(env={**os.environ, "XDG_CACHE_HOME": cache}) as session:
+        session.ok(SLOW)
+        yield session
+
+
+def notices(outputs: list[dict[str, Any]]) -> list[tuple[dict[str, Any], str]]:
+    """What the outputs say of work behind: as JSON and as text."""
+    bundles = [output["content"].get("data", {}) for output in outputs]
+    return [(data[MIME], data["text/plain"]) for data in bundles if MIME in data]
+
+
+def last_update(session: Session, msg_id: str) -> tuple[dict[str, Any], str]:
+    """The notice of an interrupted cell when the work behind it has ended."""
+    while True:
+        message = session.client.get_iopub_msg(timeout=TIMEOUT)
+        told = notices([message])
+        is_of_cell = message["parent_header"].get("msg_id") == msg_id
+        if told and is_of_cell and told[0][0]["ended"]:
+            assert message["msg_type"] == "update_display_data"
+            return told[0]
+
+
+def wait_for_reply(session: Session, msg_id: str) -> None:
+    """Wait until a cell has succeeded, whatever else has been seen of it."""
+    while True:
+        reply = session.client.get_shell_msg(timeout=TIMEOUT)
+        if reply["parent_header"].get("msg_id") == msg_id:
+            assert reply["content"]["status"] == "ok", reply["content"]
+            return
+
+
+def cpu_seconds(session: Session) -> float:
+    """What the system says the kernel's process has used."""
+    with open(f"/proc/{session.manager.provisioner.pid}/stat") as file:  # type: ignore[union-attr]
+        fields = file.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def interrupted(session: Session, cell: str, once: str) -> tuple[str, Any]:
+    """Interrupt a cell as soon as `once`, an expression that a subshell evaluates, is true."""
+    subshell = session.client.session.msg("create_subshell_request", {})
+    session.client.control_channel.send(subshell)
+    name = session.client.get_control_msg(timeout=TIMEOUT)["content"]["subshell_id"]
+    msg_id = session.send(cell)
+    while True:
+        content = {"code": "", "silent": True, "user_expressions": {"is_so": once}}
+        question = session.client.session.msg("execute_request", content)
+        question["header"]["subshell_id"] = name
+        session.client.shell_channel.send(question)
+        reply = session.client.get_shell_msg(timeout=TIMEOUT)
+        assert reply["parent_header"]["msg_id"] != msg_id, "the cell ended too early"
+        if reply["content"]["user_expressions"]["is_so"]["data"]["text/plain"] == "True":
+            break
+        time.sleep(0.01)
+    session.manager.interrupt_kernel()
+    ran = session.wait(msg_id)
+    deleting = session.client.session.msg("delete_subshell_request", {"subshell_id": name})
+    session.client.control_channel.send(deleting)
+    session.client.get_control_msg(timeout=TIMEOUT)
+    return msg_id, ran
+
+
+def test_a_compilation_left_behind_is_told_of_and_used(slow: Session) -> None:
+    x = "slow_to_compile(jnp.ones(10))"
+    before = cpu_seconds(slow)
+    compiling = "('compile', 'slow_to_compile') in [(p.kind, p.name) for p in events.running]"
+    msg_id, ran = interrupted(slow, x, compiling)
+    assert ran.ename == "KeyboardInterrupt"
+    # The line of the user's is the last that is shown.
+    assert ran.traceback.count("----> ") == 1 and "perspex_kernel" not in ran.traceback
+    ((data, text),) = notices(ran.outputs)
+    assert data["doing"] == ["compiling `slow_to_compile`"] and not data["ended"]
+    assert text == "XLA goes on compiling `slow_to_compile`: an interrupt cannot stop it."
+    # The next cell hears of it, too.
+    ran = slow.ok("seen.clear()")
+    ((data, text),) = notices(ran.outputs)
+    assert "Still compiling `slow_to_compile`" in text and "interrupt of Cell In[" in text
+    # The same program again waits for that compilation, and starts none.
+    again = slow.send(x)
+    data, text = last_update(slow, msg_id)
+    used = cpu_seconds(slow) - before
+    wait_for_reply(slow, again)
+    assert slow.ok("[e[2] for e in seen if e[:2] == ('compile', 'slow_to_compile')]").text == (
+        "['memory']"
+    )
+    assert 0.1 < data["cpu"] <= used + 0.1
+    assert text.startswith("Compiling `slow_to_compile` has ended, ")
+
+
+def test_a_computation_left_behind_is_told_of(slow: Session) -> None:
+    cell = "y = slow_to_run(slow_to_run(a))\nprint('started')\ny.block_until_ready()"
+    msg_id = slow.send(cell)
+    slow.until_output(msg_id, "started")
+    slow.manager.interrupt_kernel()
+    ran = slow.wait(msg_id)
+    assert ran.ename == "KeyboardInterrupt"
+    ((data, _),) = notices(ran.outputs)
+    assert data["doing"] == ["computing `y`"]
+    data, text = last_update(slow, msg_id)
+    assert data["cpu"] > 0.1 and data["seconds"] > 0.1
+    assert text.startswith("Computing `y` has ended, ")
+    # Now that nothing goes on, nothing is told, and the numbers are right: 1e-3 * 1000 is 1.
+    ran = slow.ok("abs(float(y[0, 0]) - 1e-3) < 1e-6")
+    assert ran.text == "True" and not notices(ran.outputs)
+
+
+def test_nothing_is_told_where_nothing_goes_on(slow: Session) -> None:
+    ran = slow.interrupt("print('started')\nwhile True: pass", after="started")
+    assert ran.ename == "KeyboardInterrupt" and not notices(ran.outputs)

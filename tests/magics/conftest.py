@@ -9,6 +9,7 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
+from perspex_magics import unload_ipython_extension
 from shells import Notebook
 
 
@@ -23,6 +24,7 @@ def shell(jupyter_home: object) -> Iterator[InteractiveShell]:
     # `reset` collects garbage: what there was before is not to be looked through each time.
     gc.freeze()
     yield shell
+    unload_ipython_extension(shell)
     shell.reset()
     InteractiveShell.clear_instance()
 

@@ -70,3 +70,28 @@ def test_a_handler_that_is_there_stays(shell: InteractiveShell) -> None:
 def test_interrupts(notebook: Notebook, magic: str) -> None:
     shown = notebook.fails(f"{magic}x = jnp.ones(3)\nraise KeyboardInterrupt", KeyboardInterrupt)
     assert "KeyboardInterrupt" in shown and "perspex_magics" not in shown
+
+
+def test_verbose_tracebacks_show_all_frames(notebook: Notebook) -> None:
+    cell = "perspex.jit(lambda x: 1 if x > 0 else 2)(1.0)"
+    notebook.fails(cell, TypeError)
+    short = frames(notebook.out)
+    notebook.ok("%xmode Verbose")
+    notebook.fails(cell, TypeError)
+    long = frames(notebook.out)
+    assert len(short) == 2 and len(long) > 2
+    assert any("tracing.py" in row for row in long)
+    assert not any("perspex" in row for row in short)
+    notebook.ok("%xmode Context")
+    notebook.fails(cell, TypeError)
+    # The same frames, in another cell.
+    assert [row.partition("]")[2] for row in frames(notebook.out)] == [
+        row.partition("]")[2] for row in short
+    ]
+
+
+@pytest.mark.parametrize("mode", ["Plain", "Minimal"])
+def test_short_tracebacks_keep_the_message(notebook: Notebook, mode: str) -> None:
+    notebook.ok(f"%xmode {mode}")
+    shown = notebook.fails("perspex.jit(lambda x: 1 if x > 0 else 2)(1.0)", TypeError)
+    assert "jnp.where(x > 0, 1, 2)" in shown and "perspex/" not in shown

@@ -21,6 +21,8 @@ EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
 NOTEBOOKS = sorted(EXAMPLES.rglob("*.ipynb"))
 
 _NUMBER = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d+)?")
+# What the kernel tells of a cell, as the clock's line, and JAX does not.
+_NOTICE = "application/vnd.perspex."
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -40,6 +42,8 @@ def shown(cell: Any) -> str:
             parts.append(output.text)
         elif output.output_type == "error":
             parts.append(f"{output.ename}: {output.evalue}")
+        elif any(kind.startswith(_NOTICE) for kind in output.data):
+            continue
         elif "text/plain" in output.data:
             parts.append(output.data["text/plain"])
     return _COLOUR.sub("", "".join(parts)).strip("\n")

@@ -1,0 +1,224 @@
+"""Noticing in no time that something may have been changed in place.
+
+A probe remembers what an object held, and says whether it still does. It compares identities, so
+that it costs well under a microsecond; numbers of a NumPy array have none, so their bytes are
+compared, those of a large array a block at a time, in turn, and a sample of all of it each time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import operator
+import types
+import weakref
+from collections import deque
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+_BLOCK = 1 << 16
+# Arrays of no more bytes are compared as a whole.
+_SMALL = 1 << 12
+# Arrays of more bytes are known by some of their blocks.
+_MOST_BYTES = 1 << 26
+_SAMPLE = 64
+# Longer containers are compared a part at a time.
+_PART = 1024
+_NO_DATA = ("__dict__", "__weakref__")
+
+
+class ArrayProbe:
+    """A NumPy array, by its bytes."""
+
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        self.ref = weakref.ref(array)
+        self.position = 0
+        # Set where somebody knows that it was written to, so that all of it is read again.
+        self.written = False
+        # A change that was found by reading it, of which `changed` has yet to tell.
+        self.found = False
+        self.read(array)
+
+    def read(self, array: np.ndarray[Any, Any]) -> None:
+        self.header = array.shape, array.dtype, array.strides
+        self.whole = array.tobytes() if array.nbytes <= _SMALL else None
+        flat = _flat(array)
+        count = -(-flat.size // _BLOCK)
+        self.step = -(-count * _BLOCK // _MOST_BYTES) or 1
+        self.blocks = [_digest(flat, i) for i in range(0, count, self.step)]
+        self.sample = _sample(flat)
+
+    def content(self) -> Hashable:
+        """What the array holds, as far as is known; equal for equal arrays."""
+        array = self.ref()
+        if array is not None and self.written:
+            self.written = False
+            before = self.header, self.blocks
+            self.read(array)
+            self.found |= (self.header, self.blocks) != before
+        return self.header[0], self.header[1], tuple(self.blocks)
+
+    def changed(self) -> bool:
+        array = self.ref()
+        if array is None:
+            return False
+        if self.found:
+            self.found = False
+            return True
+        if (array.shape, array.dtype, array.strides) != self.header:
+            self.read(array)
+            return True
+        if self.whole is not None:
+            if array.tobytes() == self.whole:
+                return False
+            self.read(array)
+            return True
+        flat = _flat(array)
+        if not self.blocks:
+            return False
+        i = self.position = (self.position + 1) % len(self.blocks)
+        if _digest(flat, i * self.step) != self.blocks[i] or (
+            len(self.blocks) > 1 and _sample(flat) != self.sample
+        ):
+            self.read(array)
+            return True
+        return False
+
+
+def _flat(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The bytes of an array, without a copy where its memory has no gaps."""
+    if array.dtype.hasobject:
+        return np.zeros(0, np.uint8)
+    turned = array if array.flags.c_contiguous else array.T
+    return np.ascontiguousarray(turned).reshape(-1).view(np.uint8)
+
+
+def _digest(flat: np.ndarray[Any, Any], block: int) -> bytes:
+    """A block's bytes, or their hash if there are many."""
+    part = flat[block * _BLOCK : (block + 1) * _BLOCK]
+    if part.size <= 64:
+        return part.tobytes()
+    # The fastest there is in the standard library, and nobody wants to deceive himself.
+    return hashlib.sha1(part.data, usedforsecurity=False).digest()
+
+
+def _sample(flat: np.ndarray[Any, Any]) -> bytes:
+    return flat[:: flat.size // _SAMPLE or 1].tobytes()
+
+
+class Probe:
+    """An object, by the identities of what it holds: `held(object)` lists that."""
+
+    def __init__(self, value: Any, held: Callable[[Any], list[Any]]) -> None:
+        try:
+            self.ref: Callable[[], Any] = weakref.ref(value)
+        except TypeError:
+            self.ref = lambda: value
+        self.held = held
+        self.before = held(value)
+        self.position = 0
+
+    def changed(self) -> bool:
+        value = self.ref()
+        if value is None:
+            return False
+        before, now = self.before, self.held(value)
+        if len(now) == len(before):
+            if len(now) <= _PART:
+                if all(map(operator.is_, now, before)):
+                    return False
+            elif self._part_is_same(now, before):
+                return False
+        self.before = now
+        return True
+
+    def _part_is_same(self, now: list[Any], before: list[Any]) -> bool:
+        start = self.position
+        self.position = start + _PART if start + _PART < len(now) else 0
+        part, sample = slice(start, start + _PART), slice(None, None, len(now) // _SAMPLE)
+        return all(map(operator.is_, now[part], before[part])) and all(
+            map(operator.is_, now[sample], before[sample])
+        )
+
+
+class FunctionProbe:
+    """A function, by its code, its defaults and the variables that it closes over."""
+
+    def __init__(self, function: types.FunctionType) -> None:
+        self.ref = weakref.ref(function)
+        self.read(function)
+
+    def read(self, function: types.FunctionType) -> None:
+        self.code, self.defaults = function.__code__, function.__defaults__
+        self.cells = function.__closure__
+        self.held = _held_by_cells(self.cells) if self.cells else []
+        keywords = function.__kwdefaults__
+        self.keywords = None if keywords is None else dict(keywords)
+
+    def changed(self) -> bool:
+        function = self.ref()
+        if (
+            function is None
+            or function.__code__ is self.code
+            and function.__defaults__ is self.defaults
+            and (self.keywords is None or function.__kwdefaults__ == self.keywords)
+            and (not self.cells or all(map(operator.is_, _held_by_cells(self.cells), self.held)))
+        ):
+            return False
+        self.read(function)
+        return True
+
+
+_NOTHING = object()
+
+
+def _held_by_cells(cells: tuple[types.CellType, ...]) -> list[Any]:
+    held = []
+    for cell in cells:
+        try:
+            held.append(cell.cell_contents)
+        except ValueError:  # not assigned yet
+            held.append(_NOTHING)
+    return held
+
+
+def _held_by_dict(value: Mapping[Any, Any]) -> list[Any]:
+    return [*value, *value.values()]
+
+
+def _held_by_class(value: type) -> list[Any]:
+    return _held_by_dict(dict(value.__dict__))
+
+
+def _held_by_object(value: Any) -> list[Any]:
+    return [item for _, item in attributes(value)]
+
+
+AnyProbe = ArrayProbe | FunctionProbe | Probe
+
+
+def make_probe(value: Any) -> AnyProbe:
+    """A probe for an object that may be changed in place."""
+    if isinstance(value, np.ndarray):
+        return ArrayProbe(value)
+    if isinstance(value, types.FunctionType):
+        return FunctionProbe(value)
+    if isinstance(value, list | deque | set):
+        return Probe(value, list)
+    if isinstance(value, Mapping):
+        return Probe(value, _held_by_dict)
+    if isinstance(value, type):
+        return Probe(value, _held_by_class)
+    return Probe(value, _held_by_object)
+
+
+def attributes(value: Any) -> Iterator[tuple[str, Any]]:
+    """What an object itself holds: its `__dict__` and its slots."""
+    yield from list((getattr(value, "__dict__", None) or {}).items())
+    for cls in type(value).__mro__:
+        slots = cls.__dict__.get("__slots__", ())
+        for name in [slots] if isinstance(slots, str) else slots:
+            item = _NOTHING if name in _NO_DATA else getattr(value, name, _NOTHING)
+            if item is not _NOTHING:
+                yield name, item

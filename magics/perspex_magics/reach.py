@@ -1,0 +1,276 @@
+"""Which arrays can be reached from a value, by which path, and what buffers they are.
+
+Several arrays of Python may share one buffer, so buffers are told apart by their address. Nothing
+here waits for the device, copies an array or changes anything.
+"""
+
+from __future__ import annotations
+
+import itertools
+import reprlib
+import types
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass
+from types import FrameType, TracebackType
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxlib import _jax
+from traitlets import HasTraits
+
+from perspex.errors import JaxRuntimeError
+from perspex.jaxpr import Jaxpr, JaxprEqn, Var
+from perspex.runtime.array import ArrayImpl
+from perspex.runtime.keys import KeyArray
+from perspex.tracing import Trace, Tracer
+from perspex_magics.captures import parts
+
+# So many containers and objects are entered, at about 1 us each, and so many items of one looked
+# at, at 30 ns; for what lies behind no name is known.
+_MOST_ENTERED = 50_000
+_MOST_ITEMS = 100_000
+_ITEMS_FOR_ONE = 32
+# A list in a list in a list ...
+_DEEPEST = 24
+ATOMS = frozenset(
+    [int, float, complex, bool, str, bytes, type(None), range, slice, types.BuiltinFunctionType]
+    + [np.float32, np.float64, np.int32, np.int64, np.bool_]
+)
+# IPython itself consists of objects with traits. A trace holds what it captured, which the user's
+# own variables hold as well, among thousands of equations.
+_OPAQUE = (
+    *(Trace, Jaxpr, JaxprEqn, Var),
+    *(types.ModuleType, Tracer, np.ndarray, np.generic, np.dtype, HasTraits),
+    *(types.CodeType, FrameType, TracebackType),
+)
+_PjitFunction: Any = _jax.PjitFunction
+
+_short = reprlib.Repr()
+_short.maxstring = _short.maxother = 40
+
+
+class Text(str):
+    """A step of a path that is shown as it is, like `.weight`; others are keys and indices."""
+
+    __slots__ = ()
+
+
+# The steps to an array from its owner, the last one first: `((None, "w"), 0)` is `['w'][0]`.
+Path = tuple[Any, Any] | None
+
+
+def path_text(path: Path) -> str:
+    """A path as it would be written.
+
+    >>> path_text(((None, "w"), 0))
+    "['w'][0]"
+    """
+    steps: list[str] = []
+    while path is not None:
+        path, step = path
+        steps.append(step if isinstance(step, Text) else f"[{_short.repr(step)}]")
+    return "".join(reversed(steps))
+
+
+class Owner(NamedTuple):
+    """Something that holds arrays: a variable, an output, a variable of a frame, a program."""
+
+    kind: str  # variable, module, output, error, running, compiled, program
+    name: str
+    function: str = ""  # whose variable it is
+
+    def text(self, path: Path = None) -> str:
+        """The owner and the way from there, as in `params['w']`."""
+        name = self.name + path_text(path)
+        match self.kind:
+            case "error":
+                return f"{name} in {self.function} (the last error)"
+            case "running":
+                return f"{name} in {self.function} (running)"
+            case "compiled":
+                return f"compiled {self.name} (a constant)"
+            case "program":
+                return f"{self.name} (remembered)"
+        return name
+
+
+@dataclass(eq=False, slots=True)
+class Buffer:
+    """Memory of a device or, if asked for, of NumPy, and all ways to it that were found."""
+
+    array: Any
+    nbytes: int
+    found: tuple[Any, ...]  # the array, then its owners, each with a path
+
+    @property
+    def ways(self) -> list[tuple[Owner, Path]]:
+        """The owners, each with a path from it, as they were found."""
+        return list(zip(self.found[1::2], self.found[2::2], strict=True))
+
+    @property
+    def type(self) -> str:
+        """`f32[3,4]`."""
+        if isinstance(self.array, np.ndarray):
+            return f"{self.array.dtype}[{','.join(map(str, self.array.shape))}] (NumPy)"
+        aval = self.array.aval
+        return "unknown" if aval is None else str(aval.str_short())
+
+    @property
+    def device(self) -> str:
+        return "host" if isinstance(self.array, np.ndarray) else str(self.array.device)
+
+    @property
+    def owners(self) -> list[Owner]:
+        """Who holds it, each once."""
+        return list(dict.fromkeys(owner for owner, _ in self.ways))
+
+
+@dataclass(eq=False)
+class Report:
+    """Buffers, the largest first; `complete` if everything could be looked through."""
+
+    buffers: list[Buffer]
+    complete: bool
+
+    @property
+    def nbytes(self) -> int:
+        return sum([buffer.nbytes for buffer in self.buffers])
+
+
+class Walk:
+    """Collects the arrays that are reached, with the ways to them."""
+
+    def __init__(self, main: str = "__main__", numpy: bool = False) -> None:
+        self.left = _MOST_ENTERED
+        self.complete = True
+        self.main = main  # the module whose classes are the user's
+        self.closed: set[int] = set()  # what is not entered, by identity
+        self.kinds = {ArrayImpl, np.ndarray} if numpy else {ArrayImpl}
+        # By the identity of an array: the array, its first owner and path, the second ones, ...
+        self.found: dict[int, tuple[Any, ...]] = {}
+
+    def add(self, value: Any, owner: Owner) -> None:
+        """Note all arrays in `value`, which is what `owner` names."""
+        kinds, found = self.kinds, self.found
+        seen = set(self.closed)
+        stack: list[tuple[Any, Path, int]] = [([value], None, -1)]
+        while stack:
+            if self.left <= 0:
+                self.complete = False
+                return
+            holder, path, depth = stack.pop()
+            for step, part in self._inside(holder):
+                cls = type(part)
+                if cls in ATOMS:
+                    continue
+                if cls is KeyArray:
+                    part, cls = part.base, ArrayImpl
+                way = None if depth < 0 else (path, step)
+                if cls in kinds:
+                    known = found.get(id(part), (part,))
+                    if len(known) == 1 or known[-2] is not owner:
+                        found[id(part)] = (*known, owner, way)
+                elif id(part) not in seen and not issubclass(cls, _OPAQUE):
+                    if depth < _DEEPEST:
+                        seen.add(id(part))
+                        stack.append((part, way, depth + 1))
+                    else:
+                        self.complete = False
+
+    def _inside(self, value: Any) -> Iterable[tuple[Any, Any]]:
+        """The values in a container or an object, each with the step to it."""
+        found: Iterable[tuple[Any, Any]]
+        # By the type and with its own methods, since a class may have put others in their place:
+        # ones that raise, load something or never end.
+        cls = type(value)
+        if issubclass(cls, list):
+            found, size = enumerate(list.__iter__(value)), list.__len__(value)
+        elif issubclass(cls, tuple):
+            found, size = enumerate(tuple.__iter__(value)), tuple.__len__(value)
+        elif issubclass(cls, dict):
+            found, size = list(dict.items(value)), dict.__len__(value)
+        elif issubclass(cls, type):
+            members = vars(value).items() if value.__module__ == self.main else ()
+            found, size = [(Text(f".{name}"), part) for name, part in members], len(members)
+        else:
+            found = list(_attributes(value))
+            size = len(found)
+        self.left -= 1 + min(size, _MOST_ITEMS) // _ITEMS_FOR_ONE
+        if size <= _MOST_ITEMS:
+            return found
+        self.complete = False
+        return itertools.islice(found, _MOST_ITEMS)
+
+    def buffers(self, alive: Iterable[Any] = ()) -> Report:
+        """What was found and what is `alive` besides, by buffer."""
+        found = self.found
+        entries = list(found.values())
+        entries += [(array,) for array in alive if id(array) not in found]
+        by_key: dict[Hashable, Buffer] = {}
+        for entry in entries:
+            array = entry[0]
+            key, nbytes = _identity(array)
+            if nbytes < 0:
+                continue
+            buffer = by_key.get(key)
+            if buffer is None:
+                by_key[key] = Buffer(array, nbytes, entry)
+            else:
+                buffer.found += entry[1:]
+        return Report(sorted(by_key.values(), key=_by_size), self.complete)
+
+
+def _by_size(buffer: Buffer) -> int:
+    return -buffer.nbytes
+
+
+def _attributes(value: Any) -> Iterator[tuple[Text, Any]]:
+    try:
+        if type(value) is _PjitFunction:
+            value = value.__wrapped__
+        for label, part in parts(value):
+            yield Text(label), part
+    except Exception:  # an object of somebody's that does not like to be looked at
+        return
+
+
+def _identity(array: Any) -> tuple[Hashable, int]:
+    """What tells a buffer from others, and its bytes; fewer than none for one that is gone."""
+    if type(array) is not ArrayImpl:
+        while isinstance(array.base, np.ndarray):
+            array = array.base
+        return id(array), array.nbytes
+    if array.is_deleted():
+        return None, -1
+    # jaxlib makes some for itself, without a type.
+    nbytes: int = array.on_device_size_in_bytes() if array.aval is None else array.nbytes
+    try:
+        # To ask for the address of memory that is still to be computed would wait for it.
+        if nbytes and array.is_ready():
+            return array.unsafe_buffer_pointer(), nbytes
+    except JaxRuntimeError:  # what should have computed it failed
+        pass
+    return ("array", id(array)), nbytes
+
+
+def arrays_in(value: Any) -> list[Any]:
+    """The arrays in a value."""
+    walk = Walk()
+    walk.add(value, Owner("variable", ""))
+    return [entry[0] for entry in walk.found.values()]
+
+
+def size_text(nbytes: int) -> str:
+    """Bytes for people.
+
+    >>> size_text(512), size_text(1536), size_text(3 << 20)
+    ('512 B', '1.5 KiB', '3.0 MiB')
+    """
+    if nbytes < 1024:
+        return f"{nbytes} B"
+    size = float(nbytes)
+    for unit in ("KiB", "MiB", "GiB", "TiB"):
+        size /= 1024
+        if size < 1023.95 or unit == "TiB":
+            break
+    return f"{size:.1f} {unit}"

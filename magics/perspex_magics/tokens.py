@@ -1,0 +1,176 @@
+"""The tokens that a snapshot is made of, and how two states of a function's captures differ.
+
+Tokens are equal where a trace would meet the same. They keep nothing alive that is large.
+"""
+
+from __future__ import annotations
+
+import types
+import weakref
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from perspex_magics.codes import known_code
+from perspex_magics.summaries import brief
+
+PLAIN = (str, bytes, int, complex, bool, type(None), type(...), range)
+NUMBERS_AND_TEXT = (*PLAIN, float)
+PLAIN_KINDS = frozenset(NUMBERS_AND_TEXT)
+# Device arrays up to this size are kept for comparison; of larger ones only what lives anyway.
+_KEPT_BYTES = 1 << 12
+# Other device arrays of more bytes count as changed without a look.
+_MOST_COMPARED = 1 << 26
+_MISSING = object()
+
+
+class Object:
+    """Equal to another `Object` that is the same or says it is equal; kept alive if need be."""
+
+    __slots__ = ("get",)
+
+    def __init__(self, value: Any) -> None:
+        try:
+            self.get: Callable[[], Any] = weakref.ref(value)
+        except TypeError:
+            self.get = lambda: value
+
+    def __eq__(self, other: object) -> bool:
+        mine, others = self.get(), other.get() if isinstance(other, Object) else None
+        if mine is None or mine is others:
+            return mine is not None
+        if type(mine) is not type(others) or type(mine).__hash__ is None:
+            return False
+        try:
+            return bool(mine == others)
+        except Exception:  # the comparison is some other library's
+            return False
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Elsewhere:
+    """A function of another module that closes over nothing: loaded anew it is the same."""
+
+    __slots__ = ("code",)
+
+    def __init__(self, function: types.FunctionType) -> None:
+        self.code = function.__code__
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Elsewhere) and (
+            self.code is other.code
+            or known_code(self.code).meaning == known_code(other.code).meaning
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Members:
+    """The elements of a set: those that are plain values, and how many others."""
+
+    __slots__ = ("others", "plain")
+
+    def __init__(self, value: Any) -> None:
+        self.plain = {(type(x), repr(x)) for x in value if isinstance(x, NUMBERS_AND_TEXT)}
+        self.others = {id(x): Object(x) for x in value if not isinstance(x, NUMBERS_AND_TEXT)}
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Members)
+            and self.plain == other.plain
+            and len(self.others) == len(other.others)
+            and all(any(x == y for y in other.others.values()) for x in self.others.values())
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class DeviceArray:
+    """A device array: it cannot change, so its identity says all, until another takes its place."""
+
+    __slots__ = ("get", "kind")
+
+    def __init__(self, array: Any, kind: Any) -> None:
+        self.kind = kind
+        if array.nbytes <= _KEPT_BYTES:
+            self.get: Callable[[], Any] = lambda: array
+        else:
+            self.get = weakref.ref(array)
+
+    def same(self, other: DeviceArray, wait: bool) -> bool | None:
+        """Whether the numbers are the same; `None` where one would have to wait to know."""
+        old, new = self.get(), other.get()
+        if old is new:
+            return old is not None
+        if self.kind != other.kind or old is None or new is None:
+            return False
+        if old.nbytes > _MOST_COMPARED or old.is_deleted() or new.is_deleted():
+            return False
+        if not wait and not (old.is_ready() and new.is_ready()):
+            return None
+        return np.asarray(old).tobytes() == np.asarray(new).tobytes()
+
+
+class Difference(NamedTuple):
+    """A variable that differs between two states, in short texts; `root` is the name it is in."""
+
+    variable: str
+    root: str
+    old: str
+    new: str
+
+
+class Table(Protocol):
+    """A snapshot: tokens and the names that they are under, by label; texts by either."""
+
+    tokens: dict[str, Any]
+    roots: dict[str, str]
+    texts: dict[str, str]
+    names: set[str]
+
+
+class State:
+    """What is kept of a snapshot, to compare later ones with."""
+
+    __slots__ = ("names", "roots", "texts", "tokens")
+
+    def __init__(self, snapshot: Table) -> None:
+        self.names = snapshot.names
+        self.tokens, self.roots, self.texts = snapshot.tokens, snapshot.roots, snapshot.texts
+
+    def differences(self, now: Table, wait: bool) -> tuple[list[Difference], bool]:
+        """What differs now, and whether something could not be told without waiting."""
+        by_root: dict[str, list[str]] = {}
+        unsure = False
+        for label, token in self.tokens.items():
+            same = _same(token, now.tokens.get(label, _MISSING), wait)
+            if same is None:
+                unsure = True
+            elif not same:
+                by_root.setdefault(self.roots[label], []).append(label)
+        return [self._difference(now, *item) for item in by_root.items()], unsure
+
+    def _difference(self, now: Table, root: str, labels: list[str]) -> Difference:
+        if len(labels) == 1 and labels[0] != root:
+            (label,) = labels
+            old = self.texts.get(label) or _token_text(self.tokens[label])
+            new = now.texts.get(label) or _token_text(now.tokens.get(label))
+            if old and new and old != new:
+                return Difference(label, root, old, new)
+        old, new = self.texts.get(root, "not defined"), now.texts.get(root, "not defined")
+        return Difference(root, root, old, new if new != old else f"{new}, with other contents")
+
+
+def _same(old: Any, new: Any, wait: bool) -> bool | None:
+    if isinstance(old, DeviceArray) and isinstance(new, DeviceArray):
+        return old.same(new, wait)
+    return type(old) is type(new) and bool(old == new)
+
+
+def _token_text(token: Any) -> str:
+    """The value of a plain token as text; empty for others."""
+    if isinstance(token, tuple) and len(token) == 2 and token[0] in PLAIN_KINDS:
+        return token[1] if token[0] is float else brief(token[1])
+    return ""

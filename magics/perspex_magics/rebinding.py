@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import re
 import types
+import weakref
 from collections.abc import Callable, Collection, Mapping, Set
 from typing import Any
 
@@ -55,7 +56,7 @@ class Rebinding(ast.NodeTransformer):
         # The names whose objects the cell may change in place.
         self.written: set[str] = set()
         # Functions of the notebook by name, with what they read.
-        self.functions: dict[str, tuple[Any, frozenset[str]]] = {}
+        self.functions: dict[str, tuple[weakref.ref[Any], frozenset[str]]] = {}
 
     def begin(self, text: str) -> None:
         """Forget the last cell."""
@@ -105,8 +106,8 @@ class Rebinding(ast.NodeTransformer):
         for name, value in list(self.namespace.items()):
             if type(value) in _KINDS:
                 entry = known.get(name)
-                if entry is None or entry[0] is not value:
-                    entry = known[name] = value, _reads(value, self.namespace)
+                if entry is None or entry[0]() is not value:
+                    entry = known[name] = weakref.ref(value), _reads(value, self.namespace)
                 found |= entry[1]
         for name in [name for name in known if name not in self.namespace]:
             del known[name]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import re
 import warnings
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -737,3 +738,12 @@ def test_the_policy_is_checked() -> None:
         perspex.jit(lambda x: x, stale="never")
     with pytest.raises(ValueError, match="expected one of"):
         config.update("stale_captures", "never")
+
+
+def test_a_deleted_function_is_let_go_of(notebook: Notebook) -> None:
+    notebook.ok("k = 2.0\n@perspex.jit\ndef f(x):\n    return x * k\n_ = f(1.0)")
+    kept = weakref.ref(notebook.ns["f"])
+    notebook.ok("k = 3.0\nother = 1")  # functions are looked through for `k` and `other`
+    notebook.ok("del f")
+    gc.collect()
+    assert kept() is None

@@ -50,7 +50,7 @@ NOT_LINEAR = {
     """,
     "a choice by value: its derivative selects or gathers": """
         argmax argmin clamp cummax cummin max min nextafter pmax pmin reduce_max reduce_min
-        reduce_window_max reduce_window_min rem sort top_k
+        reduce_window_max reduce_window_min relu rem sort top_k
     """,
     "gives booleans": "eq ge gt le lt ne reduce_and reduce_or reduce_xor",
     "takes bits apart, or integers and booleans": """

@@ -104,6 +104,7 @@ ARITHMETIC = [
     binary(e.rem, np.fmod, y=nonzero, dtypes=REALS, tolerance=2),
     binary(e.max, ordered_extreme(True), spread(*SHAPE), spread(*SHAPE, offset=0.25), ANY),
     binary(e.min, ordered_extreme(False), spread(*SHAPE), spread(*SHAPE, offset=0.25), ANY),
+    unary(e.relu, lambda x: np.maximum(x, x.dtype.type(0)), nonzero, REALS),
     unary(
         e.sign,
         lambda x: x / np.abs(x) if x.dtype.kind == "c" else np.sign(x),

@@ -6,7 +6,7 @@ import numpy as np
 
 from perspex import numpy as pnp
 from perspex.control.jit import fused
-from perspex.numpy.promotion import Array, ArrayLike, inexact
+from perspex.numpy.promotion import Array, ArrayLike, arraylike, inexact
 from perspex.ops import elementwise as ops
 from perspex.ops import special
 
@@ -28,7 +28,7 @@ def relu(x: ArrayLike) -> Array:
     >>> relu(pnp.array([-1.0, 2.0]))
     Array([0., 2.], dtype=float32)
     """
-    return pnp.where(pnp.less_equal(x, 0), 0, x)
+    return ops.relu(arraylike("relu", x))
 
 
 @fused

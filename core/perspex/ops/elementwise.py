@@ -265,6 +265,14 @@ le = Comparison("le", "LE")
 gt = Comparison("gt", "GT")
 ge = Comparison("ge", "GE")
 
+# Of its own for its derivative at 0, which is 0 where that of `max` is a half.
+relu = unary(
+    "relu",
+    lambda b, x: b.op("stablehlo.maximum", x, b.constant(0, b.out_avals[0])),
+    REAL,
+    lambda t, x, y: select(gt(x, scalar_like(x, 0)), t, scalar_like(t, 0)),
+)
+
 # ---- Complex numbers ----------------------------------------------------------------------------
 
 real: Elementwise = unary(

@@ -119,10 +119,10 @@ def add_error(walk: Walk, error: BaseException | None) -> None:
 
 
 def add_running(walk: Walk) -> None:
-    """What the functions hold that are running in this thread."""
+    """What the functions hold that are running in this thread, up to the cell that called them."""
     running = []
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
+    while frame is not None and not frame.f_code.co_filename.startswith(_IPYTHON):
         running.append(frame)
         frame = frame.f_back
     _add_frames(walk, "running", reversed(running))

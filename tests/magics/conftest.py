@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import gc
 from collections.abc import Iterator
 
@@ -20,6 +21,8 @@ def shell(jupyter_home: object) -> Iterator[InteractiveShell]:
     config.HistoryManager.enabled = False
     config.InteractiveShell.colors = "nocolor"
     InteractiveShell.clear_instance()
+    # IPython keeps out of the way of a `_` that a doctest has left there.
+    vars(builtins).pop("_", None)
     shell = InteractiveShell.instance(config=config)
     # `reset` collects garbage: what there was before is not to be looked through each time.
     gc.freeze()

@@ -115,15 +115,15 @@ max = binary(
     "max",
     lambda b, x, y: expansions.extremum(b, "stablehlo.maximum", "GT", x, y),
     ANY,
-    lambda t, x, y, z: mul(t, _chosen(x, z, y)),
-    lambda t, x, y, z: mul(t, _chosen(y, z, x)),
+    lambda t, x, y, z: mul(t, _share(gt, x, y, z)),
+    lambda t, x, y, z: mul(t, _share(gt, y, x, z)),
 )
 min = binary(
     "min",
     lambda b, x, y: expansions.extremum(b, "stablehlo.minimum", "LT", x, y),
     ANY,
-    lambda t, x, y, z: mul(t, _chosen(x, z, y)),
-    lambda t, x, y, z: mul(t, _chosen(y, z, x)),
+    lambda t, x, y, z: mul(t, _share(lt, x, y, z)),
+    lambda t, x, y, z: mul(t, _share(lt, y, x, z)),
 )
 sign = unary("sign", expansions.sign, NUMBER, lambda t, x, y: _sign_jvp(t, x, y))
 abs = unary(
@@ -260,9 +260,9 @@ class Comparison(Elementwise):
 
 eq = Comparison("eq", "EQ")
 ne = Comparison("ne", "NE")
-lt = Comparison("lt", "LT")
+lt: Comparison = Comparison("lt", "LT")
 le = Comparison("le", "LE")
-gt = Comparison("gt", "GT")
+gt: Comparison = Comparison("gt", "GT")
 ge = Comparison("ge", "GE")
 
 # Of its own for its derivative at 0, which is 0 where that of `max` is a half.
@@ -556,10 +556,16 @@ def _truncated_quotient(x: Any, y: Any) -> Any:
     return select(lt(q, scalar_like(q, 0)), ceil(q), floor(q))
 
 
-def _chosen(x: Any, z: Any, y: Any) -> Any:
-    """1 where the result z is the operand x and not y, 1/2 where they tie, else 0."""
+def _share(above: Any, x: Any, y: Any, z: Any) -> Any:
+    """1 where the result `z` is `x` and not `y`, 1/2 where they tie, else 0.
+
+    The operands are compared, by `above`, and not the result with them: XLA may compute an operand
+    again and round it otherwise, and then the result is neither. Complex numbers have no `above`.
+    """
     one, half, zero = scalar_like(z, 1), scalar_like(z, 0.5), scalar_like(z, 0)
-    return mul(select(eq(x, z), one, zero), select(eq(y, z), half, one))
+    if is_complex(z):
+        return mul(select(eq(x, z), one, zero), select(eq(y, z), half, one))
+    return select(above(x, y), one, select(eq(x, y), half, zero))
 
 
 def _nonzero(x: Any) -> Any:

@@ -184,13 +184,17 @@ def publish(
         try:
             listener(event)
         except Exception as error:
-            # What Python itself does with an exception that has nobody to go to.
-            sys.unraisablehook(
-                SimpleNamespace(
-                    exc_type=type(error),
-                    exc_value=error,
-                    exc_traceback=error.__traceback__,
-                    err_msg="Exception ignored in a listener to Perspex's events",
-                    object=listener,
-                )
-            )
+            report_ignored(error, "in a listener to Perspex's events", listener)
+
+
+def report_ignored(error: BaseException, where: str, culprit: object) -> None:
+    """Do with an exception that has nobody to go to what Python itself does."""
+    sys.unraisablehook(
+        SimpleNamespace(
+            exc_type=type(error),
+            exc_value=error,
+            exc_traceback=error.__traceback__,
+            err_msg=f"Exception ignored {where}",
+            object=culprit,
+        )
+    )

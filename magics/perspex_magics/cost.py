@@ -18,10 +18,9 @@ from IPython.core.magic import (
 from IPython.display import display
 
 from perspex.api.stages import Compiled, Traced
-from perspex_magics.expressions import Expression
-from perspex_magics.inspection import inspecting_magic, trace_cell, trace_expression
+from perspex_magics.inspection import inspected, inspecting_magic
 from perspex_magics.markup import MONO, MUTED, escape, tag
-from perspex_magics.options import LineParser, MagicParser, flat
+from perspex_magics.options import LineParser, MagicParser
 from perspex_magics.runner import Runner
 
 _ABOUT = """FLOPs and bytes are XLA's estimate for the optimized program. It counts the body
@@ -79,19 +78,10 @@ class CostMagics(Magics):
         The names in it that hold arrays, numbers or containers of them are its inputs.
         `%%cost --help` and `%cost --help` list the options.
         """
-        if cell is not None:
-            request = self.runner.read("cost", line, cell)
-            if request is not None:
-                traced, inputs = trace_cell(self.runner, request)
-                display(Cost.of("cell" + inputs, traced))
-            return
-        options = line_parser.parse(line)
-        if options.help:
-            print(line_parser.format_help())
-            return
-        expression = Expression(self.shell, "cost", options.expression, local_ns)
-        traced, inputs = trace_expression(expression, flat(options.static))
-        display(Cost.of(expression.text + inputs, traced))
+        found = inspected(self.runner, line_parser, line, cell, local_ns)
+        if found is not None:
+            what, traced, _ = found
+            display(Cost.of(what, traced))
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,9 @@ from IPython.core.magic import (
 from IPython.display import display
 
 from perspex.api.stages import Traced
-from perspex_magics.expressions import Expression
-from perspex_magics.inspection import inspecting_magic, trace_cell, trace_expression
+from perspex_magics.inspection import inspected, inspecting_magic
 from perspex_magics.listing import Listing
-from perspex_magics.options import LineParser, MagicParser, flat
+from perspex_magics.options import LineParser, MagicParser
 from perspex_magics.runner import Runner
 
 _STAGES = {"hlo": "optimized HLO", "stablehlo": "StableHLO"}
@@ -79,19 +78,10 @@ class HloMagics(Magics):
         The names in it that hold arrays, numbers or containers of them are its inputs.
         `%%hlo --help` and `%hlo --help` list the options.
         """
-        if cell is not None:
-            request = self.runner.read("hlo", line, cell)
-            if request is not None:
-                traced, inputs = trace_cell(self.runner, request)
-                display(_listing("cell" + inputs, traced, request.options.stage))
-            return
-        options = line_parser.parse(line)
-        if options.help:
-            print(line_parser.format_help())
-            return
-        expression = Expression(self.shell, "hlo", options.expression, local_ns)
-        traced, inputs = trace_expression(expression, flat(options.static))
-        display(_listing(expression.text + inputs, traced, options.stage))
+        found = inspected(self.runner, line_parser, line, cell, local_ns)
+        if found is not None:
+            what, traced, options = found
+            display(_listing(what, traced, options.stage))
 
 
 def _listing(what: str, traced: Traced, stage: str) -> Listing:

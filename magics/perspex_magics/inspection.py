@@ -1,4 +1,4 @@
-"""What `%hlo` and `%cost` share: an expression or a cell that is traced to be looked at only."""
+"""What `%jaxpr`, `%hlo` and `%cost` share: an expression or a cell that is only looked at."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from perspex.api.stages import Traced
 from perspex.avals import shaped
 from perspex_magics.cells import Cell, Head
 from perspex_magics.expressions import Expression
-from perspex_magics.options import MagicParser, flat
+from perspex_magics.options import LineParser, MagicParser, flat
 from perspex_magics.programs import CellFunction, Layer, Program, Reads, restored_on_error
 from perspex_magics.runner import CellMagic, Request, Runner, listed
 from perspex_magics.values import Given
@@ -54,7 +54,34 @@ def inspecting_magic(parser: MagicParser, *of_top: str) -> CellMagic:
     return CellMagic(parser, layers, of_top=("help", *of_top))
 
 
-def trace_cell(runner: Runner, request: Request) -> tuple[Traced, str]:
+def inspected(
+    runner: Runner,
+    parser: LineParser,
+    line: str,
+    cell: str | None,
+    local_ns: dict[str, Any] | None,
+) -> tuple[str, Traced, argparse.Namespace] | None:
+    """Trace what a magic stands in front of: an expression, or a cell if there is one.
+
+    Returns what it is, with its inputs, for a title; its program; and the options of the magic.
+    `None` where the magic asks for help, which has been printed.
+    """
+    if cell is not None:
+        request = runner.read(parser.magic, line, cell)
+        if request is None:
+            return None
+        traced, inputs = _trace_cell(runner, request)
+        return "cell" + inputs, traced, request.options
+    options = parser.parse(line)
+    if options.help:
+        print(parser.format_help())
+        return None
+    expression = Expression(runner.shell, parser.magic, options.expression, local_ns)
+    traced, inputs = _trace_expression(expression, flat(options.static))
+    return expression.text + inputs, traced, options
+
+
+def _trace_cell(runner: Runner, request: Request) -> tuple[Traced, str]:
     """The program that a cell is, and which inputs it has. No name of the notebook changes."""
     with runner.one_at_a_time, restored_on_error(runner.shell.user_ns):
         program, reads = runner.prepare(request)
@@ -65,10 +92,10 @@ def trace_cell(runner: Runner, request: Request) -> tuple[Traced, str]:
             return leaves
 
         traced = perspex.jit(cell).trace(**reads.arguments)
-    return traced, inputs_of(reads.given, reads.arguments)
+    return traced, _inputs_of(reads.given, reads.arguments)
 
 
-def trace_expression(expression: Expression, static: Sequence[str]) -> tuple[Traced, str]:
+def _trace_expression(expression: Expression, static: Sequence[str]) -> tuple[Traced, str]:
     """The program that an expression is, and which inputs it has."""
     if unknown := set(static) - set(expression.reads):
         what = f"`{expression.text}` does not read {listed(unknown)}"
@@ -82,10 +109,10 @@ def trace_expression(expression: Expression, static: Sequence[str]) -> tuple[Tra
         return expression.evaluate({name: kind.rebuild(x) for (name, kind), x in pairs})
 
     traced.__name__ = traced.__qualname__ = "expression"
-    return perspex.jit(traced).trace(*inputs.values()), inputs_of(given, inputs)
+    return perspex.jit(traced).trace(*inputs.values()), _inputs_of(given, inputs)
 
 
-def inputs_of(given: Mapping[str, Given], arguments: Mapping[str, Any]) -> str:
+def _inputs_of(given: Mapping[str, Given], arguments: Mapping[str, Any]) -> str:
     """The inputs of a program for a title: ` · inputs w f32[3], x f32[4,3]`."""
     inputs = [
         f"{path} {shaped(leaf).str_short()}"

@@ -12,20 +12,19 @@ from __future__ import annotations
 
 import builtins
 import functools
-import sys
 import threading
 import time
 import types
 import weakref
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Set
-from types import MappingProxyType, SimpleNamespace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from IPython.core.interactiveshell import InteractiveShell
 
-from perspex import source
+from perspex import events, source
 from perspex.control import stale
 from perspex.control.stale import Change, Traced
 from perspex.runtime.dispatch import EVAL
@@ -152,15 +151,7 @@ class Watcher:
             return Snapshot(function, self.namespace, arrays)
         except Exception as error:
             # As for listeners to events: the user's call goes on.
-            sys.unraisablehook(
-                SimpleNamespace(
-                    exc_type=type(error),
-                    exc_value=error,
-                    exc_traceback=error.__traceback__,
-                    err_msg="Exception ignored while looking at what was captured by",
-                    object=function,
-                )
-            )
+            events.report_ignored(error, "while looking at what was captured by", function)
             return None
 
     def array_probe(self, reads_all: bool, array: np.ndarray[Any, Any]) -> ArrayProbe:

@@ -94,7 +94,9 @@ def surroundings(library: str, cache: Path) -> dict[str, str]:
 
 
 @contextmanager
-def kernel(library: str, python: str, cache: Path) -> Iterator[BlockingKernelClient]:
+def open_kernel(
+    library: str, python: str, cache: Path
+) -> Iterator[tuple[KernelManager, BlockingKernelClient]]:
     """A kernel that answers, stopped at the end."""
     specs = cache.with_name("kernels")
     (specs / library).mkdir(parents=True, exist_ok=True)
@@ -108,7 +110,7 @@ def kernel(library: str, python: str, cache: Path) -> Iterator[BlockingKernelCli
     try:
         client.start_channels()
         client.wait_for_ready(timeout=TIMEOUT)
-        yield client
+        yield manager, client
     finally:
         client.stop_channels()
         # Not now: what is still being written to the cache belongs to the run.
@@ -118,7 +120,7 @@ def kernel(library: str, python: str, cache: Path) -> Iterator[BlockingKernelCli
 def run_all(library: str, python: str, cache: Path, cells: list[str]) -> Run:
     """Run the cells in a new kernel."""
     used, start = processor_seconds(), time.perf_counter()
-    with kernel(library, python, cache) as client:
+    with open_kernel(library, python, cache) as (_, client):
         starting = time.perf_counter() - start
         if library == "perspex":
             ask(client, COUNT)

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+import quick
+from perspex import config
+
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = [ROOT / "core", ROOT / "magics", ROOT / "kernel"]
 
@@ -40,3 +43,17 @@ def jupyter_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.setenv("PYTHONPATH", os.pathsep.join(path))
         patch.delenv("PERSPEX_AS_JAX", raising=False)
         yield home
+
+
+@pytest.fixture(autouse=True, scope="module")
+def compiler_options(request: pytest.FixtureRequest) -> Iterator[None]:
+    """What tests compile with: see `tests/quick.py`."""
+    with config.compiler_options(quick.options(request.path)):
+        yield
+
+
+@pytest.fixture
+def optimized() -> Iterator[None]:
+    """XLA's usual options, for a test in which its optimizations matter."""
+    with config.compiler_options({}):
+        yield

@@ -4,6 +4,9 @@ Functions of arrays are traced by our own core and executed by XLA. The names ar
 `jit`, `make_jaxpr`, `perspex.numpy`, `perspex.lax`, `perspex.random`.
 """
 
+import importlib as _importlib
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 from perspex import guard as guard
 
 guard.install()
@@ -112,6 +115,29 @@ host_count, host_id, host_ids = process_count, process_index, process_indices
 checking_leaks = check_tracer_leaks
 
 __version__ = "0.1.0"
+
+# Views of the notebook that go by names of this package. They are loaded when they are asked for,
+# and the core never imports them.
+_VIEWS = {
+    "cache_view": "perspex_magics.widgets.cache_view",
+    "key_explorer": "perspex_magics.widgets.key_explorer",
+    "plot": "perspex_magics.plot",
+    "show": "perspex_magics.widgets.show",
+    "timings": "perspex_magics.widgets.timings",
+}
+
+# A type checker would take every misspelt name for one of these.
+if not _TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        if name not in _VIEWS:
+            raise AttributeError(f"module 'perspex' has no attribute {name!r}")
+        module = _importlib.import_module(_VIEWS[name])
+        found = globals()[name] = getattr(module, name, module)
+        return found
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *_VIEWS})
 
 
 def load_ipython_extension(shell: object) -> None:

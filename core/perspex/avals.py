@@ -77,6 +77,12 @@ class ShapedArray:
             return self
         return ShapedArray((*self.shape, *self.dtype.key_shape), np.dtype("uint32"))
 
+    @property
+    def nbytes(self) -> int:
+        """The bytes of memory that such an array takes."""
+        physical = self.physical()
+        return physical.size * int(physical.dtype.itemsize)
+
     def str_short(self, short_dtypes: bool = True) -> str:
         """`f32[3,4]`, as it is written in jaxprs."""
         name = dtypes.short_name(self.dtype) if short_dtypes else self.dtype.name

@@ -9,6 +9,7 @@ never runs a program that was traced under another value.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -97,6 +98,11 @@ def _folder(path: Any) -> str | None:
     return text if "://" in text else os.path.abspath(os.path.expanduser(text))
 
 
+def _options(value: Any) -> tuple[tuple[str, Any], ...]:
+    """Names and values, hashable and in order; from JSON, too, for the environment's sake."""
+    return tuple(sorted(dict(json.loads(value) if isinstance(value, str) else value).items()))
+
+
 enable_x64 = Flag(
     "enable_x64", False, "64-bit types where a dtype is not given; off: 32 bits.", _boolean, True
 )
@@ -161,6 +167,14 @@ check_tracer_leaks = Flag(
     False,
     "Raise an error when a function has been traced and a tracer of it is still held; slow.",
     _boolean,
+    True,
+)
+compiler_options = Flag(
+    "compiler_options",
+    (),
+    "Options of XLA for every program, by name; those of a `jit` go before. Like `XLA_FLAGS`, "
+    "but they can be changed while the process runs.",
+    _options,
     True,
 )
 num_cpu_devices = Flag(
@@ -236,6 +250,9 @@ trace_depth = Flag("perspex_trace_depth", 0, "Identity of the current trace.", _
 _retracing.remove(trace_depth)
 # Likewise: a call under another policy is asked for again, and finds its program.
 _retracing.remove(stale_captures)
+# Likewise: while a cell is profiled, each call comes to Python, which writes down who called what.
+profiling = Flag("perspex_profiling", False, "Whether calls are written down.", _boolean, True)
+_retracing.remove(profiling)
 # The other way round: programs are traced under it, but C++ never sees a call that depends on it,
 # because inside a `vmap` every call goes to Python.
 axis_env = Flag("perspex_axis_env", (), "The named axes around, outermost first.", _anything, False)

@@ -1,25 +1,28 @@
 """Look into programs while they run: `jax.debug`.
 
     debug.print("x = {x}", x=x)       print values, formatted where they are known
+    debug.log("x = {x}", x=x)         the same by way of `logging`
     debug.callback(f, x)              call any function with them
 
-Both work inside `jit`, loops, branches and all transforms, where Python's own `print` would run
-once, while the function is traced, and see no numbers. Neither changes what is computed.
+They work inside `jit`, loops, branches and all transforms, where Python's own `print` would run
+once, while the function is traced, and see no numbers. None changes what is computed.
 """
 
 from __future__ import annotations
 
 import functools
+import logging
 import string
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from perspex import tree
+from perspex import source, tree
 from perspex.avals import shaped
 from perspex.control.callback import (
     FlatCallback,
+    LogRecord,
     debug_callback_p,
     debug_effect,
     debug_print_p,
@@ -68,8 +71,69 @@ def print(  # the name that users know, in place of Python's
         return functools.partial(
             print, ordered=ordered, partitioned=partitioned, skip_format_check=skip_format_check
         )
+    _show("print", None, fmt, args, kwargs, ordered, partitioned, skip_format_check)
+    return None
+
+
+def log(
+    fmt: str | None = None,
+    *args: Any,
+    ordered: bool = False,
+    partitioned: bool = False,
+    skip_format_check: bool = False,
+    **kwargs: Any,
+) -> Any:
+    """Log values from inside a traced function: `print` by way of `logging`.
+
+    The records go to the logger `perspex.debug` at level `INFO` and name the line of the call. What
+    that logger's level lets through, and where it goes, is decided when the program runs.
+
+    Args:
+      fmt, args, kwargs, ordered, partitioned, skip_format_check: as for `print`.
+
+    Returns:
+      `None`; without `fmt` a function that takes it.
+
+    Errors:
+      Those of `print`.
+
+    >>> import logging, sys, perspex
+    >>> logger = logging.getLogger("perspex.debug")
+    >>> handler = logging.StreamHandler(sys.stdout)
+    >>> logger.addHandler(handler); logger.setLevel("INFO")
+    >>> @perspex.jit
+    ... def f(x):
+    ...     perspex.debug.log("x = {x:.2f}", x=x)
+    ...     return x
+    >>> y = f(2.0); perspex.effects_barrier()
+    x = 2.00
+    >>> logger.removeHandler(handler); logger.setLevel("NOTSET")
+    """
+    if fmt is None:
+        return functools.partial(
+            log, ordered=ordered, partitioned=partitioned, skip_format_check=skip_format_check
+        )
+    at = source.resolve(source.capture())
+    file, line, function = (
+        ("(unknown file)", 0, "") if at is None else (at.file, at.line, at.function)
+    )
+    record = LogRecord(logging.INFO, file, line, function)
+    _show("log", record, fmt, args, kwargs, ordered, partitioned, skip_format_check)
+    return None
+
+
+def _show(
+    what: str,
+    record: LogRecord | None,
+    fmt: str,
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    ordered: bool,
+    partitioned: bool,
+    skip_format_check: bool,
+) -> None:
     if not isinstance(fmt, str):
-        raise TypeError(f"debug.print: expected a format string, got {type(fmt)}")
+        raise TypeError(f"debug.{what}: expected a format string, got {type(fmt)}")
     has_placeholders = skip_format_check or _check_format(fmt, args, kwargs)
     arrays, in_tree, static = _flatten(args, kwargs)
     debug_print_p(
@@ -83,9 +147,8 @@ def print(  # the name that users know, in place of Python's
             [(name, hashable(value)) for name, value in np.get_printoptions().items()]
         ),
         has_placeholders=has_placeholders,
-        logging_record=None,
+        logging_record=record,
     )
-    return None
 
 
 def callback(

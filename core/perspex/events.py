@@ -7,7 +7,8 @@ Kinds and their `data`:
 
 * `trace`: a Python function became a jaxpr (`eqns`, its number of equations).
 * `lower`: the jaxpr became StableHLO (`bytes` of text are not computed).
-* `compile`: XLA made an executable (`device`; `source`, if it was not XLA but a cache).
+* `compile`: XLA made an executable (`device`; `source`, if it was not XLA but a cache; `origin`,
+  what it was made of, for as long as that is there: see `control.jit.Origin`).
 * `failed`: a stage (`stage`: one of the three above) ended with an exception.
 * `cache`: a compiled function was looked up outside the fast path (`hit`; `cause` of a miss, and
   `differences`, the same as data).
@@ -23,11 +24,12 @@ Kinds and their `data`:
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -60,7 +62,7 @@ class Phase:
     A stage that fails is told of as `failed`.
     """
 
-    __slots__ = ("_ran_before", "end", "kind", "name", "start", "thread")
+    __slots__ = ("_is_heard", "_ran_before", "end", "kind", "name", "start", "thread")
 
     def __init__(self, kind: str, name: str) -> None:
         self.kind, self.name = kind, name
@@ -70,12 +72,16 @@ class Phase:
         self.thread = threading.get_ident()
         self._ran_before = time.thread_time()
         self.start = time.perf_counter()
-        running.append(self)
+        self._is_heard = not _looking.is_on
+        if self._is_heard:
+            running.append(self)
         return self
 
     def __exit__(self, raised: type[BaseException] | None, *rest: object) -> None:
-        running.remove(self)
         self.end = time.perf_counter()
+        if not self._is_heard:
+            return
+        running.remove(self)
         if not any(phase.thread == self.thread for phase in running.copy()):
             _spent.seconds += time.thread_time() - self._ran_before
         if raised is not None:
@@ -84,6 +90,35 @@ class Phase:
 
 # Outermost first, of all threads.
 running: list[Phase] = []
+
+
+class _Looking(threading.local):
+    is_on = False
+
+
+_looking = _Looking()
+
+
+@contextlib.contextmanager
+def unheard() -> Iterator[None]:
+    """Tell nobody of what this thread does meanwhile.
+
+    For whoever lowers a program only to look at it: nothing of that is the user's.
+
+    >>> import perspex, perspex.numpy as pnp
+    >>> seen = []
+    >>> stop = subscribe(seen.append)
+    >>> with unheard():
+    ...     _ = perspex.jit(lambda x: x + 1)(pnp.zeros(3))
+    >>> stop()
+    >>> seen
+    []
+    """
+    before, _looking.is_on = _looking.is_on, True
+    try:
+        yield
+    finally:
+        _looking.is_on = before
 
 
 class _Spent(threading.local):
@@ -116,6 +151,7 @@ listeners: tuple[Listener, ...] = ()
 # The listeners, each with the kinds that it wants (`None`: all); by kind as they are asked for.
 _subscriptions: tuple[tuple[Listener, frozenset[str] | None], ...] = ()
 _audiences: dict[str, tuple[Listener, ...]] = {}
+_subscribing = threading.Lock()
 
 
 def _set_subscriptions(new: tuple[tuple[Listener, frozenset[str] | None], ...]) -> None:
@@ -140,10 +176,12 @@ def subscribe(listener: Listener, kinds: Iterable[str] | None = None) -> Callabl
     True
     """
     entry = listener, None if kinds is None else frozenset(kinds)
-    _set_subscriptions((*_subscriptions, entry))
+    with _subscribing:
+        _set_subscriptions((*_subscriptions, entry))
 
     def unsubscribe() -> None:
-        _set_subscriptions(tuple([other for other in _subscriptions if other is not entry]))
+        with _subscribing:
+            _set_subscriptions(tuple([other for other in _subscriptions if other is not entry]))
 
     return unsubscribe
 
@@ -175,7 +213,7 @@ def publish(
 ) -> None:
     """Tell the listeners of something that began at `start` and has just ended."""
     heard_by = audience(kind) if listeners else ()
-    if not heard_by:
+    if not heard_by or _looking.is_on:
         return
     if at is None:
         at = source.capture(2)

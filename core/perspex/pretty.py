@@ -8,7 +8,7 @@ only by their fields, so that `jaxpr`, which prints itself with it, can stand ab
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,11 +32,22 @@ class _Group(NamedTuple):
     doc: Any
 
 
+class _Begin(NamedTuple):
+    eqn: Any  # what follows is its text
+
+
+class _End(NamedTuple):
+    """Here ends the text of the innermost equation."""
+
+
+_END = _End()
+
+
 class _Fill(NamedTuple):
     words: list[str]  # as many on each line as fit
 
 
-_Doc = Any  # str | _Break | _Nest | _Group | list[_Doc]
+_Doc = Any  # str | _Break | _Nest | _Group | _Fill | _Begin | _End | list[_Doc]
 
 
 def _join(separator: _Doc, docs: Iterable[_Doc]) -> list[_Doc]:
@@ -61,12 +72,18 @@ def _fits(doc: _Doc, room: int) -> bool:
             todo.extend(reversed(item))
         elif isinstance(item, _Fill):
             room -= len(" ".join(item.words))
-        else:
+        elif isinstance(item, (_Nest, _Group)):
             todo.append(item.doc)
     return room >= 0
 
 
-def _layout(doc: _Doc, width: int) -> str:
+def _layout(
+    doc: _Doc, width: int, mark: Callable[[int, _Begin | _End], None] | None = None
+) -> list[str]:
+    """The pieces of the text.
+
+    `mark(n, item)` is told of each `_Begin` and `_End` before the n-th.
+    """
     out: list[str] = []
     column = 0
     todo: list[tuple[int, bool, _Doc]] = [(0, False, doc)]
@@ -91,13 +108,16 @@ def _layout(doc: _Doc, width: int) -> str:
             todo.append((indent + item.indent, flat, item.doc))
         elif isinstance(item, _Group):
             todo.append((indent, flat or _fits(item.doc, width - column), item.doc))
+        elif isinstance(item, (_Begin, _End)):
+            if mark is not None:
+                mark(len(out), item)
         elif flat:
             out.append(item.flat)
             column += len(item.flat)
         else:
             out.append("\n" + " " * indent)
             column = indent
-    return "".join(out)
+    return out
 
 
 # ---- Programs -----------------------------------------------------------------------------------
@@ -166,7 +186,8 @@ class _Printer:
         )
         right = [eqn.primitive.name, self.params(eqn)]
         operands = self.variables([self.atom(v) for v in eqn.invars])
-        return [left, " = " if eqn.outvars else "", *right, " ", operands]
+        equals = " = " if eqn.outvars else ""
+        return [_Begin(eqn), left, equals, *right, " ", operands, _END]
 
     def params(self, eqn: Any) -> _Doc:
         quiet = eqn.primitive.quiet
@@ -235,6 +256,16 @@ class _Printer:
         return found
 
 
+def _documents(printer: _Printer, jaxpr: Any) -> list[_Doc]:
+    """The programs that are called more than once, and the program itself."""
+    bindings: list[_Doc] = []
+    # Innermost first: a shared program may use another.
+    for item, name in reversed(printer.share(jaxpr)):
+        bindings.append([f"let {name} = ", printer.jaxpr(item.jaxpr), " in"])
+        printer.shared[id(item)] = name
+    return [*bindings, printer.jaxpr(jaxpr)]
+
+
 def program(jaxpr: Any, width: int = _WIDTH) -> str:
     """A jaxpr in JAX's notation, on lines of at most `width` columns where that is possible.
 
@@ -242,16 +273,83 @@ def program(jaxpr: Any, width: int = _WIDTH) -> str:
     >>> print(perspex.make_jaxpr(lambda x: pnp.sin(x) * 2)(pnp.zeros(3)))
     { lambda ; a:f32[3]. let b:f32[3] = sin a; c:f32[3] = mul b 2.0:f32[] in (c,) }
     """
-    printer = _Printer()
-    bindings: list[_Doc] = []
-    # Innermost first: a shared program may use another.
-    for item, name in reversed(printer.share(jaxpr)):
-        bindings.append([f"let {name} = ", printer.jaxpr(item.jaxpr), " in"])
-        printer.shared[id(item)] = name
-    docs = [*bindings, printer.jaxpr(jaxpr)]
-    return "\n".join([_layout(doc, width) for doc in docs])
+    docs = _documents(_Printer(), jaxpr)
+    return "\n".join(["".join(_layout(doc, width)) for doc in docs])
 
 
 def equation(eqn: Any, width: int = _WIDTH) -> str:
     """One equation in JAX's notation."""
-    return _layout(_Printer().equation(eqn), width)
+    return "".join(_layout(_Printer().equation(eqn), width))
+
+
+# ---- Listings -----------------------------------------------------------------------------------
+
+
+class Entry(NamedTuple):
+    """An equation of a listing: in whose program it stands (-1: in none's), what it binds."""
+
+    eqn: Any
+    parent: int
+    outputs: list[str]
+
+
+class Listing(NamedTuple):
+    """A program line by line, with the equations that have text of their own on each.
+
+    Equations are numbered in the order in which they are printed.
+    """
+
+    lines: list[tuple[str, list[int]]]
+    entries: list[Entry]
+
+
+def listing(jaxpr: Any, width: int = _WIDTH) -> Listing:
+    """`program`, with the numbers of its equations.
+
+    >>> import perspex, perspex.numpy as pnp
+    >>> closed = perspex.make_jaxpr(lambda x: pnp.sin(x) * 2)(pnp.zeros(3))
+    >>> for line in listing(closed.jaxpr, width=40).lines:
+    ...     print(line)
+    ('{ lambda ; a:f32[3]. let', [])
+    ('    b:f32[3] = sin a', [0])
+    ('    c:f32[3] = mul b 2.0:f32[]', [1])
+    ('  in (c,) }', [])
+    """
+    printer = _Printer()
+    found = Listing([], [])
+    for doc in _documents(printer, jaxpr):
+        _add_lines(found, doc, printer, width)
+    return found
+
+
+def _add_lines(found: Listing, doc: _Doc, printer: _Printer, width: int) -> None:
+    lines, entries = found
+    inside = [-1]
+    begins: dict[int, int] = {}  # from which piece on the text is whose
+
+    def mark(piece: int, item: _Begin | _End) -> None:
+        if isinstance(item, _End):
+            inside.pop()
+        else:
+            # Names are given by now; what is not read has none.
+            names = [printer.names.get(v, "_") for v in item.eqn.outvars]
+            types = [v.aval.str_short() for v in item.eqn.outvars]
+            outputs = [f"{n}:{t}" for n, t in zip(names, types, strict=True)]
+            entries.append(Entry(item.eqn, inside[-1], outputs))
+            inside.append(len(entries) - 1)
+        begins[piece] = inside[-1]
+
+    pieces = _layout(doc, width, mark)
+    line: list[str] = []
+    links: list[int] = []
+    current = -1
+    for i, piece in enumerate(pieces):
+        current = begins.get(i, current)
+        if piece.startswith("\n"):
+            lines.append(("".join(line), links))
+            line, links = [piece[1:]], []
+            continue
+        line.append(piece)
+        if current >= 0 and current not in links:
+            links.append(current)
+    lines.append(("".join(line), links))

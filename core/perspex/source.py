@@ -92,6 +92,7 @@ _our_directories.append(
 )
 # File names seen so far that are ours. A plain set: every capture asks it (15 ns).
 _ours: set[str] = set()
+_not_ours: set[str] = set()
 # id(code) -> lasti -> Source. The sources keep the code alive, so an id stands for one code object.
 # Ids are the keys because a code object's own hash runs over all its instructions.
 _sources: dict[int, dict[int, Source]] = {}
@@ -146,6 +147,17 @@ def capture(skip: int = 1) -> Source | None:
     except KeyError:
         found = _capture_first(frame)
     return found if not _open_scopes else _scoped(found)
+
+
+def user_frame(skip: int = 1) -> FrameType | None:
+    """The frame whose instruction `capture(skip)` would name, for who looks further from there."""
+    frame: FrameType | None = _getframe(skip)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if name not in _ours and not is_internal(name):
+            break
+        frame = frame.f_back
+    return frame
 
 
 def _capture_first(frame: FrameType | None) -> Source | None:
@@ -236,9 +248,12 @@ def is_internal(filename: str) -> bool:
     """
     if filename in _ours:
         return True
+    if filename in _not_ours:
+        return False
     ours = filename.startswith(("<frozen ", "<perspex", *_our_directories))
-    if ours:
-        _ours.add(filename)
+    if len(_not_ours) >= _MOST_CODES:
+        _not_ours.clear()
+    (_ours if ours else _not_ours).add(filename)
     return ours
 
 
@@ -249,6 +264,7 @@ def register_internal(path: str) -> None:
       path: a package's directory, as in `os.path.dirname(__file__)`, or a single file.
     """
     path = os.path.abspath(path)
+    _not_ours.clear()
     _our_directories.append(path if os.path.isfile(path) else _directory(path))
     _sources.clear()
 

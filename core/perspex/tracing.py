@@ -263,6 +263,10 @@ class Primitive:
       Python (`control.custom_call`). Gives the equation that a staging trace writes once the
       function has been traced: primitive, operands, params. `call_batched(trace, operands,
       **params)` is what it is in a batching trace.
+    * `flops(operands, results, params)` is how many operations of arithmetic one run of an equation
+      of these types takes, one for each element of a sum, a product, a sine; `None` where nobody
+      can say. `traffic(operands, results, params)` is how many bytes it reads and writes by itself,
+      not fused with others.
     * `physical(in_avals, out_avals, params)` gives the params that do the same to arrays whose
       elements carry trailing axes: what an operation on typed PRNG keys is in terms of numbers.
 
@@ -290,6 +294,8 @@ class Primitive:
     on_host: bool = False
     # `lower` deals with typed keys itself, instead of being given their numbers.
     lowers_keys: bool = False
+    # Puts numbers elsewhere and computes none.
+    only_moves: bool = False
     # Two in a row are one: `merged(first, params)` gives its operands and params.
     merges: bool = False
     # Params that are not printed: always (`...`), or when they have the given value.
@@ -345,6 +351,24 @@ class Primitive:
     def effects(self, params: dict[str, Any]) -> Effects:
         """What an equation with these params does beyond its results."""
         return no_effects
+
+    def flops(
+        self,
+        operands: Sequence[ShapedArray],
+        results: Sequence[ShapedArray],
+        params: dict[str, Any],
+    ) -> float | None:
+        """The operations of arithmetic in one run; `None` where nobody can say."""
+        return 0.0 if self.only_moves else None
+
+    def traffic(
+        self,
+        operands: Sequence[ShapedArray],
+        results: Sequence[ShapedArray],
+        params: dict[str, Any],
+    ) -> float | None:
+        """The bytes that one run reads and writes."""
+        return float(sum([aval.nbytes for aval in (*operands, *results)]))
 
     def sequence(self, token: Any, *operands: Any, **params: Any) -> Any:
         raise self.missing("sequence")

@@ -7,6 +7,7 @@ that it was not compiled is seen by compiling being made impossible.
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -44,6 +45,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         yield tmp_path / "compiled"
         assert disk.flush(30)
     disk._opened = None
+
+
+@pytest.fixture
+def unpinned() -> Iterator[None]:
+    yield
+    cache.unpin()
 
 
 def sources(seen: list, name: str = "") -> list[str]:
@@ -219,6 +226,48 @@ def run(code: str, folder: Path, **environment: str) -> str:
     return subprocess.run(command, env=env, check=True, capture_output=True, text=True).stdout
 
 
+def test_what_is_pinned_stays(seen, unpinned, monkeypatch) -> None:
+    """When all is forgotten, and when there is no room; until it is let go."""
+    kept, other = scale(181.5), scale(182.5)
+    np.testing.assert_allclose(kept(X), np.sin(X) * 181.5, rtol=1e-6)
+    other(X)
+    key = bytes.fromhex(next(e.data["key"] for e in seen if e.name == "scaled"))
+    assert cache.pin(key) and cache.is_pinned(key)
+    perspex.clear_caches()
+    seen.clear()
+    np.testing.assert_allclose(kept(X), np.sin(X) * 181.5, rtol=1e-6)
+    other(X)
+    assert sources(seen, "scaled") == ["memory", "xla"]
+    monkeypatch.setattr(cache, "_REMEMBERED", 1)
+    for factor in (183.5, 184.5):
+        scale(factor)(X)
+    assert cache.is_remembered(key)
+    cache.unpin(key)
+    perspex.clear_caches()
+    seen.clear()
+    kept(X)
+    assert sources(seen, "scaled") == ["xla"]
+
+
+def test_only_so_many_can_be_pinned(unpinned, monkeypatch) -> None:
+    monkeypatch.setattr(cache, "_MOST_PINNED", 2)
+    assert [cache.pin(key) for key in (b"a", b"b", b"c", b"a")] == [True, True, False, True]
+
+
+def test_a_program_is_evicted_from_memory_and_disk(seen, folder) -> None:
+    f = scale(191.5)
+    f(X)
+    compiled = next(e for e in seen if e.name == "scaled")
+    key, origin = bytes.fromhex(compiled.data["key"]), compiled.data["origin"]
+    assert disk.flush(30) and len(entries(folder)) == 1
+    origin.owner().evict(origin.closed())
+    cache.evict(key)
+    assert not cache.is_remembered(key) and entries(folder) == []
+    seen.clear()
+    np.testing.assert_allclose(f(X), np.sin(X) * 191.5, rtol=1e-6)
+    assert sources(seen, "scaled") == ["xla"]
+
+
 def test_the_next_process_compiles_nothing(tmp_path: Path) -> None:
     # Names are hashed otherwise in each process: no order may depend on it.
     first, second = [eval(run(PROGRAM, tmp_path / "c", PYTHONHASHSEED=seed)) for seed in "12"]
@@ -233,6 +282,12 @@ def test_the_next_process_compiles_nothing(tmp_path: Path) -> None:
     assert second[3][4] == 15 and second[3][5] == [0, 3]
 
 
+def instructions(compiled) -> list[str]:
+    """The program without its tables of places, which XLA writes in any order."""
+    rows = [row for row in compiled.as_text().splitlines() if row.startswith((" ", "%", "ENTRY"))]
+    return [re.sub(r" stack_frame_id=\d+", "", row) for row in rows]
+
+
 def test_what_is_known_of_a_program_from_disk(seen, folder) -> None:
     lowered = perspex.jit(lambda x, y: (pnp.sin(x) @ y).sum()).lower(
         np.ones((4, 5), np.float32), np.ones((5, 6), np.float32)
@@ -243,7 +298,7 @@ def test_what_is_known_of_a_program_from_disk(seen, folder) -> None:
     loaded = lowered.compile()
     assert sources(seen) == ["xla", "disk"]
     assert seen[1].data["bytes"] == entries(folder)[0].stat().st_size
-    assert loaded.as_text() == fresh.as_text()
+    assert instructions(loaded) == instructions(fresh)
     assert loaded.cost_analysis() == fresh.cost_analysis()
     # The products and sums that matrices of these shapes take, at least.
     assert loaded.cost_analysis()["flops"] >= 2 * 4 * 5 * 6

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
 import numpy as np
@@ -9,14 +10,14 @@ import pytest
 
 import perspex
 import perspex.numpy as pnp
-from perspex import source
+from perspex import events, source
 
 
 @pytest.fixture
 def seen():
-    events: list = []
-    stop = perspex.events.subscribe(events.append)
-    yield events
+    found: list = []
+    stop = events.subscribe(found.append)
+    yield found
     stop()
 
 
@@ -39,6 +40,21 @@ def test_stages_of_a_first_call(seen) -> None:
             assert "test_events.py" in source.summary(event.at)
     (trace,) = [e for e in seen if e.kind == "trace"]
     assert trace.data["eqns"] == 2
+
+
+def test_a_body_that_is_traced_outside_of_a_program_is_told_of(seen) -> None:
+    def body(carry, x):
+        return carry + x, pnp.sin(x)
+
+    perspex.lax.scan(body, np.float32(0), np.ones(3, np.float32))
+    (trace,) = [e for e in seen if e.kind == "trace" and e.name == "body"]
+    assert trace.data["eqns"] == 2 and trace.signature == "f32[], f32[]"
+    perspex.lax.scan(body, np.float32(0), np.ones(3, np.float32))  # it is remembered
+    assert kinds(seen, "body") == ["trace"]
+    seen.clear()
+    whole = perspex.jit(lambda x: perspex.lax.scan(lambda c, x: (c * x, x), x, x[None])[0])
+    whole(np.float32([2.0]))
+    assert [e.name for e in seen if e.kind == "trace"] == ["<lambda>"]
 
 
 def test_nothing_on_a_repeated_call(seen) -> None:
@@ -106,3 +122,22 @@ def test_a_failing_listener_does_not_reach_the_user(monkeypatch) -> None:
     finally:
         stop()
     assert reported and all(str(r.exc_value) == "listener" for r in reported)
+
+
+def test_nobody_hears_of_what_only_looks(seen) -> None:
+    """Nor is it among what is going on, in this thread; another thread is heard as ever."""
+    running: list[int] = []
+
+    def look(x):
+        running.append(len(events.running))
+        return x + 71
+
+    with events.unheard():
+        perspex.jit(look)(pnp.ones(3))
+        other = threading.Thread(target=perspex.jit(lambda x: x + 72), args=[pnp.ones(3)])
+        other.start()
+        other.join()
+    assert running == [0]
+    assert {event.name for event in seen if event.kind == "compile"} == {"<lambda>"}
+    perspex.jit(lambda x: look(x) + 73)(pnp.ones(3))
+    assert running == [0, 1]

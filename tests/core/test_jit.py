@@ -11,7 +11,7 @@ import pytest
 
 import perspex
 import perspex.numpy as pnp
-from perspex import errors
+from perspex import config, errors
 
 X = np.arange(8, dtype=np.float32)
 
@@ -396,3 +396,24 @@ def test_a_process_forgets_programs_before_it_holds_too_many(monkeypatch) -> Non
     for i in range(0, 150, 10):
         wanted = np.sin(np.arange(3.0, dtype=np.float32)) * i
         np.testing.assert_allclose(functions[i](x), wanted, rtol=1e-6)
+
+
+def test_options_of_the_compiler_for_every_program() -> None:
+    def f(x):
+        return pnp.sin(x) * 2 + 1
+
+    def fusions(jitted) -> int:
+        return jitted.lower(X).compile().as_text().count(" fusion(")
+
+    name = "xla_disable_all_hlo_passes"  # those that make one loop of the three operations
+    assert fusions(perspex.jit(f)) == 1
+    with config.compiler_options({name: True}):
+        assert fusions(perspex.jit(f)) != 1
+        assert fusions(perspex.jit(f, compiler_options={name: False})) == 1
+    jitted, x = perspex.jit(f), pnp.array(X)
+    jitted(x), pnp.sin(x)
+    with config.compiler_options('{"xla_no_such_option": 1}'):
+        for call in (jitted, pnp.sin):
+            with pytest.raises(errors.JaxRuntimeError, match="xla_no_such_option"):
+                call(x)
+    np.testing.assert_allclose(jitted(x), np.sin(X) * 2 + 1, rtol=1e-5)

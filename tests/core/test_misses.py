@@ -466,6 +466,21 @@ def test_functions_jitted_in_a_loop(seen) -> None:
     assert found[-1].data["compiles"] == 5
 
 
+def test_derivatives_by_different_arguments_are_different_functions(seen) -> None:
+    def product(x, y, z):
+        return x * y * y * z
+
+    args = F(1), F(2), F(3)
+    for number in range(3):
+        perspex.jit(perspex.grad(product, number))(*args)
+        perspex.jit(perspex.jacfwd(product, (number,)))(*args)
+    assert not recompiles(seen)
+    for _ in range(misses.FRESH):
+        for number in range(3):
+            perspex.jit(perspex.grad(product, number))(*args)
+    assert len(recompiles(seen)) == 3  # the last turn
+
+
 def test_functions_that_are_not_the_same_again(seen) -> None:
     def loss(x):
         return pnp.sum(x**2)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ import perspex.numpy as pnp
 from perspex import jaxpr as ir
 from perspex import source, staging
 from perspex.avals import ShapedArray, shaped
+from perspex.transforms.dce import dce_jaxpr
 
 F = ShapedArray((3,), np.dtype("float32"))
 
@@ -55,7 +58,7 @@ def test_eval_jaxpr_runs_and_restages() -> None:
 
 def test_dce_keeps_what_is_needed() -> None:
     closed = perspex.make_jaxpr(lambda x, y: (pnp.sin(x), pnp.cos(y) * 2))(np.ones(3), np.ones(3))
-    smaller, needed = staging.dce(closed.jaxpr, [True, False])
+    smaller, needed = dce_jaxpr(closed.jaxpr, [True, False])
     assert needed == [True, False]
     assert [e.primitive.name for e in smaller.eqns] == ["sin"]
 
@@ -98,3 +101,49 @@ def test_ensure_compile_time_eval() -> None:
 
     np.testing.assert_array_equal(f(np.ones(2, np.float32)), [4, 4])
     assert len(f.trace(np.ones(2, np.float32)).jaxpr.eqns) == 1
+
+
+def test_garbage_is_looked_for_more_rarely_while_a_program_is_written() -> None:
+    full = []
+
+    def note(phase: str, info: dict[str, int]) -> None:
+        if phase == "start" and info["generation"] == 2:
+            full.append(phase)
+
+    def f(x):
+        full.clear()
+        kept = [[i] for i in range(30_000)]  # enough for several full collections
+        seen.append((gc.get_threshold(), len(full), len(kept)))
+        return x
+
+    def g(x):
+        raise ValueError
+
+    before = gc.get_threshold()
+    gc.set_threshold(50, 2, 2)
+    gc.callbacks.append(note)
+    try:
+        seen: list = []
+        perspex.make_jaxpr(lambda x: perspex.jit(f)(x))(1.0)
+        (((young, middle, rare), collections, _),) = seen
+        assert (young, middle) == (50, 2) and rare > 2 and not collections
+        assert gc.get_threshold() == (50, 2, 2)
+        with pytest.raises(ValueError):
+            perspex.make_jaxpr(g)(1.0)
+        assert gc.get_threshold() == (50, 2, 2)
+        # What the user sets meanwhile stays.
+        perspex.make_jaxpr(lambda x: (gc.set_threshold(60, 3, 3), x)[1])(1.0)
+        assert gc.get_threshold() == (60, 3, 3)
+        # An interrupt leaves it to who comes next: the reply to it comes first.
+        with pytest.raises(KeyboardInterrupt):
+            perspex.make_jaxpr(lambda x: _interrupt())(1.0)
+        assert gc.get_threshold()[2] == rare
+        staging.collect_as_before()
+        assert gc.get_threshold() == (60, 3, 3)
+    finally:
+        gc.callbacks.remove(note)
+        gc.set_threshold(*before)
+
+
+def _interrupt() -> None:
+    raise KeyboardInterrupt

@@ -528,7 +528,8 @@ def tests(ops: Sequence[Op]) -> tuple[Any, ...]:
     linear = [case for case in cases(ops, lambda op: op.smooth_dtypes()) if case.linear()]
     batched = [op for op in ops if has_rule(op, "batch")]
     return (
-        _test(check_value, cases(ops, lambda op: op.dtypes)),
+        # Accuracy is that of the code which users run.
+        pytest.mark.usefixtures("optimized")(_test(check_value, cases(ops, lambda op: op.dtypes))),
         _test(check_staged, cases(ops, lambda op: op.dtypes[:1])),
         _test(_jvp, inexact),
         _test(check_transpose, linear),

@@ -379,6 +379,7 @@ def test_set_with_repeated_places_is_transposed_only_through_its_tangent() -> No
     np.testing.assert_array_equal(np.asarray(out), [0, 1, 0, 1])
 
 
+@pytest.mark.usefixtures("optimized")
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "uint32", "int64", "uint64"])
 @pytest.mark.parametrize("mode", [CLIP, FILL])
 def test_indices_at_the_ends_of_their_dtype(dtype: str, mode: GatherScatterMode) -> None:

@@ -59,6 +59,7 @@ def test_erfc_of_large_numbers_keeps_its_digits() -> None:
     np.testing.assert_allclose(ops.erfc(x), sp.erfc(x.astype("f8")), rtol=1e-5)
 
 
+@pytest.mark.usefixtures("optimized")
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
 def test_lgamma_near_its_zeros(dtype: str) -> None:
     near = [zero + sign * 2.0**-k for zero in (1, 2) for sign in (-1, 1) for k in range(3, 22)]

@@ -17,11 +17,15 @@ from .process import Oracle
 from .session import check
 
 ORACLE_PYTHON = os.environ.get("PERSPEX_ORACLE_PYTHON")
+# Compared to the last bit, or with what only the usual compiler supports: see `tests/quick.py`.
+OPTIMIZED = {"distributions", "lax_structure", "nn", "random"}
 ALL_CASES = [case for name in case_names() for case in case_table(name)]
 
 
 @pytest.mark.parametrize("case", ALL_CASES, ids=str)
-def test_case_gives_what_jax_gives(case: Case) -> None:
+def test_case_gives_what_jax_gives(case: Case, request: pytest.FixtureRequest) -> None:
+    if case.table in OPTIMIZED:
+        request.getfixturevalue("optimized")
     check(case)
 
 

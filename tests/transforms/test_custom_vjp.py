@@ -12,13 +12,15 @@ import perspex
 from perspex import lax
 from perspex import numpy as pnp
 from perspex.custom_derivatives import CustomVJPPrimal, SymbolicZero, zero_from_primal
-from perspex.jaxpr import check, count_eqns
+from perspex.jaxpr import check, count_eqns, sub_jaxprs
+from perspex.staging import eval_jaxpr
+from perspex.transforms.dce import dce_jaxpr
 
 X = np.float32(0.7)
 V = np.array([0.5, -1.0, 2.0], np.float32)
 
 
-def powered(times: float = 5.0) -> Any:
+def powered(times: float = 5.0, optimize_remat: bool = False) -> Any:
     """`x**3` whose gradient is `times * x**2`."""
 
     @perspex.custom_vjp
@@ -31,12 +33,16 @@ def powered(times: float = 5.0) -> Any:
     def cube_bwd(res: Any, ct: Any) -> Any:
         return (times * ct * res["square"],)
 
-    cube.defvjp(cube_fwd, cube_bwd)
+    cube.defvjp(cube_fwd, cube_bwd, optimize_remat=optimize_remat)
     return cube
 
 
-def test_values() -> None:
-    f = powered()
+both = pytest.mark.parametrize("optimize_remat", [False, True], ids=["plain", "optimized"])
+
+
+@both
+def test_values(optimize_remat: bool) -> None:
+    f = powered(optimize_remat=optimize_remat)
     x = pnp.float32(2)
     assert f(x) == 8.0
     for g in (f, perspex.jit(f), perspex.checkpoint(f), lambda x: lax.cond(x > 0, f, f, x)):
@@ -51,9 +57,10 @@ def test_values() -> None:
     np.testing.assert_allclose(perspex.jacrev(perspex.vmap(f))(V), np.diag(5 * V**2))
 
 
-def test_right_rules_agree_with_finite_differences() -> None:
+@both
+def test_right_rules_agree_with_finite_differences(optimize_remat: bool) -> None:
     with perspex.enable_x64(True):
-        f = powered(3.0)
+        f = powered(3.0, optimize_remat)
         point, step = 0.7, 1e-5
 
         def loop(x: Any) -> Any:
@@ -190,10 +197,11 @@ def test_named_axes_inside() -> None:
         np.testing.assert_allclose(got, expected, rtol=1e-6)
 
 
-def test_what_is_closed_over() -> None:
+@both
+def test_what_is_closed_over(optimize_remat: bool) -> None:
     def times(c: Any, x: Any) -> Any:
         f = perspex.custom_vjp(lambda x: c * x)
-        f.defvjp(lambda x: (f(x), x), lambda x, ct: (3 * c * ct,))
+        f.defvjp(lambda x: (f(x), x), lambda x, ct: (3 * c * ct,), optimize_remat=optimize_remat)
         return f(x)
 
     assert perspex.grad(times, 1)(2.0, 5.0) == 6.0
@@ -216,6 +224,103 @@ def test_what_is_closed_over() -> None:
 
     with pytest.raises(perspex.errors.UnexpectedTracerError, match="called in a function traced"):
         perspex.grad(perspex.jit(late), 1)(2.0, 5.0)
+
+
+# ---- The function in place of the first half ----------------------------------------------------
+
+
+def by_quotient(optimize_remat: bool) -> Any:
+    """A tangent by `tan`, whose rule goes by sine and cosine, and whose gradient is `exp`."""
+    f = perspex.custom_vjp(lambda x: pnp.tan(x))
+    f.defvjp(
+        lambda x: (pnp.sin(x) / pnp.cos(x), pnp.exp(x)),
+        lambda exp, ct: (ct * exp,),
+        optimize_remat=optimize_remat,
+    )
+    return f
+
+
+WATCHED = {"sin", "cos", "div", "tan", "exp"}
+
+
+def operations(jaxpr: Any) -> set[str]:
+    """Which of the operations that are watched a program does, in what it calls too."""
+    inner = [operations(sub.jaxpr) for eqn in jaxpr.eqns for sub in sub_jaxprs(eqn.params)]
+    return {eqn.primitive.name for eqn in jaxpr.eqns}.union(*inner) & WATCHED
+
+
+@pytest.mark.parametrize(
+    ("optimize_remat", "first"), [(False, {"sin", "cos", "div"}), (True, {"tan"})]
+)
+def test_the_function_runs_where_nobody_reads_the_residuals(
+    optimize_remat: bool, first: set[str]
+) -> None:
+    # What `jax.make_jaxpr` of jax 0.12 shows for these functions.
+    f = by_quotient(optimize_remat)
+    wave = lambda x: pnp.tanh(f(x))  # noqa: E731
+    for g, again in ((f, {"exp"}), (wave, {"sin", "cos", "div", "exp"})):
+        d = perspex.grad(perspex.checkpoint(g))
+        for program, x in ((d, X), (perspex.vmap(d), V)):
+            jaxpr = perspex.make_jaxpr(program)(x).jaxpr
+            check(jaxpr)
+            early, late = [e for e in jaxpr.eqns if e.primitive.name == "remat2"]
+            assert operations(early.params["jaxpr"].jaxpr) == first
+            assert operations(late.params["jaxpr"].jaxpr) == again
+            assert operations(dce_jaxpr(jaxpr, [True])[0]) == again
+    both_wanted = perspex.make_jaxpr(perspex.value_and_grad(f))(X).jaxpr
+    assert operations(both_wanted) == {"sin", "cos", "div", "exp"}
+    forward = perspex.make_jaxpr(lambda x: perspex.jvp(perspex.grad(f), (x,), (x,))[1])(X).jaxpr
+    assert operations(dce_jaxpr(forward, [True])[0]) == {"exp"}
+
+
+def test_the_function_and_its_derivative_take_the_place_of_the_rule() -> None:
+    f = by_quotient(True)
+
+    def primal(x: Any) -> Any:
+        return perspex.vjp(f, x)[0]
+
+    def tangent(x: Any) -> Any:
+        return perspex.jvp(primal, (x,), (np.float32(1),))
+
+    for program, expected in ((primal, np.tan(V)), (tangent, (np.tan(V), 1 / np.cos(V) ** 2))):
+        jaxpr = perspex.make_jaxpr(perspex.vmap(program))(V).jaxpr
+        smaller, _ = dce_jaxpr(jaxpr, [True] * len(jaxpr.outvars))
+        check(smaller)
+        assert operations(jaxpr) >= {"sin", "exp"}
+        assert "tan" in operations(smaller) and "exp" not in operations(smaller)
+        got = np.squeeze(eval_jaxpr(smaller, (), V))
+        np.testing.assert_allclose(got, expected, rtol=1e-5)
+    # The second derivative reads the residuals alone.
+    rule = perspex.make_jaxpr(perspex.grad(perspex.grad(f)))(X).jaxpr
+    assert operations(dce_jaxpr(rule, [True])[0]) == {"exp"}
+    np.testing.assert_allclose(perspex.jit(perspex.grad(perspex.grad(f)))(X), np.exp(X), rtol=1e-6)
+
+
+@both
+def test_forward_mode_passes_by_what_nobody_reads(optimize_remat: bool) -> None:
+    f = perspex.custom_vjp(pnp.sin)
+    # The rule calls the function, whose tangents are not known; but of that only `cos` is read.
+    f.defvjp(
+        lambda x: (f(x), pnp.cos(x)),
+        lambda cos, ct: (3 * cos * ct,),
+        optimize_remat=optimize_remat,
+    )
+    d = perspex.grad(f)
+    for g in (
+        perspex.jit(d),
+        lambda x: lax.cond(x > 0, d, pnp.sin, x),
+        lambda x: lax.scan(lambda c, x: (c, d(x)), 0, x[None])[1][0],
+        perspex.jit(perspex.checkpoint(d)),
+    ):
+        got = perspex.jvp(g, (X,), (np.float32(1),))
+        np.testing.assert_allclose(got, (3 * np.cos(X), -3 * np.sin(X)), rtol=1e-6)
+
+
+def test_a_rule_that_disagrees_is_found_before_it_takes_turns() -> None:
+    f = perspex.custom_vjp(lambda x: x)
+    f.defvjp(lambda x: (x * V, None), lambda _, ct: (ct,), optimize_remat=True)
+    with pytest.raises(TypeError, match=r"result is float32\[3\], and `<lambda>` returns float32"):
+        perspex.make_jaxpr(lambda x: perspex.vjp(f, x)[0])(X)
 
 
 # ---- Errors -------------------------------------------------------------------------------------

@@ -28,11 +28,6 @@ WANTED = int(os.environ.get("PERSPEX_PROGRAMS", USUAL))
 GROUPS = 5
 SIZE, LANES, STEP = 3, 3, 1e-5
 
-# Nearly all of the time is XLA's. Without these of its passes it takes a fourth of it.
-FAST_COMPILE: dict[str, Any] = {"xla_backend_optimization_level": 0}
-if jaxlib_version < (0, 12):
-    FAST_COMPILE["xla_cpu_use_fusion_emitters"] = False
-
 MATRICES = [m / np.linalg.norm(m, 2) for m in np.random.default_rng(5).normal(size=(4, SIZE, SIZE))]
 
 
@@ -250,7 +245,7 @@ def check(drawn: Program) -> None:
     def truth(lane: int, step: float = 0.0) -> Any:
         return drawn(numpy_step, *(points[lane] + step * directions[lane]))
 
-    whole = perspex.jit(everything, compiler_options=FAST_COMPILE)
+    whole = perspex.jit(everything)
     value, values, change, changes = whole(points, directions)
     wanted = np.stack([truth(lane) for lane in range(LANES)])
     close = np.testing.assert_allclose

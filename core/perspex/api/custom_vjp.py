@@ -20,6 +20,7 @@ from perspex.control.custom_call import (
     zero_tangent,
 )
 from perspex.control.custom_lin import Pullback, custom_lin
+from perspex.control.forward_call import call_forward, is_written
 from perspex.control.jit import function_name
 from perspex.tracing import Tracer, typeof
 from perspex.transforms.identity import HowToTransform
@@ -93,15 +94,16 @@ class custom_vjp(CustomFunction):  # noqa: N801 - it is used as a decorator
           symbolic_zeros: give `fwd` each array as a `custom_derivatives.CustomVJPPrimal`, which
             says whether its cotangent is wanted, and give `bwd` cotangents that are known to be
             zero as `custom_derivatives.SymbolicZero`.
-          optimize_remat: accepted for compatibility. Where nobody reads the residuals, as in the
-            first pass of `checkpoint`, what only they need is dropped from `fwd` in any case.
+          optimize_remat: where nobody reads the residuals, as in the first pass of `checkpoint`,
+            run the function instead of `fwd`. Without it `fwd` runs, less what only the residuals
+            need. In programs the function and `fwd` are both traced then.
 
         Errors:
           At the call: `TypeError` for other structures and dtypes, `ValueError` for other shapes.
         """
         self.rule = (fwd, bwd)
         self.symbolic_zeros = symbolic_zeros
-        del optimize_remat
+        self.optimize_remat = optimize_remat
 
     def make_rule(self, static: dict[int, Any], in_tree: Any, count: int) -> VjpRule:
         for i, x in static.items():
@@ -126,6 +128,7 @@ class VjpRule(FunctionRule):
         super().__init__(owner, static, in_tree, count)
         self.fwd, self.bwd = owner.rule
         self.symbolic_zeros = owner.symbolic_zeros
+        self.optimize_remat = owner.optimize_remat
         self.rule_name = function_name(self.fwd)
         self.values: Sequence[Any] = ()
 
@@ -137,18 +140,29 @@ class VjpRule(FunctionRule):
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         here = [t is not None for t in tangents]
-        given = (
-            [CustomVJPPrimal(x, flag) for x, flag in zip(primals, here, strict=True)]
-            if self.symbolic_zeros
-            else primals
-        )
-        found = self.fwd(*self.arguments(tree.unflatten(self.in_tree, given)))
-        what = f"the fwd rule {place(self.fwd)} of the custom_vjp function `{self.name}`"
-        out, stored = pair_of(found, what, "the results and the residuals")
-        outs, out_tree = tree.flatten(out)
-        self.check_primals(what, outs, out_tree)
-        residuals, residual_tree = tree.flatten(stored)
-        self._check_residuals(what, residuals, stored)
+        residual_tree: Any = None
+
+        def forward(*primals: Any) -> list[Any]:
+            nonlocal residual_tree
+            given = (
+                [CustomVJPPrimal(x, flag) for x, flag in zip(primals, here, strict=True)]
+                if self.symbolic_zeros
+                else primals
+            )
+            found = self.fwd(*self.arguments(tree.unflatten(self.in_tree, given)))
+            what = f"the fwd rule {place(self.fwd)} of the custom_vjp function `{self.name}`"
+            out, stored = pair_of(found, what, "the results and the residuals")
+            outs, out_tree = tree.flatten(out)
+            self.check_primals(what, outs, out_tree)
+            residuals, residual_tree = tree.flatten(stored)
+            self._check_residuals(what, residuals, stored)
+            return [*residuals, *outs]
+
+        if self.optimize_remat and is_written():
+            found = call_forward(self, forward, primals, lambda: residual_tree.num_leaves)
+        else:
+            found = forward(*primals)
+        residuals, outs = cut(found, residual_tree.num_leaves)
         pullback = RulePullback(
             self, residual_tree, [typeof(x) for x in primals], [typeof(y) for y in outs]
         )

@@ -6,7 +6,7 @@ its `compile()` a `Compiled`, which can be called.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from jaxlib import _jax
@@ -14,7 +14,7 @@ from jaxlib import _jax
 from perspex import tree
 from perspex.api.shapes import ShapeDtypeStruct
 from perspex.avals import ShapedArray, shaped
-from perspex.control.jit import Call, Program
+from perspex.control.jit import Call, Origin, Program
 from perspex.control.jit import Compiled as Owner
 from perspex.jaxpr import ClosedJaxpr
 from perspex.runtime.executable import Executable, choose_device
@@ -24,8 +24,17 @@ from perspex.runtime.executable import Lowered as LoweredProgram
 class Traced:
     """A function traced at some types of arguments."""
 
-    def __init__(self, owner: Owner, fun: Callable[..., Any], call: Call, program: Program) -> None:
+    def __init__(
+        self,
+        owner: Owner,
+        fun: Callable[..., Any],
+        call: Call,
+        program: Program,
+        place: tuple[Any, bool] | None = None,
+    ) -> None:
         self._owner, self._fun, self._call, self._program = owner, fun, call, program
+        # The device, and whether results are committed to it, where the arguments do not say.
+        self._place = place
 
     @property
     def jaxpr(self) -> ClosedJaxpr:
@@ -58,8 +67,18 @@ class Traced:
         """The program as StableHLO for the device that it will run on."""
         owner, call = self._owner, self._call
         arrays = [x for x in call.leaves if not isinstance(x, ShapeDtypeStruct)]
-        device, committed = choose_device(arrays, f"`{owner.name}`", owner.options.device)
+        device, committed = self._place or choose_device(
+            arrays, f"`{owner.name}`", owner.options.device
+        )
         return Lowered(self, owner.lower(self._program, call, device, committed))
+
+    def compiled(self) -> Compiled:
+        """The executable; the one that calls use, where there has been a call."""
+        owner = self._owner
+        for key in owner.keys_of(self._program.closed):
+            if key[0] == self._call.signature and self._place in (None, key[1:]):
+                return Compiled(self, owner.executables[key])
+        return self.lower().compile()
 
 
 class Lowered:
@@ -150,6 +169,13 @@ class Compiled:
         """Bytes of arguments, results, temporaries and code."""
         return self._executable.xla.get_compiled_memory_stats()
 
+    def lowered_again(self, numbers: Mapping[Any, int]) -> Lowered:
+        """The StableHLO that it was compiled from, whose locations name the equations.
+
+        `numbers` number them by the variables that they bind. For listings; not to be compiled.
+        """
+        return Lowered(self._traced, self._executable.lowered_again(numbers))
+
     def runtime_executable(self) -> Any:
         """The executable of jaxlib."""
         return self._executable.xla
@@ -181,3 +207,29 @@ def shape_evaluator(owner: Owner, fun: Callable[..., Any]) -> Callable[..., Any]
     """`jit(fun).eval_shape`."""
     trace = tracer(owner, fun)
     return lambda *args, **kwargs: trace(*args, **kwargs).out_info
+
+
+def traced_again(origin: Origin, device: str) -> Traced | None:
+    """The `Traced` of a program that was compiled earlier, made without tracing.
+
+    Args:
+      origin: from the event `compile`.
+      device: that of the event.
+
+    Returns:
+      What `jit(f).trace(*args)` gave or would have given then; `None` once the function or its
+      program is gone.
+    """
+    owner, closed = origin.owner(), origin.closed()
+    if owner is None or closed is None or owner.fun is None:
+        return None
+    for key in owner.keys_of(closed):
+        signature, place, committed = key
+        if str(place) == device:
+            call = Call([], signature, _never, tuple(owner.executables[key].donated))
+            return Traced(owner, owner.fun, call, owner.programs[signature], (place, committed))
+    return None
+
+
+def _never(*args: Any) -> Any:
+    raise AssertionError("the call of a program that is only looked at")

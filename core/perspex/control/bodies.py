@@ -8,18 +8,21 @@ tracers is not remembered, because they are other tracers next time.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
+import time
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from perspex import config, source, tree
+from perspex import config, events, source, tree
 from perspex.avals import ShapedArray, shaped
 from perspex.control import stale
 from perspex.control.jit import function_name, reference
-from perspex.jaxpr import ClosedJaxpr, Var
+from perspex.jaxpr import ClosedJaxpr, Var, count_eqns
 from perspex.runtime import pressure
+from perspex.runtime.transfer import signature
 from perspex.staging import hoist_consts, stage
 from perspex.tracing import Tracer
 from perspex.transforms.programs import by_program
@@ -103,7 +106,15 @@ def _stage(
                 _check_result(what, f, leaf, i, out)
         return leaves
 
-    jaxpr, consts = stage(flat, avals, function_name(f), names or _Names(f, in_tree))
+    name = function_name(f)
+    # Inside of a program its time is that of the program.
+    is_part = events.is_inside("trace")
+    start = time.perf_counter()
+    with contextlib.nullcontext() if is_part else events.Phase("trace", name):
+        jaxpr, consts = stage(flat, avals, name, names or _Names(f, in_tree))
+    if not is_part and events.listeners:
+        at = source.capture()
+        events.publish("trace", name, start, signature(avals), at, eqns=count_eqns(jaxpr))
     return Body(ClosedJaxpr(hoist_consts(jaxpr)), consts, out_tree)
 
 

@@ -13,8 +13,9 @@ keep their order is told in `transforms.sequence`, how compiled programs call in
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -269,8 +270,29 @@ class DebugCallback(Debug):
         return shown, callback.name
 
 
+class LogRecord(NamedTuple):
+    """What a record of `logging` says beside its text: how grave it is, and where it comes from."""
+
+    level: int
+    file: str
+    line: int
+    function: str
+
+    def handle(self, text: str) -> None:
+        """Log the text."""
+        if _logger.isEnabledFor(self.level):
+            fields = (_logger.name, self.level, self.file, self.line, text, (), None, self.function)
+            _logger.handle(_logger.makeRecord(*fields))
+
+
+_logger = logging.getLogger("perspex.debug")
+
+
 class DebugPrint(Debug):
-    """`debug.print`. `in_tree` and `static_args` make its arguments again of the operands."""
+    """`debug.print`, and `debug.log`, which has a `logging_record`.
+
+    `in_tree` and `static_args` make the arguments again of the operands.
+    """
 
     name = "debug_print"
     what = "debug.print"
@@ -280,13 +302,15 @@ class DebugPrint(Debug):
 
     def function(self, params: dict[str, Any]) -> tuple[Callable[..., Sequence[Any]], str]:
         fmt, in_tree, static = params["fmt"], params["in_tree"], params["static_args"]
+        record: LogRecord | None = params["logging_record"]
+        write = print if record is None else record.handle
         options = {name: unwrapped(value) for name, value in params["np_printoptions"]}
 
         def show(*arrays: Any) -> tuple[()]:
             args, kwargs = tree.unflatten(in_tree, with_static(arrays, static))
             with np.printoptions(**options):
                 text = fmt.format(*args, **kwargs) if params["has_placeholders"] else fmt
-            print(text)
+            write(text)
             return ()
 
         return show, fmt

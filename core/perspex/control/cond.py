@@ -56,6 +56,10 @@ class Cond(HigherOrder):
         # Where branches differ in weak type, the first one counts, as in JAX.
         return tuple(first.out_avals)
 
+    def total(self, parts: Sequence[float | None], params: dict[str, Any]) -> float | None:
+        # Which branch is run is not known; where they take the same it does not matter.
+        return parts[0] if len(set(parts)) == 1 else None
+
     def lower(self, b: Any, index: Any, *values: Any, branches: Branches) -> list[Any]:
         choice = b.ops("stablehlo.case", [index], b.out_avals, regions=len(branches))
         for region, branch in zip(choice.regions, branches, strict=True):

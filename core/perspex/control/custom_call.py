@@ -110,7 +110,7 @@ class Rule(HowToTransform):
         axes = [x.axis if _is_of(x, trace) else None for x in args]
         values = [x.value if _is_of(x, trace) else x for x in args]
         live = self.live(trace, axes)
-        outs = trace.below(call_function, *values, call=live)
+        outs = trace.below(call_function, values, {"call": live})
         return [
             y if at is None else BatchTracer(trace, y, at)
             for y, at in zip(outs, live.out_axes, strict=True)
@@ -162,7 +162,7 @@ class FunctionCall(Primitive):
         self, avals: Sequence[ShapedArray], args: Sequence[Any], *, call: Rule
     ) -> tuple[Primitive, tuple[Any, ...], dict[str, Any]]:
         closed, consts = stage_closed(call.primal, avals, call.name)
-        _check_constants(call, consts)
+        check_constants(call, consts)
         call.note_types(closed.out_avals)
         params = call.equation.params(call.settled(), closed, consts)
         return call.equation, (*consts, *args), params
@@ -179,7 +179,7 @@ class FunctionCall(Primitive):
 call_function = FunctionCall()
 
 
-def _check_constants(call: Rule, consts: Sequence[Any]) -> None:
+def check_constants(call: Rule, consts: Sequence[Any]) -> None:
     """What a function closes over must come from the traces around the call, or be known there."""
     for const in consts:
         trace = state.trace

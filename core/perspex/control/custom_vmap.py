@@ -49,7 +49,7 @@ class BatchRule(Rule):
             return super().batched(trace, args)
         values = [x.value if own else x for x, own in zip(args, mine, strict=True)]
         axes = [x.axis if own else None for x, own in zip(args, mine, strict=True)]
-        outs, places = trace.below(self.vmap, trace.axis, values, axes)
+        outs, places = trace.below(self.vmap, (trace.axis, values, axes), {})
         return [
             y if at is None else BatchTracer(trace, y, at)
             for y, at in zip(outs, places, strict=True)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from perspex.avals import ShapedArray
 from perspex.effects import Effects, no_effects
-from perspex.jaxpr import Atom, ClosedJaxpr, Var, sub_jaxprs
+from perspex.jaxpr import Atom, ClosedJaxpr, JaxprEqn, Var, sub_jaxprs
 from perspex.ops.structural import move_axis, zeros
 from perspex.staging import eval_jaxpr
 from perspex.tracing import Primitive, typeof
@@ -44,6 +44,28 @@ class HigherOrder(Primitive):
         token, *outs = eval_jaxpr(sequenced(closed).jaxpr, (), token, *given)
         return token, outs
 
+    def flops(
+        self,
+        operands: Sequence[ShapedArray],
+        results: Sequence[ShapedArray],
+        params: dict[str, Any],
+    ) -> float | None:
+        """That of the programs, by `total`."""
+        return self.total([program_work(closed).flops for closed in sub_jaxprs(params)], params)
+
+    def traffic(
+        self,
+        operands: Sequence[ShapedArray],
+        results: Sequence[ShapedArray],
+        params: dict[str, Any],
+    ) -> float | None:
+        """That of the programs, by `total`."""
+        return self.total([program_work(closed).traffic for closed in sub_jaxprs(params)], params)
+
+    def total(self, parts: Sequence[float | None], params: dict[str, Any]) -> float | None:
+        """What a run takes if one run of each program takes `parts`: known for a call of one."""
+        return parts[0] if len(parts) == 1 else None
+
     def called(
         self, operands: Sequence[Any], params: dict[str, Any]
     ) -> tuple[ClosedJaxpr, Sequence[Any]]:
@@ -53,6 +75,36 @@ class HigherOrder(Primitive):
 
     def axis_names(self, params: dict[str, Any]) -> frozenset[Hashable]:
         return frozenset().union(*map(program_axis_names, sub_jaxprs(params)))
+
+
+class Work(NamedTuple):
+    """Operations of arithmetic and bytes moved, as by `Primitive.flops` and `traffic`."""
+
+    flops: float | None
+    traffic: float | None
+
+
+def equation_work(eqn: JaxprEqn) -> Work:
+    """What one run of an equation takes."""
+    operands = [v.aval for v in eqn.invars]
+    results = [v.aval for v in eqn.outvars]
+    given = operands, results, eqn.params
+    return Work(eqn.primitive.flops(*given), eqn.primitive.traffic(*given))
+
+
+@by_program
+def program_work(closed: ClosedJaxpr) -> Work:
+    """What one run of a program takes; `None` where that of an equation is not known."""
+    parts = [equation_work(eqn) for eqn in closed.eqns]
+    return Work(
+        _sum([part.flops for part in parts]),
+        _sum([part.traffic for part in parts]),
+    )
+
+
+def _sum(parts: Sequence[float | None]) -> float | None:
+    known = [part for part in parts if part is not None]
+    return sum(known) if len(known) == len(parts) else None
 
 
 @by_program

@@ -161,6 +161,16 @@ class Options(NamedTuple):
     stale: str | None = None
 
 
+class Origin(NamedTuple):
+    """What an executable was made of, each until nobody else holds it any more.
+
+    The event `compile` has it, so that whoever is told of a program can look at it later.
+    """
+
+    owner: Callable[[], Compiled | None]
+    closed: Callable[[], ClosedJaxpr | None]
+
+
 def function_name(fun: Any) -> str:
     """The name of a callable as it is shown."""
     while isinstance(fun, functools.partial):
@@ -171,9 +181,14 @@ def function_name(fun: Any) -> str:
 _owners: weakref.WeakSet[Compiled] = weakref.WeakSet()
 
 
+def owners() -> list[Compiled]:
+    """The Python sides of all jitted functions that are alive, those of Perspex among them."""
+    return list(_owners)
+
+
 @pressure.register
 def _forget_all() -> None:
-    for owner in list(_owners):
+    for owner in owners():
         owner.clear()
 
 
@@ -366,6 +381,8 @@ class Compiled:
             # With `debug_nans` the arguments may be needed a second time.
             donated=() if invalid.is_checking() else call.donated,
             keep_unused=self.options.keep_unused,
+            is_ours=misses.is_ours(self.fun),
+            origin=Origin(weakref.ref(self), weakref.ref(program.closed)),
         )
 
     # ---- calling ----------------------------------------------------------------------------
@@ -416,6 +433,28 @@ class Compiled:
         self.programs.clear()
         self.executables.clear()
         self.watched.clear()
+
+    def take_place_of(self, earlier: Compiled, because: Sequence[Difference]) -> None:
+        """Count this function, which is new, as another form of `earlier`: `because` tells of what.
+
+        For who makes a function anew where its captures have changed, as magics do of a cell.
+        """
+        if earlier.log is None:
+            earlier.log = misses.Log([])
+        self.log = earlier.log
+        self.forgotten[0] = tuple(because)
+
+    def keys_of(self, closed: ClosedJaxpr) -> list[Key]:
+        """The keys of the executables that were made of a program."""
+        signatures = [s for s, p in list(self.programs.items()) if p.closed is closed]
+        return [key for key in list(self.executables) if key[0] in signatures]
+
+    def evict(self, closed: ClosedJaxpr) -> None:
+        """Forget the executables that were made of a program; what it was traced to stays."""
+        for key in self.keys_of(closed):
+            self.forgotten[hash(key)] = (misses.cleared(self),)
+            self.executables.pop(key, None)
+        self.come_to_python()
 
     # ---- captures that have changed ---------------------------------------------------------
 
@@ -551,7 +590,9 @@ def _fast_fused(fun: Callable[..., Any], options: Options, accepts: Any = None) 
 
     miss = owner.miss if accepts is None else guarded_miss
     numbers, names = options.static_argnums, options.static_argnames
-    return fast_callable(owner.name, fun, miss, numbers, names, key=options)
+    fast = fast_callable(owner.name, fun, miss, numbers, names, key=options)
+    owner.callables.add(fast)
+    return fast
 
 
 class FusedFunction(Protocol):

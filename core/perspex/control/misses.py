@@ -10,8 +10,10 @@ Nothing here runs unless somebody listens to events.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
+import marshal
 import os
 import time
 import types
@@ -113,13 +115,33 @@ def _log_of(owner: Owner) -> Log:
     # A cell under a magic is run by a function of ours, the same for all cells.
     if codes[-1] is None or source.is_internal(codes[-1].co_filename):
         return Log(codes)
-    key = (tuple(map(id, codes)), owner.options, owner.made_at)
+    settings = tuple([_settings(layer) for layer in layers_of(owner.fun)])
+    key = (tuple(map(id, codes)), settings, owner.options, owner.made_at)
     if key not in _logs:
         _logs[key] = Log(codes)
     _logs.move_to_end(key)
     if len(_logs) > _MOST_LOGS:
         _logs.popitem(last=False)
     return _logs[key]
+
+
+def _settings(fun: Any, depth: int = 0) -> tuple[Any, ...]:
+    """What our transforms around a function were told, as the argument `grad` differentiates by.
+
+    With other settings the same function has another program, which no loop could do without.
+    """
+    code = getattr(fun, "__code__", None)
+    if code is None or depth > _MOST_WRAPPERS or not source.is_internal(code.co_filename):
+        return ()
+    found: list[Any] = []
+    for cell in fun.__closure__ or ():
+        value = cell.cell_contents
+        if callable(value):
+            found.append(_settings(value, depth + 1))
+        else:
+            with contextlib.suppress(ValueError):  # neither numbers and text nor made of them
+                found.append(marshal.dumps(value))
+    return tuple(found)
 
 
 def find(owner: Owner, key: Key) -> Miss:
@@ -145,9 +167,14 @@ def find(owner: Owner, key: Key) -> Miss:
     return Miss()
 
 
+def cleared(owner: Owner) -> Difference:
+    """What is said of programs that the user had forgotten."""
+    return Difference("cleared", owner.name, "compiled", "forgotten")
+
+
 def forget(owner: Owner, because: Sequence[Difference] = ()) -> None:
     """Note that the programs of `owner` are about to be forgotten, and why."""
-    reason = tuple(because) or (Difference("cleared", owner.name, "compiled", "forgotten"),)
+    reason = tuple(because) or (cleared(owner),)
     if len(owner.forgotten) > _MOST_SEEN:
         owner.forgotten.clear()
     for key in itertools.islice(reversed(owner.executables), MOST):

@@ -67,6 +67,10 @@ class Scan(HigherOrder):
         check_operands("scan: the carry after a step", after, carry)
         return (*after, *[stacked(y, length) for y in ys])
 
+    def total(self, parts: Sequence[float | None], params: dict[str, Any]) -> float | None:
+        (step,) = parts
+        return None if step is None else params["length"] * step
+
     def lower(self, b: Any, *values: Any, **params: Any) -> list[Any]:
         return Loop(b, values, **params).emit()
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import io
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,17 +18,26 @@ from jaxlib.mlir import ir
 
 from perspex.avals import ShapedArray
 from perspex.hlo import types
-from perspex.jaxpr import ClosedJaxpr, Jaxpr, Literal
+from perspex.hlo.numbering import named
+from perspex.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 
 _create = ir.Operation.create
 _tensor_type = types.tensor_type
 
 
 class Module:
-    """An MLIR module under construction, for one platform."""
+    """An MLIR module under construction, for one platform.
 
-    def __init__(self, name: str, platform: str = "cpu") -> None:
+    Where `numbers` are given, they number equations by the variables that these bind, or one that
+    binds none by itself, and the locations of what an equation becomes have its number in their
+    names (`hlo.numbering`).
+    """
+
+    def __init__(
+        self, name: str, platform: str = "cpu", numbers: Mapping[Any, int] | None = None
+    ) -> None:
         self.platform = platform
+        self.numbers = numbers
         self.module = ir.Module.create(types.unknown)
         self.module.operation.attributes["sym_name"] = types.string(symbol_name(name))
         self.body = ir.InsertionPoint(self.module.body)
@@ -306,12 +315,15 @@ class Builder:
         """Write the equations of `jaxpr` here; `values` are those of its arguments."""
         env: dict[Any, Any] = dict(zip(jaxpr.invars, values, strict=True))
         outer, scope = self.loc, self.scope
+        numbers = self.module.numbers
         for eqn in jaxpr.eqns:
             primitive = eqn.primitive
             at = eqn.source
             if at is not None:
                 self.scope = f"{scope}{at.scope}/" if at.scope else scope
                 self.loc = _location(at, self.scope + primitive.name)
+            if numbers is not None:
+                self.loc = _numbered(self.loc, eqn, numbers) or outer
             self.source = at
             in_avals = [v.aval for v in eqn.invars]
             out_avals = [v.aval for v in eqn.outvars]
@@ -375,6 +387,18 @@ def _location(at: Any, name: str) -> Any:
         # The source is kept so that its id stays its own.
         found = _locations[id(at), name] = (at, made)
     return found[1]
+
+
+def _numbered(at: Any, eqn: JaxprEqn, numbers: Mapping[Any, int]) -> Any:
+    """The location with the equation's number; `None` if it has none.
+
+    An equation that a rule has put in another's place binds the same variables. One that a rule
+    has added has no number, and counts as part of the equation whose rule it is.
+    """
+    for key in (*eqn.outvars, eqn):
+        if key in numbers:
+            return types.numbered(at, named(eqn.primitive.name, numbers[key]))
+    return None
 
 
 def symbol_name(name: str) -> str:

@@ -110,6 +110,12 @@ def location(file: str, line: int, column: int, name: str) -> Any:
     return ir.Location.name(name, ir.Location.file(file, line, column, context), context)
 
 
+def numbered(at: Any, name: str) -> Any:
+    """The location, under another name."""
+    place = at.child_loc if isinstance(at, ir.NameLoc) else at
+    return ir.Location.name(name, place, context)
+
+
 @functools.cache
 def string(value: str) -> Any:
     return ir.StringAttr.get(value, context)

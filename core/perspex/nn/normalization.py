@@ -9,16 +9,17 @@ import numpy as np
 from perspex import dtypes
 from perspex import numpy as pnp
 from perspex.control.jit import fused
-from perspex.lax import stop_gradient
 from perspex.numpy.promotion import (
     Array,
     ArrayLike,
     Axis,
     canonical_axes,
     canonical_axis,
+    expand,
     hashable_axis,
     inexact,
 )
+from perspex.ops.elementwise import stop_gradient
 from perspex.ops.reductions import reduce_max
 
 
@@ -58,7 +59,7 @@ def _greatest(x: Any, axis: Axis, where: Any) -> Any:
     if where is not None:
         x = pnp.where(where, x, -np.inf)
     axes = canonical_axes(axis, x.ndim)
-    return pnp.expand_dims(reduce_max(x, axes=axes, keeps_nans=False), axes)
+    return expand(reduce_max(x, axes=axes, keeps_nans=False), axes)
 
 
 @fused(static=("axis", "keepdims", "return_sign"))

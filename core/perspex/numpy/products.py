@@ -10,8 +10,9 @@ Operands are promoted to one dtype. A contraction over an axis of size zero give
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from perspex.numpy.promotion import (
     as_array,
     canonical_axis,
     check_arraylike,
+    common_shape,
     expand,
     promote_dtypes,
     spread,
@@ -109,50 +111,64 @@ def matmul(
     >>> matmul(array([[1.0, 2.0]]), array([3.0, 4.0]))
     Array([11.], dtype=float32)
     """
-    check_arraylike("matmul", a, b)
-    for x in (a, b):
-        if np.ndim(x) == 0:
-            raise ValueError("matmul takes arrays of at least one axis; multiply scalars with `*`")
     a, b = _operands("matmul", a, b)
-    left, right = a.shape[:-2], b.shape[:-2]
+    plan = _matrix_product(a.shape, b.shape)
+    # A leading axis of size one, or absent, is left out of the operand; it is kept in the result.
+    x = structural.squeeze(a, dimensions=plan.x_ones) if plan.x_ones else a
+    y = structural.squeeze(b, dimensions=plan.y_ones) if plan.y_ones else b
+    out = contract(x, y, plan.axes, plan.batch, precision, preferred_element_type)
+    if plan.permutation is not None:
+        out = transpose(out, permutation=plan.permutation)
+    return out if out.shape == plan.shape else reshape(out, new_sizes=plan.shape)
+
+
+class _MatrixProduct(NamedTuple):
+    """How `matmul` contracts two shapes: what to squeeze out first, and how the result lies."""
+
+    x_ones: Axes
+    y_ones: Axes
+    axes: tuple[Axes, Axes]
+    batch: tuple[Axes, Axes]
+    permutation: Axes | None
+    shape: tuple[int, ...]
+
+
+# A network multiplies the same shapes again and again: found, a plan costs a tenth of making it.
+@functools.lru_cache(maxsize=1024)
+def _matrix_product(a: tuple[int, ...], b: tuple[int, ...]) -> _MatrixProduct:
+    if not (a and b):
+        raise ValueError("matmul takes arrays of at least one axis; multiply scalars with `*`")
     try:
-        batch = np.broadcast_shapes(left, right)
+        lead = common_shape(a[:-2], b[:-2])
     except ValueError:
         raise ValueError(
-            f"matmul: the leading axes of shapes {a.shape} and {b.shape} do not broadcast"
+            f"matmul: the leading axes of shapes {a} and {b} do not broadcast"
         ) from None
-    n = len(batch)
-    # A leading axis of size one, or absent, is left out of the operand; it is kept in the result.
-    x, x_axes = _drop_ones(a, batch)
-    y, y_axes = _drop_ones(b, batch)
+    x_ones, x_axes = _ones(a, lead)
+    y_ones, y_axes = _ones(b, lead)
     shared = [i for i in x_axes if i in y_axes]
-    out = contract(
-        x,
-        y,
-        ((x.ndim - 1,), (y.ndim - (2 if b.ndim > 1 else 1),)),
-        (tuple(map(x_axes.index, shared)), tuple(map(y_axes.index, shared))),
-        precision,
-        preferred_element_type,
-    )
+    contracted = (len(a) - len(x_ones) - 1,), (len(b) - len(y_ones) - min(len(b), 2),)
     x_only = [i for i in x_axes if i not in shared]
     y_only = [i for i in y_axes if i not in shared]
-    rows, columns = ["row"] * (a.ndim > 1), ["column"] * (b.ndim > 1)
+    rows, columns = ["row"] * (len(a) > 1), ["column"] * (len(b) > 1)
     have: list[Any] = [*shared, *x_only, *rows, *y_only, *columns]
-    want: list[Any] = [*[i for i in range(n) if i in have], *rows, *columns]
-    if have != want:
-        out = transpose(out, permutation=tuple([have.index(w) for w in want]))
-    matrix = out.shape[len(want) - len(rows) - len(columns) :]
-    shape = (*batch, *matrix)
-    return out if out.shape == shape else reshape(out, new_sizes=shape)
+    want: list[Any] = [*[i for i in range(len(lead)) if i in have], *rows, *columns]
+    return _MatrixProduct(
+        x_ones,
+        y_ones,
+        contracted,
+        (tuple(map(x_axes.index, shared)), tuple(map(y_axes.index, shared))),
+        None if have == want else tuple([have.index(w) for w in want]),
+        (*lead, *a[-2:-1], *(b[-1:] if columns else ())),
+    )
 
 
-def _drop_ones(x: Any, batch: Axes) -> tuple[Any, list[int]]:
-    """`x` without leading axes of size one, and which axes of `batch` the others are."""
-    lead = max(x.ndim - 2, 0)
-    skip = len(batch) - lead
-    ones = tuple([i for i in range(lead) if x.shape[i] == 1])
-    kept = [i + skip for i in range(lead) if i not in ones]
-    return structural.squeeze(x, dimensions=ones) if ones else x, kept
+def _ones(shape: tuple[int, ...], lead: Axes) -> tuple[Axes, list[int]]:
+    """The leading axes of size one, and which axes of the result `lead` the others are."""
+    count = max(len(shape) - 2, 0)
+    skip = len(lead) - count
+    ones = tuple([i for i in range(count) if shape[i] == 1])
+    return ones, [i + skip for i in range(count) if i not in ones]
 
 
 @fused(static=_STATIC)
@@ -403,7 +419,7 @@ def cross(
         return subtract(multiply(x[i], y[j]), multiply(x[j], y[i]))
 
     parts = [component(1, 2), component(2, 0), component(0, 1)]
-    shape = np.broadcast_shapes(*[p.shape for p in parts])
+    shape = common_shape(*[p.shape for p in parts])
     columns = [expand(spread(p, shape), (len(shape),)) for p in parts]
     stacked = concatenate(*columns, dimension=len(shape))
     return move_axis(stacked, len(shape), canonical_axis(axisc, len(shape) + 1))

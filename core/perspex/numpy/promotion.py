@@ -10,6 +10,7 @@ them; Python and NumPy numbers stay numbers, which tracing turns into literals.
 
 from __future__ import annotations
 
+import functools
 import operator
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -226,7 +227,7 @@ def real_dtype(dtype: np.dtype) -> np.dtype:
 # ---- Promotion ----------------------------------------------------------------------------------
 
 
-def promote(name: str, x: Any, y: Any) -> tuple[Any, Any]:
+def promote(name: str, x: Any, y: Any) -> Sequence[Any]:
     """Two operands at one dtype, and at one shape unless one is a scalar."""
     ax: Any = getattr(x, "aval", None)
     ay: Any = getattr(y, "aval", None)
@@ -240,10 +241,17 @@ def promote(name: str, x: Any, y: Any) -> tuple[Any, Any]:
         make = _literals.get((ay, x.__class__))
         if make is not None:
             return make(x), y
+    elif _differ_in_shape(ax, ay):
+        return broadcast(name, x, y)
     return promote_all(name, x, y)
 
 
-def promote_inexact(name: str, x: Any, y: Any) -> tuple[Any, Any]:
+def _differ_in_shape(x: ShapedArray, y: ShapedArray) -> bool:
+    """Whether these strong types need no promotion."""
+    return x.dtype == y.dtype and not x.weak_type and not y.weak_type
+
+
+def promote_inexact(name: str, x: Any, y: Any) -> Sequence[Any]:
     """Two operands at one floating or complex dtype, and one shape unless one is a scalar."""
     ax = getattr(x, "aval", None)
     if ax in _inexact:
@@ -254,6 +262,8 @@ def promote_inexact(name: str, x: Any, y: Any) -> tuple[Any, Any]:
             make = _literals.get((ax, y.__class__))
             if make is not None:
                 return x, make(y)
+        elif _differ_in_shape(ax, ay):
+            return broadcast(name, x, y)
     return promote_all(name, x, y, to=dtypes.to_inexact_dtype)
 
 
@@ -280,8 +290,10 @@ def inexact(name: str, x: Any) -> Any:
 
 def numeric(name: str, x: Any) -> Any:
     """One operand as an array that is not boolean."""
-    check_arraylike(name, x)
-    aval = shaped(x)
+    aval = getattr(x, "aval", None)
+    if aval is None:
+        check_arraylike(name, x)
+        aval = shaped(x)
     if aval.dtype == BOOL:
         return as_dtype(x, dtypes.to_numeric_dtype(aval.dtype))
     return as_array(x)
@@ -297,6 +309,15 @@ def arraylike(name: str, x: Any) -> Any:
 
 def promote_dtypes(name: str, *args: Any, to: Callable[[Any], np.dtype] | None = None) -> list[Any]:
     """Operands at one dtype, raised by `to`; their shapes stay as they are."""
+    if len(args) == 2 and to is None:
+        x, y = args
+        ax: Any = getattr(x, "aval", None)
+        ay: Any = getattr(y, "aval", None)
+        make = None if ay is not None else _literals.get((ax, y.__class__))
+        if make is not None:
+            return [x, make(y)]
+        if ax is not None and ay is not None and _differ_in_shape(ax, ay):
+            return [x, y]
     check_arraylike(name, *args)
     avals = [shaped(x) for x in args]
     for aval in avals:
@@ -317,10 +338,11 @@ def promote_all(name: str, *args: Any, to: Callable[[Any], np.dtype] | None = No
 
 
 def _remember(args: Sequence[Any], avals: Sequence[ShapedArray], dtype: np.dtype) -> None:
-    """Note that a strong array takes Python numbers of that type, for the next time."""
+    """Note that a strong array takes numbers of that type, for the next time."""
     for (x, aval), other in zip(zip(args, avals, strict=True), reversed(args), strict=True):
         kind = other.__class__
-        if kind in PYTHON_SCALARS and kind is not bool and aval.dtype == dtype:
+        weak = kind in PYTHON_SCALARS and kind is not bool
+        if (weak or (kind is dtype.type and dtype.itemsize < 8)) and aval.dtype == dtype:
             if hasattr(x, "aval") and not aval.weak_type:
                 _literals[aval, kind] = dtype.type
             if dtypes.issubdtype(dtype, np.inexact):
@@ -338,10 +360,14 @@ def _check_number(name: str, aval: ShapedArray) -> None:
 # ---- Shapes -------------------------------------------------------------------------------------
 
 
+# NumPy makes an array of each shape to find the common one, which takes 5 us.
+common_shape = functools.lru_cache(maxsize=1024)(np.broadcast_shapes)
+
+
 def broadcast_shapes(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
     """The shape to which NumPy's rules spread all of `shapes`."""
     try:
-        return np.broadcast_shapes(*shapes)
+        return common_shape(*shapes)
     except ValueError:
         kind = TypeError if len({len(s) for s in shapes}) == 1 else ValueError
         raise kind(
@@ -352,12 +378,13 @@ def broadcast_shapes(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
 
 def broadcast(name: str, *args: Any) -> list[Any]:
     """Arrays at the shape that NumPy's rules give; scalars stay scalars."""
-    shapes = [np.shape(x) for x in args]
+    shapes = [x.aval.shape if hasattr(x, "aval") else np.shape(x) for x in args]
     shape = broadcast_shapes(name, *shapes)
-    ranks = {len(s) for s in shapes if s}
-    if len(ranks) > 1 and config.numpy_rank_promotion.value != "allow":
+    if config.numpy_rank_promotion.value != "allow" and len({len(s) for s in shapes if s}) > 1:
         _rank_promotion(name, shapes)
-    return [x if s in ((), shape) else spread(x, shape) for x, s in zip(args, shapes, strict=True)]
+    return [
+        x if not s or s == shape else spread(x, shape) for x, s in zip(args, shapes, strict=True)
+    ]
 
 
 def spread(x: Any, shape: tuple[int, ...]) -> Any:
@@ -366,7 +393,7 @@ def spread(x: Any, shape: tuple[int, ...]) -> Any:
     if given == shape:
         return as_array(x)
     skip = len(shape) - len(given)
-    if skip < 0 or any(n not in (1, m) for n, m in zip(given, shape[skip:], strict=True)):
+    if skip < 0 or any([n not in (1, m) for n, m in zip(given, shape[skip:], strict=True)]):
         raise ValueError(f"cannot broadcast an array of shape {given} to shape {shape}")
     return broadcast_in_dim(x, shape=shape, broadcast_dimensions=tuple(range(skip, len(shape))))
 
@@ -375,12 +402,16 @@ def expand(x: Any, axes: Sequence[int]) -> Any:
     """`x` with axes of size one put in, at the places `axes` of the result."""
     if not axes:
         return x
-    sizes = iter(x.shape)
-    ndim = x.ndim + len(axes)
-    shape = tuple([1 if i in axes else next(sizes) for i in range(ndim)])
-    return broadcast_in_dim(
-        x, shape=shape, broadcast_dimensions=tuple([i for i in range(ndim) if i not in axes])
-    )
+    shape, kept = _expanded(x.shape, tuple(axes))
+    return broadcast_in_dim(x, shape=shape, broadcast_dimensions=kept)
+
+
+@functools.lru_cache(maxsize=1024)
+def _expanded(given: tuple[int, ...], axes: tuple[int, ...]) -> tuple[Any, tuple[int, ...]]:
+    """The shape with the new axes, and the places of the old ones in it."""
+    kept = tuple([i for i in range(len(given) + len(axes)) if i not in axes])
+    sizes = dict(zip(kept, given, strict=True))
+    return tuple([sizes.get(i, 1) for i in range(len(given) + len(axes))]), kept
 
 
 def flat(x: Any) -> Any:

@@ -81,9 +81,13 @@ def wide_integer(dtype: np.dtype) -> np.dtype:
     return default if dtype == BOOL or narrow else dtype
 
 
+_FLOAT32 = np.dtype("float32")
+_HALF = (np.dtype("float16"), np.dtype(dtypes.bfloat16))
+
+
 def wide_float(dtype: np.dtype) -> np.dtype:
     """float32 for float16 and bfloat16, in which sums would lose digits; others as they are."""
-    return np.dtype("float32") if dtype.name in ("float16", "bfloat16") else dtype
+    return _FLOAT32 if dtype in _HALF else dtype
 
 
 def _reduced(

@@ -142,6 +142,7 @@ class Psum(Across, Structural):
     """The sum over all examples."""
 
     name = "psum"
+    only_moves = False
     kind = NUMBER
 
     def combined(self, x: Any, at: int | None, size: int) -> Any:
@@ -224,6 +225,7 @@ class ReduceScatter(Collective):
     """The sum over all examples, of which each gets the part that is its own."""
 
     name = "reduce_scatter"
+    only_moves = False
     printed: ClassVar[dict[str, Any]] = {"axis_index_groups": None}
 
     def type(

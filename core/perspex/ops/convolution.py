@@ -108,6 +108,12 @@ class ConvGeneralDilated(Primitive):
         dtype = preferred_element_type or lhs.dtype
         return ShapedArray(shape, dtype, lhs.weak_type and rhs.weak_type)
 
+    def flops(self, operands: Any, results: Any, params: dict[str, Any]) -> float:
+        # Products with padding among them.
+        kernel, out_features = operands[1], params["dimension_numbers"].rhs_spec[0]
+        terms = kernel.size // max(1, kernel.shape[out_features])
+        return 2.0 * results[0].size * terms
+
     def lower(
         self,
         b: Any,

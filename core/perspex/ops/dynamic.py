@@ -63,6 +63,7 @@ class DynamicSlice(Primitive):
     """The slice of size `slice_sizes` that starts at the scalars after the operand."""
 
     name = "dynamic_slice"
+    only_moves = True
     lowers_keys = True
 
     def type(
@@ -80,6 +81,9 @@ class DynamicSlice(Primitive):
                 f"{x.shape}"
             )
         return ShapedArray(slice_sizes, x.dtype, x.weak_type)
+
+    def traffic(self, operands: Any, results: Any, params: dict[str, Any]) -> float:
+        return float(2 * results[0].nbytes)
 
     def lower(self, b: Any, x: Any, *starts: Any, slice_sizes: tuple[int, ...]) -> Any:
         (out,) = b.out_avals
@@ -126,6 +130,7 @@ class DynamicUpdateSlice(Primitive):
     """The operand with the slice that starts at the scalars after the update replaced by it."""
 
     name = "dynamic_update_slice"
+    only_moves = True
     lowers_keys = True
 
     def type(self, x: ShapedArray, update: ShapedArray, *starts: ShapedArray) -> ShapedArray:
@@ -141,6 +146,9 @@ class DynamicUpdateSlice(Primitive):
                 f"operand of shape {x.shape}"
             )
         return ShapedArray(x.shape, x.dtype)
+
+    def traffic(self, operands: Any, results: Any, params: dict[str, Any]) -> float:
+        return float(2 * operands[1].nbytes)  # the rest stays where it is
 
     def lower(self, b: Any, x: Any, update: Any, *starts: Any) -> Any:
         (out,) = b.out_avals

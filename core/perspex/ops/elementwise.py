@@ -450,6 +450,9 @@ class SelectN(Primitive):
         shape = broadcast_shape("select_n", (which, *cases))
         return ShapedArray(shape, dtype, all([c.weak_type for c in cases]))
 
+    def flops(self, operands: Any, results: Any, params: dict[str, Any]) -> float:
+        return float(results[0].size)
+
     def lower(self, b: Any, which: Any, *cases: Any) -> Any:
         return expansions.chosen(b, which, *cases)
 
@@ -498,6 +501,9 @@ class Clamp(Primitive):
                     f"got {bound.shape}"
                 )
         return ShapedArray(x.shape, dtype, all(a.weak_type for a in (low, x, high)))
+
+    def flops(self, operands: Any, results: Any, params: dict[str, Any]) -> float:
+        return float(results[0].size)
 
     def lower(self, b: Any, low: Any, x: Any, high: Any) -> Any:
         return b.op("stablehlo.clamp", low, x, high)

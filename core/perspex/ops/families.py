@@ -75,6 +75,46 @@ def same_dtype(name: str, avals: Sequence[ShapedArray]) -> Any:
     return dtype
 
 
+def batch_elementwise(
+    primitive: Primitive,
+    axis_size: int,
+    operands: Sequence[Any],
+    axes: Sequence[int | None],
+    **params: Any,
+) -> Any:
+    """Line the batch axes of the operands up; unbatched scalars stay scalars."""
+    shared = None
+    for x, at in zip(operands, axes, strict=True):
+        if at is None:
+            if getattr(x, "shape", ()):
+                break
+        elif shared is None:
+            shared, rank = at, x.ndim
+        elif at != shared or x.ndim != rank:
+            break
+    else:  # nearly always: nothing moves
+        return primitive(*operands, **params), shared
+    avals = [typeof(x) for x in operands]
+    ndims = [a.ndim - (at is not None) for a, at in zip(avals, axes, strict=True)]
+    ndim = max(ndims)
+    shape = next(
+        tuple([n for i, n in enumerate(a.shape) if i != at])
+        for a, at, n in zip(avals, axes, ndims, strict=True)
+        if n == ndim
+    )
+    lined_up = []
+    for x, at, n in zip(operands, axes, ndims, strict=True):
+        if at is None and n == 0:
+            lined_up.append(x)
+        elif n == ndim:
+            lined_up.append(to_front(x, at, axis_size))
+        else:  # a batch of scalars among arrays
+            lined_up.append(
+                broadcast_in_dim(x, shape=(axis_size, *shape), broadcast_dimensions=(0,))
+            )
+    return primitive(*lined_up, **params), 0
+
+
 Rule = Callable[..., Any]
 
 
@@ -119,6 +159,9 @@ class Elementwise(Primitive):
     def lower(self, b: Any, *values: Any, **params: Any) -> Any:
         return self.emit(b, *values, **params)
 
+    def flops(self, operands: Any, results: Any, params: dict[str, Any]) -> float:
+        return float(results[0].size)
+
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
         out = self(*primals, **params)
         if self.linear and all(t is not None for t in tangents):
@@ -142,50 +185,7 @@ class Elementwise(Primitive):
             for c, x in zip(cts, operands, strict=True)
         ]
 
-    def batch(
-        self, axis_size: int, operands: Sequence[Any], axes: Sequence[int | None], **params: Any
-    ) -> Any:
-        return batch_elementwise(self, axis_size, operands, axes, **params)
-
-
-def batch_elementwise(
-    primitive: Primitive,
-    axis_size: int,
-    operands: Sequence[Any],
-    axes: Sequence[int | None],
-    **params: Any,
-) -> Any:
-    """Line the batch axes of the operands up; unbatched scalars stay scalars."""
-    shared = None
-    for x, at in zip(operands, axes, strict=True):
-        if at is None:
-            if getattr(x, "shape", ()):
-                break
-        elif shared is None:
-            shared, rank = at, x.ndim
-        elif at != shared or x.ndim != rank:
-            break
-    else:  # nearly always: nothing moves
-        return primitive(*operands, **params), shared
-    avals = [typeof(x) for x in operands]
-    ndims = [a.ndim - (at is not None) for a, at in zip(avals, axes, strict=True)]
-    ndim = max(ndims)
-    shape = next(
-        tuple([n for i, n in enumerate(a.shape) if i != at])
-        for a, at, n in zip(avals, axes, ndims, strict=True)
-        if n == ndim
-    )
-    lined_up = []
-    for x, at, n in zip(operands, axes, ndims, strict=True):
-        if at is None and n == 0:
-            lined_up.append(x)
-        elif n == ndim:
-            lined_up.append(to_front(x, at, axis_size))
-        else:  # a batch of scalars among arrays
-            lined_up.append(
-                broadcast_in_dim(x, shape=(axis_size, *shape), broadcast_dimensions=(0,))
-            )
-    return primitive(*lined_up, **params), 0
+    batch = batch_elementwise
 
 
 def _spread(x: Any, shape: tuple[int, ...]) -> Any:

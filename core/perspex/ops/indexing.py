@@ -71,6 +71,7 @@ class Gather(Primitive):
     """The windows of size `slice_sizes` of the operand that start at the given indices."""
 
     name = "gather"
+    only_moves = True
 
     def type(
         self,
@@ -114,6 +115,9 @@ class Gather(Primitive):
         lanes, inner = iter(indices.shape[:-1]), iter(window)
         shape = [next(inner if i in offset else lanes) for i in range(ndim)]
         return ShapedArray(shape, operand.dtype, operand.weak_type)
+
+    def traffic(self, operands: Any, results: Any, params: dict[str, Any]) -> float:
+        return float(operands[1].nbytes + 2 * results[0].nbytes)
 
     def lower(
         self,
@@ -358,6 +362,14 @@ class Scatter(Primitive):
                 f"the indices of shape {indices.shape} are {indices.shape[:-1]}"
             )
         return ShapedArray(operand.shape, operand.dtype, operand.weak_type)
+
+    def flops(self, operands: Any, results: Any, params: dict[str, Any]) -> float:
+        return float(operands[2].size) if self.combine is not None else 0.0
+
+    def traffic(self, operands: Any, results: Any, params: dict[str, Any]) -> float:
+        # Old elements are read where they are combined; what is not updated stays where it is.
+        _, indices, updates = operands
+        return float(indices.nbytes + updates.nbytes * (2 if self.combine is None else 3))
 
     def lower(
         self,

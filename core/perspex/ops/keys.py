@@ -226,6 +226,7 @@ class RandomWrap(KeyPrimitive):
     """Keys from their numbers."""
 
     name = "random_wrap"
+    only_moves = True
 
     def type(self, numbers: ShapedArray, *, impl: Generator) -> ShapedArray:
         shape = impl.dtype.key_shape
@@ -253,6 +254,7 @@ class RandomUnwrap(KeyPrimitive):
     """The numbers of keys."""
 
     name = "random_unwrap"
+    only_moves = True
 
     def type(self, keys: ShapedArray) -> ShapedArray:
         return self.keys(keys).physical()
@@ -268,6 +270,7 @@ class RandomClone(KeyPrimitive):
     """The same key, for use once more where keys must be used once."""
 
     name = "random_clone"
+    only_moves = True
 
     def type(self, keys: ShapedArray) -> ShapedArray:
         return keys

@@ -7,6 +7,8 @@ one. Every rule is bookkeeping of axes.
 from __future__ import annotations
 
 import enum
+import functools
+import math
 from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
@@ -232,6 +234,11 @@ class DotGeneral(Primitive):
         dtype = result_dtype(lhs.dtype, rhs.dtype, preferred_element_type)
         return ShapedArray(shape, dtype, lhs.weak_type and rhs.weak_type)
 
+    def flops(self, operands: Any, results: Any, params: dict[str, Any]) -> float:
+        (contracted, _), _ = params["dimension_numbers"]
+        terms = math.prod([operands[0].shape[i] for i in contracted])
+        return 2.0 * results[0].size * terms  # a product and a sum for each
+
     def lower(
         self,
         b: Any,
@@ -316,20 +323,28 @@ class DotGeneral(Primitive):
         self, axis_size: int, operands: Any, axes_: Any, *, dimension_numbers: Any, **params: Any
     ) -> Any:
         (x, y), (x_at, y_at) = operands, axes_
-        (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
-        lhs_contract, lhs_batch = _shifted(lhs_contract, x_at), _shifted(lhs_batch, x_at)
-        rhs_contract, rhs_batch = _shifted(rhs_contract, y_at), _shifted(rhs_batch, y_at)
-        if x_at is not None and y_at is not None:
-            lhs_batch, rhs_batch = (x_at, *lhs_batch), (y_at, *rhs_batch)
-        numbers = Dimensions(((lhs_contract, rhs_contract), (lhs_batch, rhs_batch)))
-        out = self(x, y, dimension_numbers=numbers, **params)
-        if x_at is not None and y_at is not None:
-            return out, 0
-        # The batch axis of one operand alone is one more of its axes that are kept.
-        axes = layout(numbers, typeof(x).ndim, typeof(y).ndim)
-        if x_at is not None:
-            return out, len(lhs_batch) + axes.lhs_kept.index(x_at)
-        return out, len(lhs_batch) + len(axes.lhs_kept) + axes.rhs_kept.index(y_at)
+        numbers, at = _batched(dimension_numbers, typeof(x).ndim, typeof(y).ndim, x_at, y_at)
+        return self(x, y, dimension_numbers=numbers, **params), at
+
+
+# Bookkeeping that every layer of a network repeats.
+@functools.lru_cache(maxsize=1024)
+def _batched(
+    dimension_numbers: Any, lhs_ndim: int, rhs_ndim: int, lhs_at: int | None, rhs_at: int | None
+) -> tuple[Dimensions, int]:
+    """The dimension numbers of the product of batches, and where its batch axis is."""
+    (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
+    lhs_contract, lhs_batch = _shifted(lhs_contract, lhs_at), _shifted(lhs_batch, lhs_at)
+    rhs_contract, rhs_batch = _shifted(rhs_contract, rhs_at), _shifted(rhs_batch, rhs_at)
+    if lhs_at is not None and rhs_at is not None:
+        lhs_batch, rhs_batch = (lhs_at, *lhs_batch), (rhs_at, *rhs_batch)
+        return Dimensions(((lhs_contract, rhs_contract), (lhs_batch, rhs_batch))), 0
+    numbers = Dimensions(((lhs_contract, rhs_contract), (lhs_batch, rhs_batch)))
+    # The batch axis of one operand alone is one more of its axes that are kept.
+    axes = layout(numbers, lhs_ndim, rhs_ndim)
+    if lhs_at is not None:
+        return numbers, len(lhs_batch) + axes.lhs_kept.index(lhs_at)
+    return numbers, len(lhs_batch) + len(axes.lhs_kept) + axes.rhs_kept.index(rhs_at)
 
 
 def _shifted(axes: Axes, at: int | None) -> Axes:

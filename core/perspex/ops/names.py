@@ -13,6 +13,7 @@ class Name(Primitive):
     """The operand, named `name`. Only the value has the name: tangents pass by."""
 
     name = "name"
+    only_moves = True
 
     def type(self, x: ShapedArray, *, name: str) -> ShapedArray:
         return x

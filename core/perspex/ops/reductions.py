@@ -101,6 +101,9 @@ class Reduction(Primitive):
         check_axes(self.name, axes, x.ndim)
         return ShapedArray(without(x.shape, axes), x.dtype, x.weak_type)
 
+    def flops(self, operands: Any, results: Any, params: dict[str, Any]) -> float:
+        return float(operands[0].size)
+
     def lower(self, b: Any, x: Any, *, axes: tuple[int, ...]) -> Any:
         return emit_reduce(b, self.combine, self.identity(b.in_avals[0].dtype), x, axes)
 
@@ -268,6 +271,9 @@ class ArgExtremum(Primitive):
                 f"{self.name}: the axis {axis} of shape {x.shape} is empty, so nothing is extreme"
             )
         return ShapedArray(without(x.shape, axes), index_dtype)
+
+    def flops(self, operands: Any, results: Any, params: dict[str, Any]) -> float:
+        return float(operands[0].size)
 
     def lower(self, b: Any, x: Any, *, axes: tuple[int, ...], index_dtype: np.dtype) -> Any:
         (given,), (axis,) = b.in_avals, axes

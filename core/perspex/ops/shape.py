@@ -100,6 +100,7 @@ class Pad(Primitive):
     """
 
     name = "pad"
+    only_moves = True
 
     def type(
         self, x: ShapedArray, value: ShapedArray, *, padding_config: PaddingConfig
@@ -273,6 +274,7 @@ class Concatenate(Primitive):
     """The operands one after another along an axis; the other axes agree."""
 
     name = "concatenate"
+    only_moves = True
 
     def type(self, *avals: ShapedArray, dimension: int) -> ShapedArray:
         if not avals:
@@ -354,6 +356,7 @@ class Split(Primitive):
     """Consecutive parts of the operand along an axis, of the given sizes."""
 
     name = "split"
+    only_moves = True
     multiple_results = True
 
     def type(self, x: ShapedArray, *, sizes: tuple[int, ...], axis: int) -> Any:
@@ -409,6 +412,7 @@ class Stack(Primitive):
     """The operands, which have one shape, along a new axis."""
 
     name = "stack"
+    only_moves = True
 
     def type(self, *avals: ShapedArray, axis: int) -> ShapedArray:
         if not avals:
@@ -453,6 +457,7 @@ class Unstack(Primitive):
     """The operand at each index of an axis."""
 
     name = "unstack"
+    only_moves = True
     multiple_results = True
 
     def type(self, x: ShapedArray, *, axis: int) -> Any:
@@ -526,6 +531,7 @@ class Iota(Primitive):
     """`0, 1, 2, ...` along the axis `dimension` of an array of `shape`."""
 
     name = "iota"
+    only_moves = True
     printed: ClassVar[dict[str, Any]] = {"sharding": None}
 
     def type(self, *, dtype: np.dtype, shape: tuple[int, ...], dimension: int) -> ShapedArray:
@@ -549,6 +555,7 @@ class BitcastConvertType(Primitive):
     """
 
     name = "bitcast_convert_type"
+    only_moves = True
 
     def type(self, x: ShapedArray, *, new_dtype: np.dtype) -> ShapedArray:
         for dtype in (x.dtype, new_dtype):
@@ -589,6 +596,7 @@ class OptimizationBarrier(Primitive):
     """The operands, none of them available before all are, and nothing moved across."""
 
     name = "optimization_barrier"
+    only_moves = True
     multiple_results = True
 
     def type(self, *avals: ShapedArray) -> Any:

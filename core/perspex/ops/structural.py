@@ -19,7 +19,9 @@ from perspex.tracing import Linear, Primitive, typeof
 
 
 class Structural(Primitive):
-    """A primitive that is linear in its single array operand."""
+    """A primitive that is linear in its single array operand, and mostly moves its elements."""
+
+    only_moves = True
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
         (t,) = tangents
@@ -187,6 +189,9 @@ class ReduceSum(Structural):
         if x.dtype == bool or x.is_extended:
             raise TypeError(f"reduce_sum: dtype {x.dtype.name} is not a number; convert it first")
         return ShapedArray(without(x.shape, axes), x.dtype, x.weak_type)
+
+    def flops(self, operands: Any, results: Any, params: dict[str, Any]) -> float:
+        return float(operands[0].size)
 
     def lower(self, b: Any, x: Any, *, axes: tuple[int, ...]) -> Any:
         return lower_reduce(b, "stablehlo.add", 0, x, axes)

@@ -131,6 +131,9 @@ class ReduceWindowSum(Structural):
         check_dtype(self.name, x.dtype, NUMBER)
         return ShapedArray(window_type(self.name, x, **params), x.dtype, x.weak_type)
 
+    def flops(self, operands: Any, results: Any, params: dict[str, Any]) -> float:
+        return float(results[0].size * math.prod(params["window_dimensions"]))
+
     def lower(self, b: Any, x: Any, **params: Any) -> Any:
         return _lower_monoid(b, ew.add, 0, x, params)
 
@@ -187,6 +190,9 @@ class ReduceWindowExtremum(Primitive):
     def type(self, x: ShapedArray, **params: Any) -> ShapedArray:
         check_dtype(self.name, x.dtype, ORDERED)
         return ShapedArray(window_type(self.name, x, **params), x.dtype, x.weak_type)
+
+    def flops(self, operands: Any, results: Any, params: dict[str, Any]) -> float:
+        return float(results[0].size * math.prod(params["window_dimensions"]))
 
     def lower(self, b: Any, x: Any, **params: Any) -> Any:
         return _lower_monoid(b, self.combine, self.identity(b.out_avals[0].dtype), x, params)

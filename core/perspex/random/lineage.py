@@ -10,9 +10,10 @@ with keys when it runs is not seen: only how it was traced.
 
 from __future__ import annotations
 
-import sys
+import contextlib
 import threading
 from collections import deque
+from collections.abc import Iterator
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
@@ -58,21 +59,22 @@ class Recorder:
 
     def add(self, function: str, given: Any, made: Any, depth: int = 1) -> None:
         """Keep one call, made by the user's innermost line, at least `depth` frames up."""
-        at = source.capture(depth + 1)
-        code, lasti = None, 0
-        if at is not None and at.code.co_name != "<module>":  # type: ignore[union-attr]
-            code, lasti = _caller(depth + 1)
+        at = caller = None
+        frame = source.user_frame(depth + 1)
+        if frame is not None:
+            code = frame.f_code
+            at = code, frame.f_lasti
+            if code.co_name != "<module>":
+                caller = _caller(frame.f_back)
         self.total += 1
-        self._calls.append(
-            (function, numbers_of(given), numbers_of(made), at, code, lasti, self.run)
-        )
+        self._calls.append((function, numbers_of(given), numbers_of(made), at, caller, self.run))
 
     @property
     def calls(self) -> list[Call]:
         """The calls that are kept, in order."""
         return [
-            Call(function, given, made, at, code and Source(code, lasti), run)
-            for function, given, made, at, code, lasti, run in list(self._calls)
+            Call(function, given, made, at and Source(*at), caller and Source(*caller), run)
+            for function, given, made, at, caller, run in list(self._calls)
         ]
 
     @property
@@ -91,12 +93,25 @@ recorder: Recorder | None = None
 
 
 class _Inside(threading.local):
-    """Whether this thread traces a random function, whose own calls are not the user's."""
+    """Whether the calls of this thread are not the user's: it traces a random function."""
 
     program = False
 
 
 inside = _Inside()
+
+
+@contextlib.contextmanager
+def unrecorded() -> Iterator[None]:
+    """Keep no record of what this thread does meanwhile.
+
+    For whoever draws with a key only to show what it gives: that is no use of the key.
+    """
+    before, inside.program = inside.program, True
+    try:
+        yield
+    finally:
+        inside.program = before
 
 
 def start(limit: int = MOST_CALLS) -> Recorder:
@@ -122,6 +137,8 @@ def stop() -> None:
 
 def numbers_of(keys: Any) -> Any:
     """The array of the numbers of keys, or the variable of traced ones; `None` if there is none."""
+    if keys is None:
+        return None
     kind = keys.__class__
     if kind is KeyArray:
         keys = keys.base
@@ -137,12 +154,11 @@ def numbers_of(keys: Any) -> Any:
     return None
 
 
-def _caller(depth: int) -> tuple[CodeType | None, int]:
-    """The instruction outside of all functions that led to the call that is recorded now."""
-    frame: FrameType | None = sys._getframe(depth)
+def _caller(frame: FrameType | None) -> tuple[CodeType, int] | None:
+    """The instruction outside of all functions that led to `frame`."""
     while frame is not None:
         code = frame.f_code
         if code.co_name == "<module>" and not source.is_internal(code.co_filename):
             return code, frame.f_lasti
         frame = frame.f_back
-    return None, 0
+    return None

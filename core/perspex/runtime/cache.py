@@ -29,8 +29,13 @@ from perspex.hlo.unlocated import unlocated_bytecode
 from perspex.runtime import disk, pressure
 
 # Changes whenever the same program no longer means the same executable.
-_FORMAT = b"perspex 1"
+_FORMAT = b"perspex 2"
 _REMEMBERED = 1024
+# So many programs can be pinned: far from as many as a process can hold.
+_MOST_PINNED = 256
+
+# Seconds to wait for what is just being written to disk.
+_PATIENCE = 10.0
 
 # Where an executable came from: the `source` of `compile` events.
 XLA, MEMORY, DISK = "xla", "memory", "disk"
@@ -57,6 +62,8 @@ class Counts:
 
 counts = Counts()
 _memory: OrderedDict[bytes, Entry] = OrderedDict()
+# Keys of programs that stay in memory when others have to go.
+_pinned: set[bytes] = set()
 _lock = threading.Lock()
 # What is being loaded or compiled, maybe behind an interrupt: nobody starts it a second time.
 _flights: dict[bytes, Future[Entry]] = {}
@@ -189,7 +196,7 @@ def obtain(
         counts.disk += where is DISK
         _memory[key] = entry
         if len(_memory) > _REMEMBERED:
-            _memory.popitem(last=False)
+            del _memory[next(other for other in _memory if other not in _pinned)]
         del _flights[key]
     mine.set_result(entry)
     return entry, where
@@ -230,11 +237,51 @@ def remembered_count() -> int:
     return len(_memory)
 
 
+def is_remembered(key: bytes) -> bool:
+    """Whether a program is in memory. This is no use of it."""
+    return key in _memory
+
+
+def is_pinned(key: bytes) -> bool:
+    """Whether a program stays in memory when others have to go."""
+    return key in _pinned
+
+
+def pin(key: bytes) -> bool:
+    """Keep a program in memory, now or when it is compiled next; whether there was room for it."""
+    with _lock:
+        if len(_pinned) >= _MOST_PINNED and key not in _pinned:
+            return False
+        _pinned.add(key)
+        return True
+
+
+def unpin(key: bytes | None = None) -> None:
+    """Let a program go like any other, or all of them."""
+    with _lock:
+        if key is None:
+            _pinned.clear()
+        else:
+            _pinned.discard(key)
+
+
+def evict(key: bytes) -> None:
+    """Forget a program, in memory and on disk. Who holds its executable goes on using it."""
+    with _lock:
+        _memory.pop(key, None)
+        _pinned.discard(key)
+    policy = disk.policy()
+    if policy is not None:
+        disk.flush(_PATIENCE)  # it may be about to be written
+        policy.folder.remove(key)
+
+
 @pressure.register
 def forget() -> None:
-    """Empty the cache in memory."""
+    """Empty the cache in memory, but for what is pinned."""
     with _lock:
-        _memory.clear()
+        for key in [key for key in _memory if key not in _pinned]:
+            del _memory[key]
 
 
 def _after_fork() -> None:

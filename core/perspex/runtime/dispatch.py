@@ -134,7 +134,9 @@ def eager_callable(primitive: Primitive, params: dict[str, Any]) -> Any:
 
             jaxpr, consts = stage(body, avals, name)
             events.publish("trace", name, start, signature(avals), eqns=1)
-            lowered = Lowered(ClosedJaxpr(jaxpr, consts), name, device, committed=committed)
+            ours = not primitive.higher_order
+            closed = ClosedJaxpr(jaxpr, consts)
+            lowered = Lowered(closed, name, device, committed=committed, is_ours=ours)
             found = programs[key] = lowered.compile()
         return found
 

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from jaxlib import _jax
 
-from perspex import events
+from perspex import config, events
 from perspex.containers import call_registry
 from perspex.effects import has_order
 from perspex.errors import JaxRuntimeError
 from perspex.hlo import Module, types
 from perspex.hlo.apart import own_module
+from perspex.hlo.numbering import numbered_bytecode
 from perspex.jaxpr import ClosedJaxpr, Jaxpr, Literal, count_eqns
-from perspex.runtime import cache, disk, interruptible, invalid, memory, pressure
+from perspex.runtime import cache, disk, interruptible, invalid, memory, pressure, profile
 from perspex.runtime import client as platform
 from perspex.runtime.callbacks import execute
 from perspex.runtime.keys import KeyArray
 from perspex.runtime.transfer import put, signature
 from perspex.runtime.versions import FAST_PATH_NOTICES_DONATION, FastPath, result_handler
 from perspex.source import Source
-from perspex.staging import dce
+from perspex.transforms.dce import dce_jaxpr
 from perspex.transforms.programs import embed
 from perspex.transforms.sequence import TOKEN, sequenced_jaxpr
 
@@ -85,7 +86,11 @@ def choose_device(args: Sequence[Any], what: str, given: Any = None) -> tuple[An
 
 
 class Lowered:
-    """A program as StableHLO, with what is needed to compile and to call it."""
+    """A program as StableHLO, with what is needed to compile and to call it.
+
+    With `numbers` of its equations, by the variables that these bind, it is for looking at: the
+    locations in the module say which equation an operation comes from.
+    """
 
     def __init__(
         self,
@@ -96,9 +101,16 @@ class Lowered:
         committed: bool = False,
         donated: Sequence[bool] = (),
         keep_unused: bool = False,
+        is_ours: bool = False,
         at: Source | None = None,
+        origin: Any = None,
+        numbers: Mapping[Any, int] | None = None,
     ) -> None:
         start = time.perf_counter()
+        self.closed = closed
+        self.keep_unused = keep_unused
+        # No user has written it: its equations were traced wherever it was called first.
+        self.is_ours = is_ours
         self.name = name
         self.device = device
         self.committed = committed
@@ -106,6 +118,7 @@ class Lowered:
         self.out_avals = closed.out_avals
         self.signature = signature(self.in_avals)
         self.at = at
+        self.origin = origin
         jaxpr, self.kept = self._prune(closed.jaxpr, keep_unused)
         self.donated = list(donated) or [False] * len(self.kept)
         self.has_effects = bool(jaxpr.effects)
@@ -118,14 +131,16 @@ class Lowered:
         hidden = len(self.consts) + self.is_ordered
         no_attributes: list[dict[str, Any]] = [{}] * hidden
         attributes = no_attributes + self._alias(jaxpr, kept_donated)
-        self.module = Module(f"jit_{name}", device.client.platform)
+        self.module = Module(f"jit_{name}", device.client.platform, numbers)
         with events.Phase("lower", name):
             self.module.main(jaxpr, attributes)
         if events.listeners:
             events.publish("lower", name, start, self.signature, at, eqns=count_eqns(closed.jaxpr))
 
     def _prune(self, jaxpr: Jaxpr, keep_unused: bool) -> tuple[Jaxpr, list[bool]]:
-        smaller, needed = dce(jaxpr)
+        # Bodies too: in the derivative of one, dead code may be what cannot be lowered.
+        smaller, needed = dce_jaxpr(jaxpr, [True] * len(jaxpr.outvars))
+        smaller = smaller.replace(constvars=jaxpr.constvars)
         if keep_unused:
             return smaller.replace(invars=jaxpr.invars), [True] * len(needed)
         return smaller, needed
@@ -173,9 +188,11 @@ class Lowered:
     def compile(self, compiler_options: Sequence[tuple[str, Any]] = ()) -> Executable:
         """The executable for the device of this lowering.
 
-        `compiler_options` are names and values of XLA's debug options.
+        `compiler_options` are names and values of XLA's debug options; they go before those of
+        the flag.
         """
         start = time.perf_counter()
+        compiler_options = (*config.compiler_options.value, *compiler_options)
         options = cache.options_for(self.device, compiler_options)
         with events.Phase("compile", self.name):
             key = b""  # a program that calls Python functions is not looked for
@@ -198,6 +215,7 @@ class Lowered:
             bytes=found.size,
             compiled_in=found.seconds,
             key=key.hex(),
+            origin=self.origin,
         )
         disk.tell()
         return Executable(self, found.xla)
@@ -207,7 +225,7 @@ class Lowered:
         client, devices = self.device.client, [self.device]
         # Bytes and not the module: compiling lets other threads run, and MLIR's context, which all
         # modules share, is not made for that.
-        code, calls = self.module.bytecode(), self.module.callbacks
+        code, calls = numbered_bytecode(self.module.module), self.module.callbacks
 
         def work() -> Any:
             if not calls:
@@ -225,6 +243,9 @@ class Executable:
 
     def __init__(self, lowered: Lowered, xla: Any) -> None:
         self.name = lowered.name
+        self.closed = lowered.closed
+        self.keep_unused = lowered.keep_unused
+        self.is_ours = lowered.is_ours
         self.xla = xla
         self.device = lowered.device
         self.committed = lowered.committed
@@ -243,6 +264,11 @@ class Executable:
         ]
 
     def __call__(self, args: Sequence[Any]) -> list[Any]:
+        if profile.is_on():
+            return profile.measured(self, self._run, args)
+        return self._run(args)
+
+    def _run(self, args: Sequence[Any]) -> list[Any]:
         device = self.device
         buffers = list(self.consts)
         try:
@@ -275,6 +301,18 @@ class Executable:
             for aval, out in zip(self.out_avals, outs, strict=True)
         ]
 
+    def lowered_again(self, numbers: Mapping[Any, int]) -> Lowered:
+        """The module that it was compiled from, with the numbers of equations in its locations."""
+        return Lowered(
+            self.closed,
+            self.name,
+            self.device,
+            committed=self.committed,
+            donated=self.donated,
+            keep_unused=self.keep_unused,
+            numbers=numbers,
+        )
+
     def fast_path(self, out_tree: Any, result: Any) -> FastPath | None:
         """The record that lets C++ repeat this call; `None` if it has to come back to Python.
 
@@ -282,7 +320,7 @@ class Executable:
         """
         if any(self.donated) and not FAST_PATH_NOTICES_DONATION:
             return None
-        if invalid.is_checking():
+        if invalid.is_checking() or profile.is_on():
             return None
         if self.calls:
             return None  # each run has its token, and tells the callbacks who started it

@@ -1,7 +1,7 @@
 """Dead code: the part of a program that some of its results need.
 
-Unlike `staging.dce` this goes into bodies: a loop loses the carry that nobody reads, a call the
-results that nobody asks for.
+This goes into bodies: a loop loses the carry that nobody reads, a call the results that nobody asks
+for.
 """
 
 from __future__ import annotations

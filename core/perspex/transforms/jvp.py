@@ -73,8 +73,8 @@ class JvpTrace(TransformTrace):
                 primals.append(x)
                 tangents.append(None)
         if not nonzero:
-            return self.below(self.parent.bind, primitive, args, params)
-        out, tangent = self.below(primitive.jvp, primals, tangents, **params)
+            return self.below(self.parent.bind, (primitive, args, params), {})
+        out, tangent = self.below(primitive.jvp, (primals, tangents), params)
         made = None if self.parent.jit_key else self.made(primitive)
         if primitive.multiple_results:
             return [

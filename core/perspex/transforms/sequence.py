@@ -36,8 +36,8 @@ class SequenceTrace(TransformTrace):
 
     def bind(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         if not has_order(primitive.effects(params)):
-            return self.below(self.parent.bind, primitive, args, params)
-        self.token, outs = self.below(primitive.sequence, self.token, *args, **params)
+            return self.below(self.parent.bind, (primitive, args, params), {})
+        self.token, outs = self.below(primitive.sequence, (self.token, *args), params)
         return outs
 
 

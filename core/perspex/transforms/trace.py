@@ -6,7 +6,7 @@ and calls the rule of the operation *below*, in the trace that was current when 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from perspex import config, source
@@ -28,7 +28,7 @@ class TransformTrace(Trace):
         super().__init__()
         self.parent: Trace = state.trace
 
-    def below(self, f: Callable[..., Any], /, *args: Any, **params: Any) -> Any:
+    def below(self, f: Callable[..., Any], args: Sequence[Any], params: dict[str, Any]) -> Any:
         """`f(*args, **params)` with the parent as the current trace.
 
         Only for `bind`, where this trace is the current one: then there is no state to save, and

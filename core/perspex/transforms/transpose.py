@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from perspex import source
 from perspex.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 from perspex.ops.families import add_any
 from perspex.ops.structural import is_linear, zeros
@@ -78,12 +79,25 @@ def _transpose_eqn(eqn: JaxprEqn, values: dict[Any, Any], found: dict[Any, Any])
         for v in eqn.invars
     ]
     state.source = eqn.source
-    given = primitive.transpose(
-        cts if primitive.multiple_results else cts[0], *operands, **eqn.params
-    )
+    try:
+        given = primitive.transpose(
+            cts if primitive.multiple_results else cts[0], *operands, **eqn.params
+        )
+    except (TypeError, ValueError) as error:
+        # What is given a placeholder where it needs a number says so.
+        if "Linear(" in str(error):
+            raise _not_linear(eqn) from None
+        raise
     for v, x, ct in zip(eqn.invars, operands, given, strict=True):
         if ct is not None and x.__class__ is Linear:
             found[v] = add_cotangents(found.get(v), ct)
+
+
+def _not_linear(eqn: JaxprEqn) -> ValueError:
+    return ValueError(
+        f"a function that is transposed must be linear, but `{eqn.primitive}` at "
+        f"{source.summary(eqn.source)} takes two values that depend on its argument"
+    )
 
 
 @by_program

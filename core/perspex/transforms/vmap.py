@@ -77,9 +77,9 @@ class BatchTrace(TransformTrace):
                 operands.append(x)
                 axes.append(None)
         if not (batched or (primitive.takes_axis and self._is_named_by(primitive, params))):
-            return self.below(self.parent.bind, primitive, args, params)
+            return self.below(self.parent.bind, (primitive, args, params), {})
         mine = self.axis if primitive.takes_axis else self.axis.size
-        out, axis = self.below(primitive.batch, mine, operands, axes, **params)
+        out, axis = self.below(primitive.batch, (mine, operands, axes), params)
         made = None if self.parent.jit_key else self.made(primitive)
         if primitive.multiple_results:
             return [

@@ -49,6 +49,11 @@ class LU(OfMatrices):
         m, n = x.shape[-2:]
         return x, sized(x, min(m, n), dtype=INT), sized(x, m, dtype=INT)
 
+    def flops(self, operands: Any, results: Any, params: dict[str, Any]) -> float:
+        *_, m, n = operands[0].shape
+        small, batch = min(m, n), operands[0].size // max(1, m * n)
+        return batch * (m * n * small - (m + n) * small**2 / 2 + small**3 / 3) * 2
+
     def lower(self, b: Any, x: Any) -> Any:
         (given,) = b.in_avals
         packed, pivots, permutation = b.out_avals

@@ -47,6 +47,10 @@ class TriangularSolve(OfMatrices):
         check_solvable(self.name, a, b, -2 if left_side else -1)
         return b.update(weak_type=a.weak_type and b.weak_type)
 
+    def flops(self, operands: Any, results: Any, params: dict[str, Any]) -> float:
+        a, b = operands
+        return float(b.size * a.shape[-1])  # n^2 for each column of b
+
     def lower(
         self,
         b: Any,

@@ -1,0 +1,175 @@
+"""What all that the notebook tells costs: the Perspex kernel against the bare core in IPython.
+
+    python benchmarks/overhead.py [--rounds 30] [--cells 6]
+
+Two kernels run the same cells, in turn: IPython's with the core alone (`bare`), and Perspex's. The
+latter is measured as it is (`on`), and with the extension taken out (`off`), because one process
+against itself shows 1 %, which two processes do not: memory is laid out differently in each. Each
+round takes the three in another order, `--cells` times, and runs the notebook's first cells anew,
+so that what is watched is what a notebook has: jitted functions that captured arrays, lists and
+NumPy arrays, and some sixty names.
+
+A figure is a median over all cells. `wall` goes from the request to the reply; `processor` is what
+all threads of the kernel used until it was idle, which other work on the machine disturbs less.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import statistics
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from jupyter_client.blocking.client import BlockingKernelClient
+from restart import TIMEOUT, ask, open_kernel
+
+CALLS = 10_000
+NOTEBOOK = """
+import numpy as np
+import perspex, perspex.numpy as jnp
+from perspex import random
+
+perspex.clear_caches()
+rate, table, sizes = 0.1, np.linspace(0.0, 1.0, 5_000), [1, 2, 3]
+options = {"decay": 0.9, "layers": [16, 16]}
+for i in range(20):
+    globals()[f"number_{i}"] = float(i)
+    globals()[f"array_{i}"] = jnp.full(3, float(i))
+
+def helper(x):
+    return x * rate + table[: sizes[0]].sum()
+
+@perspex.jit
+def step(x):
+    return helper(x) * options["decay"]
+
+others = [perspex.jit(lambda x, scale=scale: helper(x) * scale) for scale in range(4)]
+x = jnp.ones(3)
+for f in [step, *others]:
+    f(x).block_until_ready()
+"""
+CELLS = {"empty": "pass", "calls": f"for i in range({CALLS}):\n    step(x)"}
+# The most that may be added: seconds to an empty cell, and a part of a cell of calls.
+MOST_EMPTY, MOST_CALLS = 1e-3, 0.01
+SWITCH = {"on": "%load_ext perspex_magics", "off": "%unload_ext perspex_magics"}
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of one cell, in seconds."""
+
+    wall: float
+    processor: float
+
+
+class Kernel:
+    """A kernel to measure cells in."""
+
+    def __init__(self, client: BlockingKernelClient) -> None:
+        self.client = client
+        ask(client, "import os as _os")
+        self.process = int(self._evaluate("_os.getpid()"))
+
+    def _evaluate(self, expression: str) -> str:
+        return ask(self.client, "", {"counted": expression})
+
+    def begin(self, *cells: str) -> None:
+        """Run what comes before the cells that are measured."""
+        for cell in cells:
+            ask(self.client, cell)
+
+    def measure(self, cell: str) -> Cost:
+        """Run a cell and wait until the kernel is idle."""
+        used, start = self._processor(), time.perf_counter()
+        asked = self.client.execute(cell)
+        reply = self.client.get_shell_msg(timeout=TIMEOUT)
+        wall = time.perf_counter() - start
+        if reply["content"]["status"] != "ok":
+            raise RuntimeError("\n".join(reply["content"]["traceback"]))
+        while True:
+            message = self.client.get_iopub_msg(timeout=TIMEOUT)
+            is_idle = message["content"].get("execution_state") == "idle"
+            if is_idle and message["parent_header"].get("msg_id") == asked:
+                return Cost(wall, self._processor() - used)
+
+    def _processor(self) -> float:
+        """Nanoseconds that the system has counted for each thread, added up; 0 if not on Linux."""
+        total = 0
+        for task in Path(f"/proc/{self.process}/task").glob("*/schedstat"):
+            total += int(task.read_text().split()[0])
+        return total / 1e9
+
+
+@contextmanager
+def kernels(directory: Path) -> Iterator[dict[str, Kernel]]:
+    """The two kernels: `jax` names IPython's in `restart`."""
+    with ExitStack() as stack:
+        found = {}
+        for library in ("perspex", "jax"):
+            cache = directory / library / "cache"
+            cache.mkdir(parents=True, mode=0o700)
+            opened = open_kernel(library, sys.executable, cache)
+            found[library] = Kernel(stack.enter_context(opened)[1])
+        yield found
+
+
+def measure(rounds: int, cells: int) -> dict[tuple[str, str], list[Cost]]:
+    """By state and cell what the cells cost."""
+    found = defaultdict(list)
+    with tempfile.TemporaryDirectory() as directory, kernels(Path(directory)) as running:
+        for _ in range(rounds):
+            states = ["bare", "off", "on"]
+            random.shuffle(states)
+            for state in states:
+                one = running["jax" if state == "bare" else "perspex"]
+                one.begin(*[SWITCH[state]] if state in SWITCH else [], NOTEBOOK)
+                for name, cell in CELLS.items():
+                    one.measure(cell)  # the first after others is slower
+                    found[state, name] += [one.measure(cell) for _ in range(cells)]
+    return found
+
+
+def report(found: dict[tuple[str, str], list[Cost]]) -> bool:
+    """Print the medians; whether the targets are met."""
+
+    def middle(state: str, name: str, what: str) -> float:
+        return statistics.median(getattr(cost, what) for cost in found[state, name])
+
+    print(f"{'':18}" + "".join(f"{state:>14}" for state in ("bare", "off", "on")))
+    for name in CELLS:
+        for what in ("wall", "processor"):
+            times = [1e3 * middle(state, name, what) for state in ("bare", "off", "on")]
+            print(f"{name + ', ' + what:18}" + "".join(f"{ms:>11.3f} ms" for ms in times))
+    is_met = True
+    for what in ("wall", "processor"):
+        empty = middle("on", "empty", what) - middle("bare", "empty", what)
+        calls = middle("on", "calls", what) / middle("off", "calls", what) - 1
+        for told, value, most in (
+            (f"an empty cell, on against bare, {what}: {1e3 * empty:+.3f} ms", empty, MOST_EMPTY),
+            (f"{CALLS:,} calls, on against off, {what}: {100 * calls:+.2f} %", calls, MOST_CALLS),
+        ):
+            is_met &= value <= most
+            print(f"{told}, target {'met' if value <= most else 'missed'}")
+    return is_met
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--cells", type=int, default=6, help="of each kind, in each state")
+    options = parser.parse_args()
+    print(f"jaxlib {version('jaxlib')}, {os.cpu_count()} processors")
+    sys.exit(not report(measure(options.rounds, options.cells)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,148 @@
+"""Optimized HLO, read from its text: what a profile needs to know of each instruction.
+
+jaxlib gives the program that XLA has made as text only. Read here are the names, kinds and sizes of
+the instructions, the computations that they call, and the number of the operation of the module
+from which each comes (`hlo.numbering`).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from perspex.hlo.numbering import number_in
+
+_HEAD = re.compile(r"(ENTRY )?%?([\w.\-]+) \(.*\{$")
+_INSTRUCTION = re.compile(r" +(?:ROOT )?%?([\w.\-]+) = (\([^=]*?\)|\S+) ([a-z][\w\-]*)\((.*)$")
+_SHAPE = re.compile(r"[a-z]\w*\[([\d,]*)\]")
+_OPERAND = re.compile(r"%([\w.\-]+)")
+_CALLED = re.compile(
+    r"(?:calls|body|condition|to_apply|true_computation|false_computation)=%?([\w.\-]+)"
+    r"|(?:branch_computations|called_computations)=\{([^}]*)\}"
+)
+_NAME = re.compile(r'op_name="((?:[^"\\]|\\.)*)"')
+_TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"')
+_CONTRACTED = re.compile(r"lhs_contracting_dims=\{([\d,]*)\}")
+_WINDOW = re.compile(r"window=\{size=([\dx]+)")
+_METADATA = re.compile(r', metadata=\{(?:[^{}"]|"(?:[^"\\]|\\.)*")*\}')
+
+# What runs the instructions of other computations, one by one or as one kernel.
+_RUNS_OTHERS = {"fusion", "call", "while", "conditional", "async-start"}
+_FREE = {"parameter", "constant", "tuple", "get-tuple-element", "bitcast", "broadcast", "iota"}
+# In loops over elements these take about ten times as long as a sum.
+_DEAR = {
+    *("exponential", "exponential-minus-one", "log", "log-plus-one", "logistic", "tanh", "sine"),
+    *("cosine", "tan", "power", "sqrt", "rsqrt", "cbrt", "erf", "atan2", "divide", "remainder"),
+}
+_TEN = 10.0
+
+
+class Instruction(NamedTuple):
+    """One instruction: its `weight` is a guess of its work, for sharing time out.
+
+    `runs` are the computations that it runs, each `trips` times; `number` that of its operation.
+    """
+
+    name: str
+    kind: str
+    weight: float
+    number: int | None
+    runs: tuple[str, ...]
+    trips: int
+
+
+class Share(NamedTuple):
+    """A part of the time of an instruction, for the operation of that number.
+
+    `kind` is that of the instruction which XLA has made of the operation.
+    """
+
+    number: int | None
+    kind: str
+    part: float
+
+
+class Instructions:
+    """The instructions of an optimized program, by computation and by name."""
+
+    def __init__(self, text: str) -> None:
+        self.computations: dict[str, list[Instruction]] = {}
+        self.by_name: dict[str, Instruction] = {}
+        shapes: dict[str, tuple[int, ...]] = {}
+        current: list[Instruction] = []
+        for row in text.splitlines():
+            if not row.startswith(" "):
+                head = _HEAD.match(row)
+                if head:
+                    current = self.computations.setdefault(head[2], [])
+                    shapes = {}
+                continue
+            found = _INSTRUCTION.match(row)
+            if found:
+                one = _instruction(found, shapes)
+                current.append(one)
+                self.by_name[one.name] = one
+
+    def shares(self, name: str) -> list[Share]:
+        """How the time of an instruction is shared out to operations; the parts make one."""
+        one = self.by_name[name]
+        weights: dict[tuple[int | None, str], float] = {}
+        for inner, times in self._inside(one, 1.0):
+            if inner.weight:
+                key = inner.number, inner.kind
+                weights[key] = weights.get(key, 0.0) + times * inner.weight
+        # What the compiler has added counts with what it added it to.
+        named = {key: weight for key, weight in weights.items() if key[0] is not None}
+        total = sum(named.values())
+        if not total:
+            return [Share(one.number, one.kind, 1.0)]
+        return [Share(number, kind, weight / total) for (number, kind), weight in named.items()]
+
+    def _inside(self, one: Instruction, times: float) -> Iterator[tuple[Instruction, float]]:
+        if not one.runs:
+            yield one, times
+        for computation in one.runs:
+            for inner in self.computations.get(computation, ()):
+                yield from self._inside(inner, times * one.trips)
+
+
+def _instruction(found: re.Match[str], shapes: dict[str, tuple[int, ...]]) -> Instruction:
+    name, types, kind, rest = found.groups()
+    sizes = [tuple(map(int, filter(None, s.split(",")))) for s in _SHAPE.findall(types)]
+    shapes[name] = sizes[0] if sizes else ()
+    runs: tuple[str, ...] = ()
+    trips = 1
+    if kind in _RUNS_OTHERS:
+        called = [one or several for one, several in _CALLED.findall(_METADATA.sub("", rest))]
+        runs = tuple([name for text in called for name in re.findall(r"[\w.\-]+", text)])
+        if kind == "while":
+            known = _TRIPS.search(rest)
+            trips = int(known[1]) if known else 1
+    op_name = _NAME.search(rest)
+    number = number_in(op_name[1]) if op_name else None
+    elements = sum(map(math.prod, sizes))
+    weight = _weight(kind, float(elements), rest, shapes)
+    return Instruction(name, kind, weight, number, runs, trips)
+
+
+def _weight(kind: str, elements: float, rest: str, shapes: dict[str, tuple[int, ...]]) -> float:
+    if kind in _FREE:
+        return 0.0
+    if kind in _DEAR:
+        return _TEN * elements
+    operands = [shapes.get(name, ()) for name in _OPERAND.findall(rest.partition(")")[0])]
+    if kind == "dot" and operands:
+        found = _CONTRACTED.search(rest)
+        axes = list(map(int, filter(None, found[1].split(",")))) if found else []
+        return 2 * elements * math.prod([operands[0][i] for i in axes if i < len(operands[0])])
+    if kind == "convolution" and len(operands) > 1:
+        # All of the kernel for each element, but for the axis of features of the result.
+        return 2 * elements * math.prod(operands[1]) / max(1, max(operands[1], default=1))
+    if kind == "reduce" and operands:
+        return float(math.prod(operands[0]))
+    if kind == "reduce-window":
+        found = _WINDOW.search(rest)
+        return elements * (math.prod(map(int, found[1].split("x"))) if found else 1)
+    return elements

@@ -1,0 +1,211 @@
+"""Device time by line: the right lines, and the times that the lines take when they run alone."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import perspex
+import perspex.numpy as jnp
+from perspex import events, lax
+from perspex.runtime import cache
+from perspex.runtime.profile import BusyError, Place, Profile, Session
+
+RNG = np.random.default_rng(0)
+X = jnp.asarray(RNG.normal(size=(400, 400)).astype(np.float32))
+C = X + 1j
+
+
+def profiled(run: Callable[[], Any]) -> Profile:
+    with Session() as session:
+        run()
+    return session.profile()
+
+
+def defined(text: str, file: str) -> dict[str, Any]:
+    """The names that a file with that text defines; it need not be there."""
+    namespace = {"perspex": perspex, "jnp": jnp, "lax": lax, "X": X}
+    exec(compile(text, file, "exec"), namespace)
+    return namespace
+
+
+def seconds_of(f: Callable[..., Any], *args: Any) -> float:
+    start = time.perf_counter()
+    perspex.block_until_ready(f(*args))
+    return time.perf_counter() - start
+
+
+# ---- what running the lines apart measures ------------------------------------------------------
+
+# Of each program the lines that XLA does not fuse with others, each as a function of what it reads.
+PROGRAMS: dict[str, tuple[str, dict[int, Callable[..., Any]]]] = {
+    "straight": (
+        """
+        y = jnp.fft.fft(x, axis=1)
+        z = y @ y
+        return jnp.fft.ifft(z @ y, axis=1)
+        """,
+        {
+            2: lambda x: jnp.fft.fft(x, axis=1),
+            3: lambda x: C @ C,
+            4: lambda x: jnp.fft.ifft(C @ C, axis=1),
+        },
+    ),
+    "loop": (
+        """
+        def step(c, _):
+            c = jnp.fft.fft(c, axis=1)
+            return c @ x, None
+        c, _ = lax.scan(step, x + 0j, None, length=8)
+        return jnp.sort(c.real, axis=0)
+        """,
+        {
+            3: lambda x: repeated(lambda c: jnp.fft.fft(c, axis=1)),
+            4: lambda x: repeated(lambda c: c @ x),
+            6: lambda x: jnp.sort(C.real, axis=0),
+        },
+    ),
+    "one by one": (
+        """
+        y = jnp.fft.fft(x, axis=1)
+        z = y @ y
+        return jnp.sort(x, axis=0)
+        """,
+        {
+            2: lambda x: jnp.fft.fft(x, axis=1),
+            3: lambda x: C @ C,
+            4: lambda x: jnp.sort(x, axis=0),
+        },
+    ),
+}
+
+
+def repeated(step: Callable[[Any], Any]) -> Any:
+    return lax.scan(lambda c, _: (step(c), None), C, None, length=8)[0]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_times_are_those_of_the_lines_apart(name: str) -> None:
+    """A line takes in a program what it takes alone, in wall time without what any call takes.
+
+    The least of many runs is compared, in turns, because other work on the machine only adds.
+    """
+    text, apart = PROGRAMS[name]
+    file = f"<profiled {name}>"
+    f = defined(f"def f(x):{text.rstrip()}\n", file)["f"]
+    if name != "one by one":
+        f = perspex.jit(f)
+    alone = {line: perspex.jit(g) for line, g in apart.items()}
+    alone[0] = perspex.jit(lambda x: x[0, 0])
+    for g in (f, *alone.values()):
+        perspex.block_until_ready(g(X))
+    inside: dict[int, float] = {}
+    outside: dict[int, float] = {}
+    wrong: dict[int, tuple[float, float]] = {}
+    for turn in range(150):
+        found = profiled(lambda: f(X))
+        for line in apart:
+            spent = found.lines[Place(file, line)]
+            assert spent.shared < 0.1 * spent.seconds
+            inside[line] = min(inside.get(line, np.inf), spent.seconds)
+        for line, g in alone.items():
+            outside[line] = min(outside.get(line, np.inf), seconds_of(g, X))
+        total = sum(inside.values())
+        wrong = {
+            line: (inside[line], outside[line] - outside[0])
+            for line in apart
+            if inside[line] > 0.05 * total
+            and abs(inside[line] / (outside[line] - outside[0]) - 1) > 0.2
+        }
+        if turn >= 5 and not wrong:
+            break
+    assert not wrong
+
+
+# ---- the right lines ----------------------------------------------------------------------------
+
+
+def test_an_executable_that_was_compiled_for_another_place_has_the_lines_of_this_one() -> None:
+    text = "def f(x):\n    y = jnp.sin(x) @ x\n    return jnp.sort(y)\n"
+    perspex.jit(defined(text, "<first>")["f"])(X)
+    before = cache.counts.memory
+    again = perspex.jit(defined("\n\n" + text, "<second>")["f"])
+    found = profiled(lambda: again(X))
+    assert cache.counts.memory > before  # the same executable
+    lines = {place: spent.seconds for place, spent in found.lines.items()}
+    here = [lines.pop(Place("<second>", line)) for line in (4, 5)]
+    # Copies that XLA has added belong to the call.
+    assert all(place.file == __file__ for place in lines)
+    assert sum(lines.values()) < 0.05 * sum(here)
+
+
+def test_an_operation_by_itself_counts_for_the_line_that_called_it() -> None:
+    text = "def run():\n    a = X @ X\n    b = X @ X\n    return jnp.sort(b)\n"
+    run = defined(text, "<eager>")["run"]
+    found = profiled(run)
+    assert {place: spent.runs for place, spent in found.lines.items()} == {
+        Place("<eager>", 2): 1,
+        Place("<eager>", 3): 1,
+        Place("<eager>", 4): 1,
+    }
+    assert found.device == pytest.approx(sum(spent.seconds for spent in found.lines.values()))
+    assert 0 < found.device <= found.wall
+
+
+def test_a_fusion_is_shared_out_and_says_so() -> None:
+    text = "def f(x):\n    y = jnp.exp(x)\n    z = jnp.tanh(y)\n    return y - 2 * z\n"
+    f = perspex.jit(defined(text, "<fused>")["f"])
+    found = profiled(lambda: f(X))
+    assert {place.line for place in found.lines} == {2, 3, 4}
+    assert all(spent.shared == spent.seconds > 0 for spent in found.lines.values())
+    # An exponential takes longer than a difference.
+    line = {place.line: spent.seconds for place, spent in found.lines.items()}
+    assert line[2] > line[4]
+
+
+def test_all_runs_are_counted_though_the_function_was_compiled_before() -> None:
+    f = perspex.jit(lambda x: x @ x)
+    f(X)
+    found = profiled(lambda: [f(X) for _ in range(5)])
+    assert [(one.executable.name, one.runs) for one in found.programs] == [("<lambda>", 5)]
+    # And afterwards Python is not asked again.
+    seen: list[events.Event] = []
+    f(X)
+    stop = events.subscribe(seen.append, ["cache"])
+    f(X)
+    stop()
+    assert not seen
+
+
+def test_one_at_a_time() -> None:
+    with Session(), pytest.raises(BusyError, match="already"):
+        Session().start()
+    profiled(lambda: X @ X)
+
+
+def test_what_other_threads_run_is_not_measured() -> None:
+    f = perspex.jit(lambda x: jnp.sin(x))
+
+    def run() -> None:
+        thread = threading.Thread(target=lambda: f(X).block_until_ready())
+        thread.start()
+        thread.join()
+
+    assert profiled(run).programs == []
+
+
+def test_nothing_is_said_of_what_is_lowered_to_be_looked_at() -> None:
+    f = perspex.jit(lambda x: x @ x)
+    f(X)
+    seen: list[events.Event] = []
+    with Session() as session:
+        f(X)
+    stop = events.subscribe(seen.append)
+    session.profile()
+    stop()
+    assert not seen

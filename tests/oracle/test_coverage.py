@@ -1,0 +1,65 @@
+"""Which operations the matrix of transforms asks real JAX about, and why not about the others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from ops.test_completeness import PRIMITIVES, defines
+
+import perspex
+from perspex.jaxpr import sub_jaxprs
+
+from .cases import load
+from .evaluate import Library
+
+# Those with a derivative that no case of `compositions` leads to.
+REASONS = {
+    "real JAX has no derivative of it": """
+        igamma_grad_a io_callback linear_call ormqr pbroadcast pmax pmin
+        reduce_window
+    """,
+    "along a named axis: with the axis mapped, as by `across`, it is another operation": """
+        all_gather all_to_all axis_index ppermute psum reduce_scatter
+    """,
+    "the matrix itself takes checkpoints": "remat2",
+    "gone when a program is written, or transposed": "custom_call custom_lin",
+    "gives integers, booleans, bits or keys: its derivative is zero": """
+        argmin clz lu_pivots_to_permutation population_count random_clone random_fold_in
+        random_unwrap random_wrap reduce_and reduce_xor shift_left shift_right_arithmetic
+        threefry2x32 xor
+    """,
+    "prints, and is otherwise `debug_callback`": "debug_print",
+}
+WHY = {name: why for why, names in REASONS.items() for name in names.split()}
+
+
+def reached() -> set[str]:
+    """The operations of the functions in `compositions`, of their derivatives and gradients."""
+    names: set[str] = set()
+
+    def walk(jaxpr: Any) -> None:
+        for eqn in jaxpr.eqns:
+            names.add(eqn.primitive.name)
+            for sub in sub_jaxprs(eqn.params):
+                walk(sub.jaxpr)
+
+    def matrix(f: Any, dtype: str = "float32", without: Any = ()) -> None:
+        x = np.linspace(0.2, 0.9, 12, dtype=np.float32).reshape(3, 4).astype(dtype)
+        if "jvp" not in without:
+            walk(perspex.make_jaxpr(lambda x: perspex.jvp(f, (x,), (x,)))(x).jaxpr)
+        if "grad" not in without:
+            walk(perspex.make_jaxpr(lambda x: perspex.vjp(f, x)[1](f(x)))(x).jaxpr)
+
+    table = load("compositions")
+    namespace = Library("perspex").namespace(table.setup) | {"matrix": matrix}
+    for case in table.cases:
+        eval(compile(case.source, "<case>", "eval"), namespace)
+    return names
+
+
+def test_every_operation_with_a_derivative_is_compared_or_excused() -> None:
+    found = reached()
+    known = {p.name for p in PRIMITIVES if defines(p, "jvp")}
+    assert not known - found - WHY.keys(), "neither compared with real JAX nor excused"
+    assert not WHY.keys() & found, "these are reached: take them off the list"

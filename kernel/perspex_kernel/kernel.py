@@ -76,6 +76,8 @@ class PerspexKernel(IPythonKernel):
         self._retrier: threading.Thread | None = None
         # When the last interrupt was raised, by `time.monotonic`.
         self._interrupted = 0.0
+        self._report_ignored = sys.unraisablehook
+        sys.unraisablehook = self._retry_ignored
         if self.as_jax:
             importlib.import_module("perspex.as_jax")
 
@@ -122,6 +124,18 @@ class PerspexKernel(IPythonKernel):
             self._interrupted = now
             raise KeyboardInterrupt
         self._early.put(self._executing)  # the one queue that a signal handler may use
+
+    def _retry_ignored(self, ignored: sys.UnraisableHookArgs) -> None:
+        """Try an interrupt again that has got lost in a place where Python ignores exceptions.
+
+        Such as the callback of a weak reference: it is the first code to run after a collection of
+        garbage, during which most of the time of a large trace may pass.
+        """
+        if issubclass(ignored.exc_type, KeyboardInterrupt | asyncio.CancelledError):
+            self._interrupted = 0.0
+            self._early.put(self._executing)
+        else:
+            self._report_ignored(ignored)
 
     def _retry(self) -> None:
         while True:

@@ -13,10 +13,12 @@ from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from perspex import source, tracing
+from perspex import source, staging, tracing
+from perspex.api.stages import Compiled, Lowered, Traced
 from perspex.jaxpr import ClosedJaxpr, Jaxpr
 from perspex.runtime.array import ArrayImpl
-from perspex_magics.arrays import array_html
+from perspex.runtime.keys import KeyArray
+from perspex_magics.arrays import array_html, keys_html
 from perspex_magics.behind import tell_what_goes_on
 from perspex_magics.buffers import list_buffers
 from perspex_magics.buffers import parser as buffers_line
@@ -27,6 +29,13 @@ from perspex_magics.clock import time_cells
 from perspex_magics.cost import CostMagics, cell_magic_of_cost
 from perspex_magics.cost import line_parser as cost_line
 from perspex_magics.effects import finish_effects
+from perspex_magics.functions import (
+    PjitFunction,
+    compiled_html,
+    function_html,
+    lowered_html,
+    traced_html,
+)
 from perspex_magics.grad import GradMagics, cell_magic_of_grad
 from perspex_magics.grad import line_parser as grad_line
 from perspex_magics.heartbeat import show_heartbeat
@@ -38,11 +47,16 @@ from perspex_magics.jit import JitMagics, cell_magic_of_jit
 from perspex_magics.keys import record_keys
 from perspex_magics.listing import preformatted
 from perspex_magics.options import MagicParser, completer, help_alone
+from perspex_magics.panel.service import serve_panel
+from perspex_magics.profile import cell_parser as profile_cell
+from perspex_magics.profile import line_parser as profile_line
+from perspex_magics.profile import profile_cells
 from perspex_magics.recompiles import recompile_cards
 from perspex_magics.release import release_after_errors
 from perspex_magics.runner import Runner
 from perspex_magics.stale import watch_captures
 from perspex_magics.tracebacks import show_user_frames
+from perspex_magics.trees import container_html, dataclass_html
 from perspex_magics.vmap import VmapMagics, cell_magic_of_vmap
 from perspex_magics.vmap import line_parser as vmap_line
 
@@ -61,9 +75,10 @@ _LINE_PARSERS = {
     parser.magic: parser for parser in (grad_line, vmap_line, jaxpr_line, hlo_line, cost_line)
 }
 # Of line magics that take no expression.
-_PLAIN_PARSERS: list[MagicParser] = [buffers_line, clock_line]
+_PLAIN_PARSERS: list[MagicParser] = [buffers_line, clock_line, profile_line]
 _PARSERS = [
     *(magic.parser for magic in _CELL_MAGICS.values()),
+    profile_cell,
     *_LINE_PARSERS.values(),
     *_PLAIN_PARSERS,
 ]
@@ -80,9 +95,22 @@ _FEATURES: list[Callable[[InteractiveShell], Callable[[], object]]] = [
     show_heartbeat,
     record_keys,
     time_cells,
+    profile_cells,
+    serve_panel,
 ]
-_DISPLAYS: dict[type, Callable[[Any], str]] = {
+# Each returns markup, or nothing for what is to look as it always did.
+_DISPLAYS: dict[type, Callable[[Any], str | None]] = {
     ArrayImpl: array_html,
+    KeyArray: keys_html,
+    dict: container_html,
+    list: container_html,
+    tuple: container_html,
+    # A dataclass is known by no base class.
+    object: dataclass_html,
+    PjitFunction: function_html,
+    Traced: traced_html,
+    Lowered: lowered_html,
+    Compiled: compiled_html,
     ClosedJaxpr: lambda jaxpr: preformatted(str(jaxpr)),
     Jaxpr: lambda jaxpr: preformatted(str(jaxpr)),
 }
@@ -96,6 +124,7 @@ source.register_internal(os.path.dirname(__file__))
 def outside_traces(info: Any) -> None:
     """Begin each cell outside every trace, wherever an interrupt left the last one."""
     tracing.reset()
+    staging.collect_as_before()
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
@@ -117,6 +146,8 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     if shell.display_formatter is not None:
         html = shell.display_formatter.formatters["text/html"]
         for kind, display in _DISPLAYS.items():
+            if kind in html.type_printers:
+                continue  # somebody has seen to it before
             html.for_type(kind, display)
             undo.append(functools.partial(html.pop, kind, None))
 

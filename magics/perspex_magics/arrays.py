@@ -1,11 +1,13 @@
-"""How an array looks in a notebook: what it is, a corner of its values, and a few statistics.
+"""How an array looks in a notebook: what it is, corners of its values, and a few statistics.
 
-Always true: nothing is computed on a device, waited for or copied to the host for an array of more
-than `MOST_SHOWN` elements, or for one that is not ready.
+Always true: nothing is computed on a device or waited for, and no more than `MOST_SHOWN` numbers
+are copied to the host. An array in the host's own memory is looked at where it lies; of more than
+`MOST_READ` numbers there, statistics read a sample, and say so.
 """
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -14,89 +16,157 @@ from perspex_magics.markup import LINE, MONO, MUTED, escape, tag
 
 # Copying so many numbers from any device and looking at them takes well under a millisecond.
 MOST_SHOWN = 10_000
+# Reading so many takes a millisecond or two.
+MOST_READ = 100_000
 # Rows and columns shown at each end before the middle is left out.
 _EDGE = 5
-_CELL = f"{MONO};text-align:right;padding:1px 8px;border:none;background:transparent"
+_EDGE_OF_SLICE = 3
+# Of an array of three or more axes so many slices are shown, the last of all among them.
+_FACETS = 3
+_CELL = "text-align:right;padding:1px 8px;border:none;background:transparent"
+# Keys of an array of them.
+_KEYS = 12
+# What NumPy can look at where it lies.
+_IN_PLACE = "fiu"
 
 
-def array_html(x: Any) -> str:
+def array_html(x: Any, *, is_open: bool = True) -> str:
     """An array as script-free HTML.
 
     Args:
       x: a concrete `perspex.Array` of any shape and dtype, deleted or not.
+      is_open: whether its values are unfolded.
     """
-    if x.is_deleted():
-        return tag("div", _heading(x), _note("deleted: its memory was given up"))
-    if x.size > MOST_SHOWN:
-        return tag("div", _heading(x), _note(f"{_bytes(x.nbytes)}, values not fetched"))
-    if not x.is_ready():
-        return tag("div", _heading(x), _note("still being computed"))
-    value = np.asarray(x)
-    return tag("div", _heading(x), _table(value), _statistics(value))
+    heading = tag("span", heading_of(x), style=MONO)
+    value, why_not = _look(x)
+    if value is None:
+        return tag("div", heading, tag("span", escape(f" · {why_not}"), style=MUTED))
+    if value.ndim == 0:
+        return tag("div", heading, tag("span", escape(f" = {_number(value[()])}"), style=MONO))
+    said = _statistics(value)
+    summary = tag(
+        "summary", heading, tag("span", escape(f" · {said}" if said else ""), style=MUTED)
+    )
+    return tag("details", summary, _values(value), **({"open": ""} if is_open else {}))
 
 
-def _heading(x: Any) -> str:
+def keys_html(keys: Any, *, is_open: bool = True) -> str:
+    """Typed keys: what they are, and their numbers in hexadecimal.
+
+    Args:
+      keys: a `KeyArray` of any shape.
+      is_open: whether the numbers are unfolded.
+    """
+    heading = tag("span", heading_of(keys), style=MONO)
+    numbers, why_not = _look(keys.base)
+    if numbers is None:
+        return tag("div", heading, tag("span", escape(f" · {why_not}"), style=MUTED))
+    rows = numbers.reshape(-1, numbers.shape[-1])
+    shown = [f"{_where(i, keys.shape)}{_words(rows[i])}" for i in range(min(len(rows), _KEYS))]
+    if len(rows) > _KEYS:
+        shown.append(f"⋯ {len(rows) - _KEYS} more")
+    if not keys.shape:
+        return tag("div", heading, tag("span", escape(f" · {shown[0]}"), style=MONO))
+    lines = [tag("div", escape(line), style=f"{MONO};padding:0 8px") for line in shown]
+    summary = tag("summary", heading)
+    return tag("details", summary, *lines, **({"open": ""} if is_open else {}))
+
+
+def _where(i: int, shape: tuple[int, ...]) -> str:
+    index = ", ".join(map(str, np.unravel_index(i, shape))) if shape else ""
+    return f"[{index}] " if index else ""
+
+
+def _words(numbers: np.ndarray[Any, Any]) -> str:
+    return " ".join([f"{int(n):08x}" for n in numbers])
+
+
+def heading_of(x: Any) -> str:
+    """What an array is, as markup: type, shape, device."""
     facts = [f"{x.dtype.name}[{', '.join(map(str, x.shape))}]"]
     if x.weak_type:
         facts.append("weak type")
     if not x.is_deleted():
         facts += sorted(map(str, x.devices()))
     first, *rest = facts
-    return tag(
-        "div",
-        tag("strong", escape(first)),
-        *(tag("span", escape(f" · {fact}"), style=MUTED) for fact in rest),
-        style=MONO,
-    )
+    more = [tag("span", escape(f" · {fact}"), style=MUTED) for fact in rest]
+    return "".join([tag("strong", escape(first)), *more])
+
+
+def _look(x: Any) -> tuple[np.ndarray[Any, Any] | None, str]:
+    """The numbers of an array, if they can be had for nothing; else why they cannot."""
+    if x.is_deleted():
+        return None, "deleted: its memory was given up"
+    if not x.is_ready():
+        return None, "still being computed"
+    if x.size <= MOST_SHOWN:
+        return np.asarray(x), ""
+    if x.device.platform == "cpu" and x.dtype.kind in _IN_PLACE:
+        # Unlike what `asarray` gives, this view of the array's own memory goes when we have looked.
+        seen = np.from_dlpack(x)
+        if seen.flags.c_contiguous:
+            return seen, ""
+    return None, f"{bytes_text(x.nbytes)}, values not fetched"
 
 
 def _note(text: str) -> str:
     return tag("div", escape(text), style=MUTED)
 
 
-def _table(value: np.ndarray[Any, Any]) -> str:
+def _values(value: np.ndarray[Any, Any]) -> str:
+    """The numbers, with the middle of each axis left out where it is long."""
     if value.size == 0:
         return _note("no elements")
-    caption = ""
-    if value.ndim > 2:
-        first = ", ".join(["0"] * (value.ndim - 2))
-        caption = tag(
-            "caption",
-            escape(f"[{first}, :, :], the first of {value[..., 0, 0].size} slices"),
-            style=f"{MUTED};text-align:left;caption-side:top",
-        )
-        value = value[(0,) * (value.ndim - 2)]
-    if value.ndim == 0:
-        return tag("div", escape(_number(value[()])), style=f"{MONO};padding:1px 8px")
+    if value.ndim <= 2:
+        return _table(value)
+    leading = value.shape[:-2]
+    total = int(np.prod(leading))
+    first = total if total <= _FACETS else _FACETS - 1
+    found = list(itertools.islice(np.ndindex(leading), first))
+    facets = [_facet(value, index, is_open=not i) for i, index in enumerate(found)]
+    if total > _FACETS:
+        facets.append(_note(f"⋯ {total - _FACETS} more slices" if total > _FACETS + 1 else "⋯"))
+        facets.append(_facet(value, tuple([n - 1 for n in leading]), is_open=False))
+    return "".join(facets)
+
+
+def _facet(value: np.ndarray[Any, Any], index: tuple[int, ...], is_open: bool) -> str:
+    label = f"[{', '.join(map(str, index))}, :, :]"
+    summary = tag("summary", escape(label), style=f"{MONO};{MUTED}")
+    table = _table(value[index], _EDGE_OF_SLICE)
+    return tag("details", summary, table, **({"open": ""} if is_open else {}))
+
+
+def _table(value: np.ndarray[Any, Any], edge: int = _EDGE) -> str:
+    """A vector or a matrix, with `edge` rows and columns at each end if it is large."""
     # A vector is one row without a number of its own.
-    rows: list[int | None] = _ends(len(value)) if value.ndim == 2 else [0]
+    rows: list[int | None] = _ends(len(value), edge) if value.ndim == 2 else [0]
     table = value if value.ndim == 2 else value[None]
-    columns = _ends(table.shape[1])
+    columns = _ends(table.shape[1], edge)
     head = [_index(j, "col") for j in columns]
-    lines = [tag("tr", *([_index(None, "col")] if value.ndim == 2 else []), *head)]
+    lines = [tag("tr", tag("td", style=_CELL) if value.ndim == 2 else "", *head)]
     for i in rows:
         label = [_index(i, "row")] if value.ndim == 2 else []
         entries = ["⋯" if i is None or j is None else _number(table[i, j]) for j in columns]
         lines.append(tag("tr", *label, *(tag("td", escape(e), style=_CELL) for e in entries)))
     return tag(
         "table",
-        caption,
         *lines,
-        style="border-collapse:collapse;margin:2px 0;border:none;table-layout:auto",
+        style=f"{MONO};border-collapse:collapse;margin:2px 0;border:none;table-layout:auto",
     )
 
 
-def _ends(length: int) -> list[int | None]:
+def _ends(length: int, edge: int) -> list[int | None]:
     """The indices to show; `None` is where some are left out."""
-    if length <= 2 * _EDGE + 1:
+    if length <= 2 * edge + 1:
         return list(range(length))
-    return [*range(_EDGE), None, *range(length - _EDGE, length)]
+    return [*range(edge), None, *range(length - edge, length)]
 
 
 def _index(i: int | None, scope: str) -> str:
     edge = "bottom" if scope == "col" else "right"
     style = f"{_CELL};{MUTED};font-weight:normal;border-{edge}:1px solid {LINE}"
-    return tag("th", "" if i is None else str(i), style=style, scope=scope)
+    return tag("th", "⋯" if i is None else str(i), style=style, scope=scope)
 
 
 def _number(x: Any) -> str:
@@ -113,9 +183,10 @@ def _is_float(dtype: np.dtype[Any]) -> bool:
 
 
 def _statistics(value: np.ndarray[Any, Any]) -> str:
-    if value.size < 2 or not _is_float(value.dtype):
+    if value.size < 2 or not (_is_float(value.dtype) or value.dtype.kind in "iu"):
         return ""
-    numbers = value.astype(np.float64)
+    numbers, said = _sample(value)
+    numbers = numbers.astype(np.float64)
     finite = numbers[np.isfinite(numbers)]
     facts = []
     if finite.size:
@@ -123,10 +194,23 @@ def _statistics(value: np.ndarray[Any, Any]) -> str:
     nans, infinities = int(np.isnan(numbers).sum()), int(np.isinf(numbers).sum())
     facts += [f"{nans} NaN"] if nans else []
     facts += [f"{infinities} infinite"] if infinities else []
-    return _note(" · ".join(facts))
+    return said + " · ".join(facts)
 
 
-def _bytes(n: int) -> str:
+def _sample(value: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], str]:
+    """The numbers, or every so manieth of them, and what to say about that."""
+    if value.size <= MOST_READ:
+        return value, ""
+    # An odd step meets all columns of most matrices.
+    step = -(-value.size // MOST_READ) | 1
+    return value.reshape(-1)[::step], f"1 in {step} of {value.size:,} elements: "
+
+
+def bytes_text(n: int) -> str:
+    """
+    >>> bytes_text(12), bytes_text(40_000)
+    ('12 B', '39.1 KiB')
+    """
     size = float(n)
     for unit in ("B", "KiB", "MiB", "GiB"):
         if size < 1024:

@@ -149,6 +149,8 @@ _SIMPLE: dict[str, Callable[[Difference], str]] = {
         f"Each value of the flag `{d.name}` has programs of its own: set it once, at the top."
     ),
     "captured": lambda d: (
-        f"If `{d.name}` holds numbers, make it an argument: new numbers then need no new program."
+        ""
+        if str(d.old).startswith(("the function", "'", '"'))
+        else f"If `{d.name}` holds numbers, make it an argument: new numbers need no new program."
     ),
 }

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import itertools
 import re
 import weakref
 from collections.abc import Callable, Collection, Iterable
@@ -25,7 +23,8 @@ from perspex_magics import notices
 from perspex_magics.markup import LINE, MONO, MUTED, escape, tag
 from perspex_magics.options import MagicParser
 from perspex_magics.owners import outputs, report, variables
-from perspex_magics.reach import Buffer, Owner, Report, arrays_in, size_text
+from perspex_magics.reach import Buffer, Owner, Report, arrays_in, go_on, size_text
+from perspex_magics.user_names import user_names
 
 _MOST_ROWS = 20
 _MOST_ALSO = 3
@@ -70,6 +69,11 @@ class Row:
     device: str
     cell: str  # where the variable was set
     also: str  # who else holds it
+    holder: Owner | None  # the same as `owner`, not as text
+
+    def data(self) -> dict[str, Any]:
+        """The row as JSON."""
+        return {name: value for name, value in vars(self).items() if name != "holder"}
 
 
 # ---- Which cell set a variable ------------------------------------------------------------------
@@ -91,14 +95,11 @@ class Setters:
         if count is None:
             return
         seen = self.seen
-        newest = itertools.islice(reversed(self.shell.user_ns.items()), _NAMES_WATCHED)
-        # Another thread may be adding names; then it is for the next cell to notice.
-        with contextlib.suppress(RuntimeError):
-            for name, value in newest:
-                if type(value) is ArrayImpl:
-                    known = seen.get(name)
-                    if known is None or known[0]() is not value:
-                        seen[name] = (weakref.ref(value), count)
+        for name, value in user_names(self.shell).items()[-_NAMES_WATCHED:]:
+            if type(value) is ArrayImpl:
+                known = seen.get(name)
+                if known is None or known[0]() is not value:
+                    seen[name] = (weakref.ref(value), count)
 
     def cell(self, name: str) -> str:
         """`In[3]`, or nothing where that is not known."""
@@ -144,35 +145,49 @@ def _names_matcher(shell: InteractiveShell) -> Any:
 # ---- The table ----------------------------------------------------------------------------------
 
 
-def rows(found: Report, setters: Setters, each: bool = False) -> list[Row]:
-    """The rows of the table, by owner or for `each` buffer; what no name holds comes last."""
+def rows(
+    found: Report, setters: Setters, each: bool = False, check: Callable[[], None] = go_on
+) -> list[Row]:
+    """The rows of the table, by owner or for `each` buffer; what no name holds comes last.
+
+    `check` is called at each step, and may raise what ends it.
+    """
     groups: dict[Any, list[Buffer]] = {}
     for i, buffer in enumerate(found.buffers):
+        check()
         owner = buffer.ways[0][0] if buffer.ways else None
         groups.setdefault((owner, i if each else 0), []).append(buffer)
-    made = [_row(owner, buffers, setters) for (owner, _), buffers in groups.items()]
+    made = [_row(owner, buffers, setters, check) for (owner, _), buffers in groups.items()]
     return sorted(made, key=lambda row: (row.owner == _NOBODY, -row.nbytes))
 
 
 _NOBODY = "(no name)"
 
 
-def _row(owner: Owner | None, buffers: list[Buffer], setters: Setters) -> Row:
+def _row(
+    owner: Owner | None, buffers: list[Buffer], setters: Setters, check: Callable[[], None]
+) -> Row:
     largest = buffers[0]
     cell = also = ""
+    devices: set[str] = set()
+    holders: dict[Owner, None] = {}
+    for buffer in buffers:
+        check()
+        devices.add(buffer.device)
+        holders.update(dict.fromkeys(buffer.owners))
     if owner is None:
         name = _NOBODY
     else:
         name = owner.text(largest.ways[0][1]) if len(buffers) == 1 else owner.text()
         if owner.kind == "variable":
             cell = setters.cell(owner.name)
-        others = {o.text(): None for b in buffers for o in b.owners if o != owner}
+        others = dict.fromkeys([holder.text() for holder in holders if holder != owner])
         also = ", ".join(list(others)[:_MOST_ALSO])
         if len(others) > _MOST_ALSO:
             also += f", {len(others) - _MOST_ALSO} more"
     what = largest.type if len(buffers) == 1 else f"{len(buffers):,} arrays"
-    devices = sorted({buffer.device for buffer in buffers})
-    return Row(name, what, sum(b.nbytes for b in buffers), ", ".join(devices), cell, also)
+    size = sum([buffer.nbytes for buffer in buffers])
+    return Row(name, what, size, ", ".join(sorted(devices)), cell, also, owner)
 
 
 def _summary(found: Report, hidden: list[Row]) -> list[str]:
@@ -363,6 +378,6 @@ class BufferMagics(Magics):
             "bytes": listed.nbytes,
             "buffers": len(listed.buffers),
             "complete": listed.complete,
-            "rows": [vars(row) for row in shown],
+            "rows": [row.data() for row in shown],
         }
         notices.show("buffers", data, _text(shown, lines), _html(shown, lines))

@@ -214,15 +214,22 @@ def _story(one: Compilation) -> str:
     return ", ".join(steps)
 
 
+def forget(recorder: Recorder) -> int:
+    """Forget what is in memory, pinned or not, and the record; returns how many programs it was."""
+    count = cache.remembered_count()
+    cache.unpin()
+    pressure.forget()
+    recorder.done.clear()
+    return count
+
+
 def clear(recorder: Recorder, on_disk: bool) -> Report:
     """Forget what was compiled; functions compile again when they are called again."""
     policy = disk.policy() if on_disk else None
     if on_disk and policy is None:
         why = " ".join([*_why_not(), *_troubles()])
         raise UsageError(f"%cache: there is no folder to clear ({why})")
-    said = [f"Forgot {_many(cache.remembered_count(), 'program')} in memory."]
-    pressure.forget()
-    recorder.done.clear()
+    said = [f"Forgot {_many(forget(recorder), 'program')} in memory."]
     if policy is not None:
         disk.flush(_PATIENCE)
         removed = policy.folder.clear()

@@ -8,6 +8,9 @@ told apart without a cost for each call; and it is idle time, in which the threa
 because it slept, or waited where the core does not look, as `numpy.asarray` does for an array.
 Arrays of the notebook that are not there yet when the cell ends are watched by a thread, which
 never holds anything up.
+
+Measuring is one thing and showing another: readings are made while the clock is on, or while
+somebody (the panel) asks for them.
 """
 
 from __future__ import annotations
@@ -17,9 +20,9 @@ import os
 import re
 import time
 import uuid
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_magic, magics_class
@@ -29,7 +32,8 @@ from perspex_magics import notices
 from perspex_magics.markup import MUTED, escape, tag
 from perspex_magics.options import MagicParser
 from perspex_magics.outermost import Running
-from perspex_magics.pending import Pending, Watcher, arrays_in, is_compiled, is_there
+from perspex_magics.pending import Pending, Watcher, all_there, arrays_in, is_compiled, is_there
+from perspex_magics.user_names import user_names
 
 # Kinds of events and what they are called in the line, in its order.
 _PARTS = {
@@ -49,6 +53,9 @@ _LONG_IDLE = 5e-3
 _PART_IDLE = 0.1
 # So many events of one cell are kept apart, to tell what lies inside of what.
 _MOST_SPANS = 4096
+# Readings of so many cells are kept for who looks later, and so much of each cell's text.
+_MOST_READINGS = 4_000
+_MOST_HEAD = 200
 
 _NAME = re.compile(r"[^\W\d]\w*")
 
@@ -76,10 +83,21 @@ parser.add_argument("what", nargs="?", choices=[*_STATES, "last"], help="see abo
 
 
 class Reading:
-    """The time of one cell, by what it went into."""
+    """The time of one cell, by what it went into, and which run of which cell it was.
 
-    def __init__(self, text_of_cell: str) -> None:
+    `status` is `running`, `ok` or `error`; `cell` the notebook's id of the cell, if it has one;
+    `count` its number, once it is over.
+    """
+
+    __slots__ = (
+        *("after", "bytes", "cell", "count", "head", "idle", "is_working", "python", "ran"),
+        *("seconds", "sources", "spans", "start", "status", "text_of_cell", "wall"),
+    )
+
+    def __init__(self, text_of_cell: str, cell: str = "") -> None:
         self.text_of_cell = text_of_cell
+        self.cell, self.count, self.status = cell, 0, "running"
+        self.head = text_of_cell.lstrip()[:_MOST_HEAD].partition("\n")[0].rstrip()
         self.seconds: dict[str, float] = dict.fromkeys(_PARTS, 0.0)
         self.sources: Counter[str] = Counter()
         self.bytes: Counter[str] = Counter()
@@ -109,8 +127,9 @@ class Reading:
             half = spans[: _MOST_SPANS // 2]
             spans[: len(half)] = [(half[0][0], sum(length for _, length in half))]
 
-    def stop(self, now: float) -> None:
+    def stop(self, now: float, status: str = "ok") -> None:
         """The cell has ended: what is left is Python, and time in which the thread did not run."""
+        self.status, self.spans = status, []
         self.wall = now - self.start
         left = max(0.0, self.wall - sum(self.seconds.values()))
         idle = left - (_ran_outside_of_phases() - self.ran)
@@ -210,27 +229,59 @@ def size(count: int) -> str:
     return f"{count} B"
 
 
+class Observer(Protocol):
+    """Whoever asks a clock for its readings; called by a cell's thread, or the watcher's."""
+
+    def __call__(self, reading: Reading, /) -> None:
+        """A reading was begun, ended, or got the time for which the device went on."""
+
+
 class Clock:
-    """The clock of one notebook. It listens to the core only while it is on."""
+    """The clock of one notebook. It listens to the core only while somebody wants readings."""
 
     def __init__(self, shell: InteractiveShell) -> None:
         self.shell = shell
         self.state = "off"
         self.last: Reading | None = None
         self.readings: Running[Reading] = Running()
+        # Of cells that are over.
+        self.ended: deque[Reading] = deque(maxlen=_MOST_READINGS)
+        self.total = 0
         self.watcher = Watcher()
+        self._observers: tuple[Observer, ...] = ()
         self._stop: Callable[[], None] | None = None
 
     def set(self, state: str) -> None:
-        """Turn the clock `on`, `off`, or to `all` cells."""
+        """Show readings under cells (`on`), under `all` cells, or under none (`off`)."""
         self.state = state
-        if state == "off":
-            self.readings.clear()
-            if self._stop is not None:
-                self._stop()
-                self._stop = None
-        elif self._stop is None:
+        self._listen()
+
+    def observe(self, observer: Observer) -> Callable[[], None]:
+        """Tell somebody of all readings, shown or not; returns what ends that."""
+        self._observers = (*self._observers, observer)
+        self._listen()
+
+        def stop() -> None:
+            self._observers = tuple([other for other in self._observers if other is not observer])
+            self._listen()
+
+        return stop
+
+    @property
+    def is_measuring(self) -> bool:
+        return self.state != "off" or bool(self._observers)
+
+    def _listen(self) -> None:
+        if self.is_measuring and self._stop is None:
             self._stop = events.subscribe(self._hear, _KINDS)
+        elif not self.is_measuring and self._stop is not None:
+            self.readings.clear()
+            self._stop()
+            self._stop = None
+
+    def _tell(self, reading: Reading) -> None:
+        for observer in self._observers:
+            observer(reading)
 
     def _hear(self, event: events.Event) -> None:
         reading = self.readings.here()
@@ -239,8 +290,10 @@ class Clock:
 
     def begin(self, info: Any) -> None:
         """A cell begins."""
-        if self.state != "off" and self.readings.begins():
-            self.readings.begin(info, Reading(info.raw_cell))
+        if self.is_measuring and self.readings.begins():
+            reading = Reading(info.raw_cell, getattr(info, "cell_id", None) or "")
+            self.readings.begin(info, reading)
+            self._tell(reading)
 
     def end(self, result: Any) -> None:
         """A cell ends: show its line if it has something to say."""
@@ -248,22 +301,39 @@ class Clock:
         reading = self.readings.end(result)
         if reading is None:
             return
-        reading.stop(now)
+        reading.stop(now, "ok" if result is not None and result.success else "error")
+        reading.count = getattr(result, "execution_count", None) or 0
         unready = self._unready(result)
         reading.is_working = bool(unready)
+        self.ended.append(reading)
+        self.total += 1
         if not reading.text_of_cell.lstrip().startswith("%clock"):
             self.last = reading
-        if self.state == "all" or reading.is_telling or self._is_long(reading):
+        if self.state == "all" or (
+            self.state == "on" and (reading.is_telling or self._is_long(reading))
+        ):
             self._show(reading, unready, now)
         elif unready:
-            self.watcher.add(Pending(reading, unready, now))
+            self.watcher.add(Pending(reading, unready, now, self._then(reading)))
+        reading.text_of_cell = ""
+        self._tell(reading)
+
+    def _then(
+        self, reading: Reading, update: Callable[[], bool] | None = None
+    ) -> Callable[[], bool]:
+        """What happens once the device is done with a cell."""
+
+        def told() -> bool:
+            self._tell(reading)
+            return update is None or update()
+
+        return told
 
     def _unready(self, result: Any) -> list[Any]:
         """Arrays of this cell that are not there yet; those of earlier cells are being watched."""
-        # The names that IPython keeps, as `_3` and `Out`, hold what earlier cells displayed.
-        names = list(self.shell.user_ns.items())
-        values = [value for name, value in names if name[0] != "_" and name not in ("In", "Out")]
-        values.append(getattr(result, "result", None))
+        values = [*user_names(self.shell).values(), getattr(result, "result", None)]
+        if all_there(arrays_in(values)):
+            return []
         found = {id(x): x for x in arrays_in(values) if not is_there(x)}
         if found:
             for known in self.watcher.ids():
@@ -297,7 +367,8 @@ class Clock:
                 context.run(reading.show, display_id, True)
                 return True
 
-            self.watcher.add(Pending(reading, unready, now, update if display_id else None))
+            told = self._then(reading, update if display_id else None)
+            self.watcher.add(Pending(reading, unready, now, told))
 
 
 @magics_class
@@ -306,7 +377,7 @@ class ClockMagics(Magics):
 
     def __init__(self, shell: InteractiveShell, clock: Clock) -> None:
         super().__init__(shell)
-        self._clock = clock
+        self.of_notebook = clock
 
     @line_magic
     def clock(self, line: str) -> None:
@@ -318,12 +389,12 @@ class ClockMagics(Magics):
         if options.help:
             print(parser.format_help())
         elif options.what == "last":
-            last = self._clock.last
+            last = self.of_notebook.last
             print(last.text() if last else "No cell has been timed yet; `%clock on` begins.")
         elif options.what is None:
-            print(f"The clock is {_SAID[self._clock.state]}.")
+            print(f"The clock is {_SAID[self.of_notebook.state]}.")
         else:
-            self._clock.set(options.what)
+            self.of_notebook.set(options.what)
 
 
 _SAID = {

@@ -1,7 +1,8 @@
-"""What was compiled in this session, from the events: for `%cache`."""
+"""What was compiled in this session, from the events: for `%cache` and the panel."""
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections import deque
 from collections.abc import Iterable
@@ -9,14 +10,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from perspex import events, source
+from perspex.api.stages import Traced, traced_again
+from perspex.control.jit import Origin
 from perspex.runtime import cache
 
-_MOST = 2_000
+_MOST = 4_000
 # Programs that were lowered and, for whatever reason, not compiled.
 _MOST_UNFINISHED = 64
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Compilation:
     """One program: how it came to be, in seconds. What did not happen is `None`."""
 
@@ -30,6 +33,22 @@ class Compilation:
     by_xla: float  # how long XLA took for it, now or once
     key: str
     size: int | None
+    number: int  # counted from 1
+    device: str
+    equations: int | None = None
+    # Why an earlier program of the function did not do: the event `recompile`.
+    again: events.Event | None = None
+    origin: Origin | None = None
+
+    @property
+    def can_be_traced(self) -> bool:
+        """Whether the program is still there, so that it can be looked at."""
+        origin = self.origin
+        return origin is not None and None not in (origin.owner(), origin.closed())
+
+    def traced(self) -> Traced | None:
+        """The program, for whoever wants to look at it; `None` once it is gone."""
+        return self.origin and traced_again(self.origin, self.device)
 
     @property
     def bytes(self) -> int | None:
@@ -46,36 +65,62 @@ class Compilation:
 class Recorder:
     """Listens to the events of compiling, and keeps the last of them."""
 
-    kinds = ("trace", "lower", "compile")
+    kinds = ("trace", "lower", "compile", "recompile")
 
     def __init__(self) -> None:
         self.done: deque[Compilation] = deque(maxlen=_MOST)
+        self.total = 0
+        self._numbers = itertools.count(1)
         # By thread, name and signature: the stages that are over of a program that is not.
-        self._begun: dict[tuple[int, str, str], dict[str, float]] = {}
+        self._begun: dict[tuple[int, str, str], dict[str, events.Event]] = {}
 
     def __call__(self, event: events.Event) -> None:
         key = threading.get_ident(), event.name, event.signature
-        if event.kind != "compile":
+        if event.kind == "recompile":
+            self._explain(event)
+        elif event.kind != "compile":
             while len(self._begun) >= _MOST_UNFINISHED:
                 self._begun.pop(next(iter(self._begun)), None)
-            self._begun.setdefault(key, {})[event.kind] = event.seconds
-            return
-        stages = self._begun.pop(key, {})
+            self._begun.setdefault(key, {})[event.kind] = event
+        else:
+            self._add(event, self._begun.pop(key, {}))
+
+    def _add(self, event: events.Event, stages: dict[str, events.Event]) -> None:
+        traced, lowered = stages.get("trace"), stages.get("lower")
         data = event.data
+        # Two threads may be compiling.
+        number = self.total = next(self._numbers)
         self.done.append(
             Compilation(
                 event.name,
                 event.signature,
                 event.at,
                 data["source"],
-                stages.get("trace"),
-                stages.get("lower"),
+                None if traced is None else traced.seconds,
+                None if lowered is None else lowered.seconds,
                 event.seconds,
                 data["compiled_in"],
                 data["key"],
                 data["bytes"],
+                number,
+                data["device"],
+                None if lowered is None else lowered.data["eqns"],
+                None,
+                data["origin"],
             )
         )
+
+    def _explain(self, event: events.Event) -> None:
+        """Add why it was compiled to the last compilation of this name and these types."""
+        for one in itertools.islice(reversed(self.done.copy()), _MOST_UNFINISHED):
+            if (one.name, one.signature) == (event.name, event.signature):
+                one.again = event
+                return
+
+    def remove(self, key: str) -> None:
+        """Forget the compilations of one program."""
+        for one in [one for one in self.done.copy() if one.key == key]:
+            self.done.remove(one)
 
     def named(self, names: Iterable[str]) -> list[Compilation]:
         wanted = set(names)

@@ -140,15 +140,12 @@ class KeysMagics(Magics):
         namespace = self.shell.user_ns
         if name not in namespace:
             raise UsageError(f"%keys: there is no variable `{name}`")
-        array = _numbers(namespace[name])
+        array = numbers_of_keys(namespace[name])
         if array is None:
             kind = type(namespace[name]).__name__
             raise UsageError(f"%keys: `{name}` is a {kind}, and no key or array of keys")
-        lineage = self.record.lineage
-        found = lineage.find(array)
-        if not found:
-            return Report([Row("", f"{name}: not made or used while keys were recorded")])
-        return Report(list(_of_keys(found, _Names(lineage, namespace))))
+        rows = story(self.record.lineage, array, namespace)
+        return Report(rows or [Row("", f"{name}: not made or used while keys were recorded")])
 
 
 # ---- What is shown ------------------------------------------------------------------------------
@@ -201,13 +198,13 @@ class Report:
         return tag("pre", "\n".join(lines), style=style)
 
 
-class _Names:
+class Names:
     """What keys are called: by the notebook's variables now, or by the line that made them."""
 
     def __init__(self, lineage: Lineage, namespace: Mapping[str, Any]) -> None:
         self.bound: dict[Key, str] = {}
         for name, value in list(namespace.items()):
-            array = None if name.startswith("_") else _numbers(value)
+            array = None if name.startswith("_") else numbers_of_keys(value)
             keys = [] if array is None else lineage.find(array)
             for i, key in enumerate(keys):
                 self.bound.setdefault(key, name if len(keys) == 1 else f"{name}[{i}]")
@@ -224,7 +221,19 @@ class _Names:
         return argument_at(key.uses[0].at) if key.uses else "a key"
 
 
-def _numbers(value: Any) -> Any:
+def story(
+    lineage: Lineage, array: Any, namespace: Mapping[str, Any], most: int | None = None
+) -> list[Row]:
+    """Where the keys in an array come from and what used them; empty if nobody recorded that.
+
+    Of more than `most` keys the others are left out.
+    """
+    found = lineage.find(array)[:most]
+    twice = {id(key) for key, _ in lineage.used_twice()} if found else set()
+    return list(_of_keys(found, Names(lineage, namespace), twice)) if found else []
+
+
+def numbers_of_keys(value: Any) -> Any:
     """The array of the numbers of a key or an array of them; `None` for anything else."""
     if value.__class__ is KeyArray:
         return value.base
@@ -235,7 +244,7 @@ def _numbers(value: Any) -> Any:
 
 def _whole(lineage: Lineage, forgotten: int, namespace: Mapping[str, Any]) -> Report:
     twice = list(lineage.used_twice())
-    names = _Names(lineage, namespace)
+    names = Names(lineage, namespace)
     rows = []
     if twice:
         count = f"{len(twice)} keys were" if len(twice) > 1 else "1 key was"
@@ -257,7 +266,7 @@ def _whole(lineage: Lineage, forgotten: int, namespace: Mapping[str, Any]) -> Re
     return Report(rows)
 
 
-def _misused(key: Key, calls: list[Call], names: _Names) -> Iterator[Row]:
+def _misused(key: Key, calls: list[Call], names: Names) -> Iterator[Row]:
     """A key that was used twice, and by what."""
     yield Row("  ", names.of(key), *_origin(key), is_bad=True)
     yield from _counted("    ", calls, is_bad=True)
@@ -277,8 +286,8 @@ def _counted(indent: str, calls: Iterable[Call], is_bad: bool = False) -> Iterat
         yield Row(indent, text, place, f"{n} times" if n > 1 else "", is_bad)
 
 
-def _of_keys(keys: list[Key], names: _Names) -> Iterator[Row]:
-    """Where keys come from, up to the first, and what used them."""
+def _of_keys(keys: list[Key], names: Names, twice: set[int]) -> Iterator[Row]:
+    """Where keys come from, up to the first, and what used them; `twice` are those used twice."""
     for key in keys[:_MOST_LINES]:
         yield Row("", names.of(key))
         ancestor: Key | None = key
@@ -290,7 +299,7 @@ def _of_keys(keys: list[Key], names: _Names) -> Iterator[Row]:
         yield from _counted("  from ", [call for call in made if call is not None])
         if unknown:
             yield Row("  from ", "a key that was not made here")
-        calls = list(_counted("  used by ", key.uses))
+        calls = list(_counted("  used by ", key.uses, is_bad=id(key) in twice))
         yield from calls or [Row("  ", "not used")]
     if len(keys) > _MOST_LINES:
         yield Row("", f"and {len(keys) - _MOST_LINES} more keys")
@@ -349,7 +358,8 @@ def _completer(namespace: Mapping[str, Any]) -> Any:
         found = _LINE.match(context.text_until_cursor)
         if not found:
             return {"completions": []}
-        names = [n for n, x in list(namespace.items()) if n[0] != "_" and _numbers(x) is not None]
+        variables = [(n, x) for n, x in list(namespace.items()) if n[0] != "_"]
+        names = [n for n, x in variables if numbers_of_keys(x) is not None]
         words = [w for w in (*sorted(names), *_WORDS, "--help") if w.startswith(found[1])]
         return {"completions": [SimpleCompletion(word) for word in words], "suppress": True}
 

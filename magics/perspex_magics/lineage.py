@@ -148,6 +148,11 @@ class Lineage:
             found = [key for key in known if key is not None]
         return found
 
+    def site_of(self, key: Key) -> Site | None:
+        """The line that made a key, or the place of keys of which it is not known how."""
+        path = self._path.get(id(key))
+        return path[-1] if path else None
+
     def used_twice(self) -> Iterator[tuple[Key, list[Call]]]:
         """The keys that were used more than once, with the calls that did."""
         for key in self.keys:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from types import FrameType
 from typing import Any, Generic, TypeVar
 
 from IPython.core.interactiveshell import InteractiveShell
@@ -50,6 +51,18 @@ class Running(Generic[T]):
     def clear(self) -> None:
         """Forget the cells that run."""
         self._cells.clear()
+
+
+def is_cell_on_a_stack() -> bool:
+    """Whether any thread is inside of a cell just now. One that awaits is on no stack."""
+    cell = InteractiveShell.run_cell_async.__code__
+    for frame in list(sys._current_frames().values()):
+        at: FrameType | None = frame
+        while at is not None:
+            if at.f_code is cell:
+                return True
+            at = at.f_back
+    return False
 
 
 def _is_nested() -> bool:

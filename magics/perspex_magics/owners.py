@@ -14,7 +14,7 @@ import re
 import sys
 import sysconfig
 import types
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import FrameType
 from typing import Any
 
@@ -25,7 +25,7 @@ from perspex import source
 from perspex.control import jit as compiled
 from perspex.runtime import client
 from perspex.runtime.array import ArrayImpl
-from perspex_magics.reach import ATOMS, Owner, Report, Walk, size_text
+from perspex_magics.reach import ATOMS, Owner, Report, Walk, go_on, size_text
 
 _OUTPUT_NAME = re.compile(r"_\d+|__?_?|_i+\d*|_[oid]h")
 _INSTALLED = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib")})
@@ -158,7 +158,7 @@ def _add_locals(walk: Walk, kind: str, frame: FrameType, function: str) -> None:
 
 def add_programs(walk: Walk, shell: InteractiveShell) -> None:
     """The constants of compiled functions, and what the programs of magics keep."""
-    for function in list(compiled._owners):
+    for function in compiled.owners():
         for program in list(function.programs.values()):
             walk.add(program.closed.consts, Owner("compiled", function.name))
         for executable in list(function.executables.values()):
@@ -175,21 +175,28 @@ def add_programs(walk: Walk, shell: InteractiveShell) -> None:
             )
 
 
-def _walk(shell: InteractiveShell, numpy: bool = False) -> Walk:
+def _walk(shell: InteractiveShell, numpy: bool = False, check: Callable[[], None] = go_on) -> Walk:
     """A walk that goes into no namespace of the notebook by way of an object."""
-    walk = Walk(shell.user_ns.get("__name__", "__main__"), numpy)
+    walk = Walk(shell.user_ns.get("__name__", "__main__"), numpy, check)
     walk.closed |= {id(shell.user_ns), id(shell.user_ns.get("_oh")), id(shell.user_ns_hidden)}
     return walk
 
 
-def report(shell: InteractiveShell, *, numpy: bool = False, running: bool = False) -> Report:
+def report(
+    shell: InteractiveShell,
+    *,
+    numpy: bool = False,
+    running: bool = False,
+    check: Callable[[], None] = go_on,
+) -> Report:
     """All buffers that are alive in this process, and who holds them.
 
     Args:
       numpy: whether to list NumPy arrays that names lead to as well.
       running: whether to look at the functions that are running.
+      check: is called at each step, and may raise what ends the search.
     """
-    walk = _walk(shell, numpy)
+    walk = _walk(shell, numpy, check)
     add_names(walk, shell)
     if running:
         add_running(walk)

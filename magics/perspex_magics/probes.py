@@ -7,10 +7,10 @@ compared, those of a large array a block at a time, in turn, and a sample of all
 
 from __future__ import annotations
 
-import hashlib
 import operator
 import types
 import weakref
+import zlib
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Any
@@ -94,13 +94,14 @@ def _flat(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.ascontiguousarray(turned).reshape(-1).view(np.uint8)
 
 
-def _digest(flat: np.ndarray[Any, Any], block: int) -> bytes:
-    """A block's bytes, or their hash if there are many."""
+def _digest(flat: np.ndarray[Any, Any], block: int) -> Hashable:
+    """A block's bytes, or a checksum of them if there are many."""
     part = flat[block * _BLOCK : (block + 1) * _BLOCK]
     if part.size <= 64:
         return part.tobytes()
-    # The fastest there is in the standard library, and nobody wants to deceive himself.
-    return hashlib.sha1(part.data, usedforsecurity=False).digest()
+    # The fastest of the standard library, four times as fast as SHA-1. It misses one change in
+    # 2**32, and none that lies within four bytes; nobody wants to deceive himself.
+    return zlib.crc32(part.data)
 
 
 def _sample(flat: np.ndarray[Any, Any]) -> bytes:

@@ -14,7 +14,7 @@ tracers.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -23,9 +23,12 @@ from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 
 from perspex import tree
+from perspex.control.differences import Difference
+from perspex.control.jit import owners
 from perspex_magics.captures import find_tracer, fingerprint
 from perspex_magics.cells import Cell
 from perspex_magics.names import Names
+from perspex_magics.summaries import brief
 from perspex_magics.values import (
     RESULT,
     Given,
@@ -40,13 +43,15 @@ from perspex_magics.values import (
 CellFunction = Callable[..., Outputs]
 
 _MISSING = object()
+# What differs, by how a cell reads a name.
+_KINDS = {"given": "tree", "static": "static", "captured": "captured"}
 
 
 class Reads:
     """What a cell reads, as it is now: the inputs, and what tracing would capture."""
 
     def __init__(self, names: Names, namespace: dict[str, Any], static: Sequence[str]) -> None:
-        self.names, self.namespace = names, namespace
+        self.names, self.namespace, self.static = names, namespace, static
         self.given: dict[str, Given] = {}
         self.captured: dict[str, Any] = {}
         for name in sorted(names.reads & namespace.keys()):
@@ -57,7 +62,7 @@ class Reads:
                 self.given[name] = found
 
     @functools.cached_property
-    def key(self) -> Hashable:
+    def key(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """Equal where tracing the cell again would give the same program."""
         namespace = self.namespace
         return (
@@ -67,6 +72,16 @@ class Reads:
             ),
             tuple((name, fingerprint(value, namespace)) for name, value in self.captured.items()),
         )
+
+    def seen(self) -> dict[str, tuple[tuple[Any, ...], str]]:
+        """By name what of its value counts for the key, and the value as text."""
+        given, captured = self.key
+        counted = {name: ("given", *rest) for name, *rest in given}
+        counted |= {name: (self._kind(name), *rest) for name, *rest in captured}
+        return {name: (state, brief(self.namespace[name])) for name, state in counted.items()}
+
+    def _kind(self, name: str) -> str:
+        return "static" if name in self.static else "captured"
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -139,6 +154,23 @@ class Program:
         for layer in reversed(layers):
             function = layer.apply(function, self)
         self.call: Any = function
+        self.seen = reads.seen()
+
+    def take_place_of(self, earlier: Program) -> None:
+        """Say of this new program what made it necessary, for when it is compiled."""
+        before, now = earlier.seen, self.seen
+        because = [
+            Difference(_KINDS[state[0]], name, before[name][1], text)
+            for name, (state, text) in now.items()
+            if name in before and before[name][0] != state
+        ]
+        functions = {id(owner.fun): owner for owner in owners()}
+        old, new = [
+            functions.get(id(getattr(program.call, "__wrapped__", None)))
+            for program in (earlier, self)
+        ]
+        if because and old is not None and new is not None:
+            new.take_place_of(old, because)
 
     def run(self, cell: Cell, reads: Reads) -> tuple[dict[str, Any], list[str]]:
         """Run the program: its outputs by name, the last expression's under `RESULT`; deletions.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import reprlib
 import types
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from types import FrameType, TracebackType
 from typing import Any, NamedTuple
@@ -24,6 +24,7 @@ from perspex.runtime.array import ArrayImpl
 from perspex.runtime.keys import KeyArray
 from perspex.tracing import Trace, Tracer
 from perspex_magics.captures import parts
+from perspex_magics.pending import is_there
 
 # So many containers and objects are entered, at about 1 us each, and so many items of one looked
 # at, at 30 ns; for what lies behind no name is known.
@@ -137,10 +138,20 @@ class Report:
         return sum([buffer.nbytes for buffer in self.buffers])
 
 
-class Walk:
-    """Collects the arrays that are reached, with the ways to them."""
+def go_on() -> None:
+    """Nothing stops a walk."""
 
-    def __init__(self, main: str = "__main__", numpy: bool = False) -> None:
+
+class Walk:
+    """Collects the arrays that are reached, with the ways to them.
+
+    `check` is called at each step, and may raise what ends the walk.
+    """
+
+    def __init__(
+        self, main: str = "__main__", numpy: bool = False, check: Callable[[], None] = go_on
+    ) -> None:
+        self.check = check
         self.left = _MOST_ENTERED
         self.complete = True
         self.main = main  # the module whose classes are the user's
@@ -158,6 +169,7 @@ class Walk:
             if self.left <= 0:
                 self.complete = False
                 return
+            self.check()
             holder, path, depth = stack.pop()
             for step, part in self._inside(holder):
                 cls = type(part)
@@ -170,7 +182,7 @@ class Walk:
                     known = found.get(id(part), (part,))
                     if len(known) == 1 or known[-2] is not owner:
                         found[id(part)] = (*known, owner, way)
-                elif id(part) not in seen and not issubclass(cls, _OPAQUE):
+                elif id(part) not in seen and not _is_opaque(cls):
                     if depth < _DEEPEST:
                         seen.add(id(part))
                         stack.append((part, way, depth + 1))
@@ -190,7 +202,7 @@ class Walk:
         elif issubclass(cls, dict):
             found, size = list(dict.items(value)), dict.__len__(value)
         elif issubclass(cls, type):
-            members = vars(value).items() if value.__module__ == self.main else ()
+            members = list(vars(value).items()) if value.__module__ == self.main else []
             found, size = [(Text(f".{name}"), part) for name, part in members], len(members)
         else:
             found = list(_attributes(value))
@@ -208,6 +220,7 @@ class Walk:
         entries += [(array,) for array in alive if id(array) not in found]
         by_key: dict[Hashable, Buffer] = {}
         for entry in entries:
+            self.check()
             array = entry[0]
             key, nbytes = _identity(array)
             if nbytes < 0:
@@ -218,6 +231,14 @@ class Walk:
             else:
                 buffer.found += entry[1:]
         return Report(sorted(by_key.values(), key=_by_size), self.complete)
+
+
+def _is_opaque(cls: type) -> bool:
+    """Whether what is of this class is not looked into.
+
+    MLIR's objects hold none of ours, and a program that is being lowered consists of thousands.
+    """
+    return issubclass(cls, _OPAQUE) or cls.__module__.startswith("jaxlib.mlir")
 
 
 def _by_size(buffer: Buffer) -> int:
@@ -245,8 +266,9 @@ def _identity(array: Any) -> tuple[Hashable, int]:
     # jaxlib makes some for itself, without a type.
     nbytes: int = array.on_device_size_in_bytes() if array.aval is None else array.nbytes
     try:
-        # To ask for the address of memory that is still to be computed would wait for it.
-        if nbytes and array.is_ready():
+        # To ask for the address of memory that is still to be computed would wait for it; of an
+        # array that another thread has deleted in the meantime, it is an error.
+        if nbytes and is_there(array):
             return array.unsafe_buffer_pointer(), nbytes
     except JaxRuntimeError:  # what should have computed it failed
         pass

@@ -17,6 +17,7 @@ from typing import Any
 
 import perspex
 from perspex_magics.codes import known_code
+from perspex_magics.user_names import UserNames
 
 # Built-in names while the extension is loaded; what the calls in a cell are of.
 REBOUND = "__perspex_rebound__"
@@ -44,11 +45,12 @@ class Rebinding(ast.NodeTransformer):
 
     def __init__(
         self,
-        namespace: Mapping[str, Any],
+        namespace: dict[str, Any],
         captures: Callable[[str], bool],
         ours: Collection[str],
     ) -> None:
         self.namespace, self.captures, self.ours = namespace, captures, ours
+        self.names = UserNames(namespace)
         self.inside_ours = False
         self.text: str | None = None
         # The last line of the cell that changes each name, for messages.
@@ -103,7 +105,7 @@ class Rebinding(ast.NodeTransformer):
         """What the functions and classes of the notebook read, traced or not."""
         found: set[str] = set()
         known = self.functions
-        for name, value in list(self.namespace.items()):
+        for name, value in self.names.items():
             if type(value) in _KINDS:
                 entry = known.get(name)
                 if entry is None or entry[0]() is not value:
@@ -128,6 +130,8 @@ def _reads(value: Any, namespace: Mapping[str, Any]) -> frozenset[str]:
 
 def _words(tree: ast.Module, text: str | None) -> set[str]:
     """What may be a name in the functions that the cell defines, lambdas among them."""
+    if text is not None and not any(word in text for word in ("def", "class", "lambda")):
+        return set()
     if text is None:
         text = ast.unparse(tree)
         tree = ast.parse(text)

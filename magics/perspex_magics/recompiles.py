@@ -8,6 +8,7 @@ than 2 ms in all. `perspex.config.update("recompile_cards", False)` silences the
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -50,7 +51,7 @@ def recompile_cards(shell: InteractiveShell) -> Callable[[], object]:
     def finish(result: Any) -> None:
         found = cells.pop(threading.get_ident(), [])
         if found and config.recompile_cards.value:
-            for card in cards(found):
+            for card in cards(found, Lines.of(result)):
                 show("recompile", card.data(), card.text(), card.html())
 
     stop = events.subscribe(note, ["recompile"])
@@ -63,6 +64,27 @@ def recompile_cards(shell: InteractiveShell) -> Callable[[], object]:
         shell.events.unregister("post_run_cell", finish)
 
     return undo
+
+
+class Lines(NamedTuple):
+    """The lines of the cell that has ended, to find one by the name in it."""
+
+    cell: str
+    lines: list[str]
+
+    @classmethod
+    def of(cls, result: Any) -> Lines:
+        text = getattr(getattr(result, "info", None), "raw_cell", None) or ""
+        return cls(f"Cell In[{getattr(result, 'execution_count', None)}]", text.split("\n"))
+
+    def reading(self, variable: str) -> str:
+        """The first line that names the variable of which `params['w']` is a part."""
+        name = re.compile(rf"\b{re.escape(re.split(r'[.[]', variable)[0])}\b")
+        for number, line in enumerate(self.lines, 1):
+            code = line.partition("#")[0]
+            if not code.startswith("%%") and name.search(code):
+                return f"{self.cell}:{number}"
+        return _MAGIC
 
 
 class Row(NamedTuple):
@@ -158,12 +180,14 @@ class Card(NamedTuple):
             )
             for where, why, cost in self.lines()
         ]
-        caption = tag("caption", coded(self.headline()), style="text-align:left;caption-side:top")
-        table = tag("table", caption, *rows, style="border-collapse:collapse;margin:2px 0")
+        # Above the table and no caption of it: a caption is broken at the width of the table.
+        head = tag("div", coded(self.headline()))
+        look = "border-collapse:collapse;margin:2px 0;font-size:inherit"
+        table = tag("table", *rows, style=look, **{"aria-label": self.headline()})
         told = [tag("div", coded(sentence)) for sentence in self.advice()]
         last = tag("div", coded(self.more()), style=MUTED)
         style = f"border-left:2px solid {LINE};padding:0 8px;margin:2px 0"
-        return tag("div", table, *told, last, style=style)
+        return tag("div", head, table, *told, last, style=style)
 
     def data(self) -> dict[str, Any]:
         """As JSON, for the panel."""
@@ -197,8 +221,8 @@ def row_data(row: Row) -> dict[str, Any]:
     }
 
 
-def cards(found: Sequence[events.Event]) -> list[Card]:
-    """The cards for what was compiled again in one cell."""
+def cards(found: Sequence[events.Event], lines: Lines | None = None) -> list[Card]:
+    """The cards for what was compiled again in one cell, of these lines."""
     functions: dict[Any, dict[Any, Row]] = {}
     last: dict[Any, events.Event] = {}
     for event in found:
@@ -208,6 +232,8 @@ def cards(found: Sequence[events.Event]) -> list[Card]:
             [[(d.kind, d.name) for d in way.latest[0]] for way in event.data["differences"]]
         )
         at = place(event)
+        if at == _MAGIC and lines is not None and places and places[0]:
+            at = lines.reading(places[0][0][1])
         which = (event.name, event.data["defined"])
         row = functions.setdefault(which, {}).setdefault((at, str(places)), Row(at, []))
         row.events.append(event)

@@ -132,8 +132,13 @@ class Runner:
         for layer in layers:
             layer.check(cell, reads)
 
+        programs: OrderedDict[Hashable, Program] = OrderedDict()
+
         def make() -> Program:
-            return Program(self.shell, names, reads, layers)
+            program = Program(self.shell, names, reads, layers)
+            if programs:
+                program.take_place_of(programs[next(reversed(programs))])
+            return program
 
         if traces and not names.reads & READ_BY_NAME:
             programs = recall(self.cells, (cell.body, layers), OrderedDict, _MOST_CELLS)

@@ -226,7 +226,7 @@ class Watcher:
     def begin_cell(self, info: Any) -> None:
         """Look at what happened since the last cell, and name the one that begins."""
         self.label = ""
-        self.check(budget=_BEGIN_BUDGET)
+        self.check(is_begin=True)
         stored = getattr(info, "store_history", True)
         self.cell += 1
         self.label = f"Cell In[{self.shell.execution_count - bool(stored)}]"
@@ -235,14 +235,14 @@ class Watcher:
         self,
         lines: Mapping[str, int] = MappingProxyType({}),
         written: Collection[str] = (),
-        budget: float = _END_BUDGET,
+        is_begin: bool = False,
     ) -> None:
         """Find what has been changed.
 
         Args:
           lines: those of the cell that change each name.
           written: the names whose objects the cell may have changed in place.
-          budget: for how many seconds other such objects are looked at.
+          is_begin: whether a cell begins, so that there is less time to look at other such objects.
         """
         with self.lock:
             while self.gone:
@@ -262,26 +262,31 @@ class Watcher:
                 for record in self._note_written(name, now(name)):
                     record.changed_at.setdefault(name, self._place(name, lines))
                     self.dirty[record] = None
-            self._probe(lines, budget)
+            self._probe(lines, is_begin)
             dirty, self.dirty = self.dirty, {}
             for record in dirty:
                 traced = record.traced()
                 if traced is not None:
                     stale.settle(traced)
 
-    def _probe(self, lines: Mapping[str, int], budget: float) -> None:
-        """Look at objects that may have changed in place, from where the last look ended."""
+    def _probe(self, lines: Mapping[str, int], is_begin: bool) -> None:
+        """Look at objects that may have changed in place, from where the last look ended.
+
+        The numbers of NumPy arrays, which cost most, are read at the end of cells only.
+        """
         keys = list(self.holders)
-        end = time.perf_counter() + budget
+        end = time.perf_counter() + (_BEGIN_BUDGET if is_begin else _END_BUDGET)
         start = self.turn if self.turn < len(keys) else 0
         for count, key in enumerate([*keys[start:], *keys[:start]], 1):
-            if self.probes[key].changed():
+            probe = self.probes[key]
+            if not (is_begin and type(probe) is ArrayProbe) and probe.changed():
                 for record in self.holders[key]:
                     for root in record.objects[key]:
                         record.changed_at.setdefault(root, self._place(root, lines))
                     self.dirty[record] = None
-            if not count % 16 and time.perf_counter() > end:
-                self.turn = (start + count) % len(keys)
+            if not count % 4 and time.perf_counter() > end:
+                if not is_begin:
+                    self.turn = (start + count) % len(keys)
                 return
 
     def _place(self, name: str, lines: Mapping[str, int]) -> str:

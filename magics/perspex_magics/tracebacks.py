@@ -32,12 +32,31 @@ def show_user_frames(shell: InteractiveShell) -> Callable[[], object]:
     """
     if shell.custom_exceptions:
         return lambda: None
-    shell.set_custom_exc((Exception, KeyboardInterrupt), _show)
+    # Errors that IPython is about to draw once more, for its history, with all frames.
+    drawn: list[Any] = []
+
+    def handler(
+        shell: InteractiveShell,
+        etype: type[BaseException],
+        error: Any,
+        tb: TracebackType,
+        tb_offset: int | None = None,
+    ) -> None:
+        drawn.append(error)
+        _show(shell, etype, error, tb)
+
+    def end(result: Any) -> None:
+        while drawn:
+            vars(drawn.pop()).pop("_render_traceback_", None)
+
+    shell.set_custom_exc((Exception, KeyboardInterrupt), handler)
+    shell.events.register("post_run_cell", end)
     ours = shell.CustomTB
     unspell = register_static_speller(cards.static_in_magic)
 
     def undo() -> None:
         unspell()
+        shell.events.unregister("post_run_cell", end)
         if shell.CustomTB is ours:
             shell.set_custom_exc((), None)
 
@@ -49,7 +68,6 @@ def _show(
     etype: type[BaseException],
     error: Any,
     tb: TracebackType,
-    tb_offset: int | None = None,
 ) -> None:
     """What IPython calls for an exception that reaches the top of a cell."""
     if isinstance(error, SyntaxError):
@@ -93,12 +111,9 @@ def _draw(
     )
     if told is not None and told.more and not as_card:
         lines = [*lines, told.more]
-    # The hook by which IPython lets an exception draw its own traceback, for this once.
+    # The hook by which IPython lets an exception draw its own traceback, until the cell's end.
     error._render_traceback_ = lambda: lines
-    try:
-        shell.showtraceback((etype, error, tb), running_compiled_code=True)
-    finally:
-        del error._render_traceback_
+    shell.showtraceback((etype, error, tb), running_compiled_code=True)
 
 
 def _abridged(error: BaseException, told: cards.Told | None) -> BaseException:

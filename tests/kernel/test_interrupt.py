@@ -117,6 +117,27 @@ def test_an_impatient_finger(live: Session) -> None:
     assert live.ok("len(steps), x.tolist()").text == "(200000, [1.0, 1.0, 1.0])"
 
 
+def test_interrupt_where_python_ignores_exceptions(live: Session) -> None:
+    """In the callback of a weak reference, which such an exception only ends."""
+    ran = live.interrupt(
+        "import time, weakref\n"
+        "class Thing: pass\n"
+        "def gone(ref):\n"
+        "    end = time.monotonic() + 10\n"
+        "    while time.monotonic() < end: pass\n"
+        "    print('not interrupted')\n"
+        "thing = Thing()\n"
+        "ref = weakref.ref(thing, gone)\n"
+        "print('started')\n"
+        "del thing\n"
+        "while True: pass",
+        after="started",
+    )
+    assert ran.ename == "KeyboardInterrupt" and ran.seconds < SOON
+    assert "not interrupted" not in ran.stdout and "ignored" not in ran.stderr
+    assert live.ok("6 * 7").text == "42"
+
+
 def test_idle_kernel_ignores_interrupts(live: Session) -> None:
     live.manager.interrupt_kernel()
     assert live.ok("'alive'").text == "'alive'"

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from jupyter_client.manager import start_new_kernel
 
+from page import open_page, opening, run_cell
 from session import TIMEOUT, Session
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -88,6 +89,16 @@ def test_notices_are_text_too(plain: Session) -> None:
         assert "compile" in data["text/plain"] and "<script" not in data["text/html"]
 
 
+def test_the_panel_measures_what_the_clock_does_not_show(plain: Session) -> None:
+    """Off, as it is here at first, the clock gives readings to the panel and none to the cell."""
+    with open_page(plain, opening(topics=["cells"])) as page:
+        page.until(lambda: "cells" in page.tables)
+        ran = run_cell(plain, "perspex.jit(lambda x: x / 7)(jnp.ones(31))", "quiet")
+        page.until(lambda: page.rows("cells") and page.rows("cells")[-1]["status"] == "ok")
+        assert page.rows("cells")[-1]["compile"] > 0
+        assert not [o for o in ran.outputs if o["msg_type"] == "display_data"]
+
+
 def test_errors_are_the_cells(plain: Session) -> None:
     ran = plain.run("a = 1\n%cost x @ missing")
     assert ran.ename == "NameError" and "line 2" in ran.traceback
@@ -100,6 +111,7 @@ def test_unloading_takes_all_back(plain: Session) -> None:
     assert plain.ok(left).text == "set()"
     ran = plain.run("%hlo x")
     assert "not found" in ran.traceback + ran.stderr
+    assert plain.ok("'perspex.panel' in get_ipython().kernel.comm_manager.targets").text == "False"
     plain.ok("%load_ext perspex")
     assert "HloModule" in displayed(plain, "%hlo x")
 

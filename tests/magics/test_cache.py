@@ -96,6 +96,17 @@ def test_clear(cells: Notebook, tmp_path: Path) -> None:
     assert rows(shown(cells, "%cache"))[1][2] == "xla"
 
 
+def test_clear_forgets_what_is_pinned(cells: Notebook) -> None:
+    cells.ok(DEFINE.format(5.5) + "wave(x)")
+    recorder = cells.shell.magics_manager.registry["CacheMagics"].recorder
+    key = bytes.fromhex(recorder.named(["wave"])[-1].key)
+    assert cache.pin(key)
+    cells.ok("perspex.clear_caches()")
+    assert cache.is_remembered(key)
+    cells.ok("%cache clear")
+    assert not cache.is_remembered(key) and not cache.is_pinned(key)
+
+
 def test_only_the_longest_unless_all(cells: Notebook) -> None:
     cells.ok("for n in range(1, 34):\n    perspex.jit(lambda x: x + 1)(np.ones(n))")
     assert len(rows(shown(cells, "%cache"))) == 31

@@ -375,5 +375,5 @@ def _cost(clock: Clock) -> float:
     info = SimpleNamespace(raw_cell="x = 1")
     start = time.perf_counter()
     clock.begin(info)
-    clock.end(SimpleNamespace(info=info, result=None))
+    clock.end(SimpleNamespace(info=info, result=None, success=True, execution_count=1))
     return time.perf_counter() - start

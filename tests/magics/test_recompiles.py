@@ -97,12 +97,38 @@ def test_two_functions_are_two_cards(notebook: Notebook) -> None:
 
 
 def test_a_cell_under_a_magic(notebook: Notebook) -> None:
+    cell = "%%jit --name step\n# not the x of this line\nz = 1.0\ny = jnp.sum(x)"
     notebook.ok("x = jnp.ones(3)")
-    assert not shown(notebook, "%%jit --name step\ny = jnp.sum(x)")
+    assert not shown(notebook, cell)
     notebook.ok("x = jnp.ones(4)")
-    data, text, _ = card(notebook, "%%jit --name step\ny = jnp.sum(x)")
-    assert data["function"] == "step" and data["rows"][0]["at"] == "this cell"
+    data, text, _ = card(notebook, cell)
+    number = notebook.shell.execution_count - 1
+    assert data["function"] == "step" and data["rows"][0]["at"] == f"Cell In[{number}]:4"
     assert "`x`: f32[3] -> f32[4]" in text and "interactiveshell" not in text
+
+
+def test_what_a_cell_under_a_magic_captured(notebook: Notebook) -> None:
+    cell = (
+        "%%jit --static n\ny = helper(jnp.ones(3)) * n\nif mode == 'up':\n    y = jnp.sort(y) + 1"
+    )
+    notebook.ok("n, mode = 2, 'up'\ndef helper(x): return x + 1")
+    assert not shown(notebook, cell)
+    changes = {
+        "n = 3": ("static", "n", "2", "3", 2),
+        "mode = 'down'": ("captured", "mode", "'up'", "'down'", 3),
+        "def helper(x): return x - 1": ("captured", "helper", None, None, 2),
+    }
+    for count, (change, (kind, name, old, new, line)) in enumerate(changes.items(), 2):
+        notebook.ok(change)
+        data, _, _ = card(notebook, cell)
+        ((row,), number) = data["rows"], notebook.shell.execution_count - 1
+        (((difference,),), at) = row["differences"], row["at"]
+        assert (difference["kind"], difference["name"]) == (kind, name)
+        assert old is None or (difference["old"], difference["new"]) == (old, new)
+        assert at == f"Cell In[{number}]:{line}" and data["compiles"] == count
+    # What was compiled before is compiled no more.
+    notebook.ok("n, mode = 3, 'up'\ndef helper(x): return x + 1")
+    assert not shown(notebook, cell)
 
 
 def test_a_captured_value_that_has_changed(notebook: Notebook) -> None:

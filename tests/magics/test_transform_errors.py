@@ -49,6 +49,24 @@ def test_reverse_through_a_while_loop(cells: Notebook) -> None:
     assert f"The loop is at Cell In[{number}]:3 (g)." in shown
 
 
+def test_gradients_that_are_none(cells: Notebook) -> None:
+    number = cells.shell.execution_count
+    cells.ok("def double(v):\n    return v * 2")
+    shown = cells.fails("y = 1\ngrad(double)(x)", TypeError)
+    assert frames(shown) == [f"Cell In[{number + 1}], line 2"]
+    assert f"Output had shape: (3,), from `double` at Cell In[{number}]:1" in shown
+    assert "reduce the output to a scalar with output.sum()" in shown
+    shown = cells.fails("grad(double)(3)", TypeError)
+    assert f"got int32 for argument v of `double` at Cell In[{number}]:1" in shown
+    assert "write 2.0 for 2" in shown
+    shown = cells.fails(
+        "from perspex import linear_transpose\nlinear_transpose(lambda v: v * v, x)(x)",
+        NotImplementedError,
+    )
+    assert frames(shown) == [f"Cell In[{number + 3}], line 2"]
+    assert f"`mul` at Cell In[{number + 3}]:2 (<lambda>) takes two values" in shown
+
+
 def test_axes_that_do_not_fit(cells: Notebook) -> None:
     shown = cells.fails("vmap(lambda a, b: a)(x, {'k': jnp.ones(4)})", ValueError)
     assert len(frames(shown)) == 1 and "axis 0 of argument b['k'] of type float32[4]" in shown

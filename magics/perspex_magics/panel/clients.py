@@ -1,0 +1,114 @@
+"""The pages that look: one client each, known by an id that a page keeps when it is reloaded.
+
+A page that is closed or reloaded says nothing. So a client gives way to the next one of the same
+id; one of which nothing was heard for an hour is let go of, and so is the oldest if there are too
+many. Its comm is closed then: a page that is still there opens another one, under a new id, since
+two pages may have come by the same.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from perspex_magics.panel.tables import NOTHING
+
+MOST_CLIENTS = 8
+EXPIRES = 3_600.0
+
+Send = Callable[[dict[str, Any]], None]
+
+
+class Client:
+    """One page: where it is, what it shows and what it has been told."""
+
+    def __init__(self, send: Send, close: Callable[[], None]) -> None:
+        self._send, self.close = send, close
+        self._lock = threading.Lock()
+        self._number = 0
+        # For each topic that is shown, up to where it has been told.
+        self.cursors: dict[str, int] = {}
+        self.heard = time.monotonic()
+
+    def send(self, message: dict[str, Any]) -> None:
+        """Send a message with the next number, from any thread."""
+        with self._lock:
+            self._send({**message, "number": self._number})
+            self._number += 1
+
+    def watch(self, topics: Iterable[str]) -> None:
+        """Show these topics; of those that are new, everything is to be told."""
+        cursors = self.cursors
+        self.cursors = {topic: cursors.get(topic, NOTHING) for topic in topics}
+
+    def resync(self) -> None:
+        """Tell everything again."""
+        self.cursors = dict.fromkeys(self.cursors, NOTHING)
+
+
+class Clients:
+    """All clients by their ids, those that were heard of last at the end."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._lock = threading.Lock()
+        self._clients: OrderedDict[str, Client] = OrderedDict()
+
+    def all(self) -> list[Client]:
+        """The clients that there are."""
+        with self._lock:
+            return list(self._clients.values())
+
+    def watched(self) -> set[str]:
+        """The topics that anybody shows."""
+        return {topic for client in self.all() for topic in client.cursors}
+
+    def add(self, name: str, client: Client) -> None:
+        """A page has opened a comm."""
+        with self._lock:
+            gone = [self._clients.pop(name)] if name in self._clients else []
+            self._clients[name] = client
+            client.heard = self._now()
+            while len(self._clients) > MOST_CLIENTS:
+                gone.append(self._clients.popitem(last=False)[1])
+        _close(gone)
+
+    def heard(self, client: Client) -> bool:
+        """Something came from a client; whether it is still one of ours."""
+        with self._lock:
+            name = next((n for n, c in self._clients.items() if c is client), None)
+            if name is None:
+                return False
+            client.heard = self._now()
+            self._clients.move_to_end(name)
+            return True
+
+    def remove(self, client: Client) -> None:
+        """A page has closed its comm."""
+        with self._lock:
+            for name in [n for n, c in self._clients.items() if c is client]:
+                del self._clients[name]
+
+    def expire(self) -> None:
+        """Let go of those of whom nothing was heard for long."""
+        gone = []
+        with self._lock:
+            for name, client in list(self._clients.items()):
+                if self._now() - client.heard > EXPIRES:
+                    gone.append(self._clients.pop(name))
+        _close(gone)
+
+    def clear(self) -> None:
+        """Let go of all."""
+        with self._lock:
+            gone = list(self._clients.values())
+            self._clients.clear()
+        _close(gone)
+
+
+def _close(clients: Iterable[Client]) -> None:
+    for client in clients:
+        client.close()

@@ -1,0 +1,268 @@
+"""The thread that keeps the tables up to date and tells the clients what has changed.
+
+It sleeps while there is no news, and ends when the last client goes. What it does costs the cell
+that runs meanwhile, since Python's threads take turns. So while a cell runs each piece of work gets
+a share of the time, all of them together a hundredth: a topic that has just taken 2 ms has its next
+turn after 4 s. Between cells it may do more, but waits first, since the next cell is often about to
+begin: for what takes longer the longer.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+
+from IPython.core.interactiveshell import InteractiveShell
+
+from perspex.events import report_ignored
+from perspex_magics.outermost import Running
+from perspex_magics.panel.clients import Client, Clients
+from perspex_magics.panel.places import Places
+from perspex_magics.panel.tables import Row
+from perspex_magics.panel.topics.topic import CellBeganError, Topic
+
+# Seconds from one batch to the next, at least.
+_PERIOD = 0.05
+# Which part of a cell's time a topic gets, and sending: one in so many.
+_TOPICS_SHARE, _SENDING_SHARE = 2_000, 300
+# Between cells: for how many times its own length something is put off, and at most for so long.
+_PATIENCE, _LONGEST_PATIENCE = 100, 0.25
+# Seconds from one look at what is due to the next, at least.
+_NAP = 0.02
+# Seconds after which something is done again that has failed, whatever it was.
+_AFTER_FAILURE = 5.0
+_MOST_ROWS = 500
+
+
+class Work:
+    """Something that is done now and then: when it was done last, and how long it took.
+
+    `share` is the part of a cell's time that it gets, as one in so many.
+    """
+
+    def __init__(self, share: int) -> None:
+        self.share = share
+        self.last = self.cost = 0.0
+
+    def due(self, busy: bool, idle_since: float) -> float:
+        """When to do it next."""
+        soonest = self.last + _PERIOD
+        if busy:
+            return max(soonest, self.last + self.share * self.cost)
+        return max(soonest, idle_since + min(_PATIENCE * self.cost, _LONGEST_PATIENCE))
+
+    def __enter__(self) -> Work:
+        self._began = time.thread_time()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.cost = time.thread_time() - self._began
+        self.last = time.monotonic()
+
+
+class Table(Work):
+    """A topic that somebody looks at, and when it has to be brought up to date."""
+
+    def __init__(self, topic: Topic) -> None:
+        super().__init__(_TOPICS_SHARE)
+        self.topic = topic
+        self.is_ready = self.has_failed = False
+        self.has_news = True
+        self.again: float | None = None
+
+    def wanted(self, busy: bool, idle_since: float) -> float | None:
+        """When it is due, if it is at all."""
+        if not self.has_news and self.again is None:
+            return None
+        due = self.due(busy, idle_since)
+        return due if self.has_news or self.again is None else max(due, self.again)
+
+    def refresh(self) -> None:
+        """Bring the topic up to date; what goes wrong there is reported, once, and not raised."""
+        self.has_news = False
+        wait: float | None = _AFTER_FAILURE
+        before = self.cost
+        try:
+            with self:
+                wait = self.topic.refresh()
+        except CellBeganError:
+            # It would have taken longer.
+            self.cost = max(self.cost, before)
+            self.has_news = True
+            return
+        except Exception as error:
+            if not self.has_failed:
+                report_ignored(error, "in the Perspex panel", self.topic.refresh)
+            self.has_failed = True
+        self.again = None if wait is None else self.last + wait
+        self.is_ready = True
+
+    def changed(self) -> None:
+        """There is news."""
+        self.has_news = True
+
+    def changes(self, cursor: int, most: int) -> tuple[Row | None, int]:
+        """What a client is to be told that knows the table up to `cursor`."""
+        if not self.is_ready:
+            return None, cursor
+        return self.topic.table.changes(cursor, most)
+
+
+class Outbox:
+    """Tells the clients of one notebook."""
+
+    def __init__(
+        self, shell: InteractiveShell, places: Places, kinds: Mapping[str, type[Topic]]
+    ) -> None:
+        self.shell, self.places, self.kinds = shell, places, kinds
+        self.clients = Clients()
+        self.tables: dict[str, Table] = {}
+        self.cells: Running[None] = Running()
+        self._idle_since = 0.0
+        self._batch = Work(_SENDING_SHARE)
+        self._lock = threading.Lock()
+        self._awake = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def topic(self, name: str) -> Topic | None:
+        """A topic that somebody looks at."""
+        table = self.tables.get(name)
+        return None if table is None else table.topic
+
+    def wake(self) -> None:
+        """There is news, or another client, or one less."""
+        if not self._awake.is_set():
+            self._awake.set()
+
+    def refresh_all(self) -> None:
+        """Something was changed by request: all tables may have news, as after a cell."""
+        for table in list(self.tables.values()):
+            table.topic.cell_ended(0)
+
+    def open(self, name: str, client: Client) -> None:
+        """Tell one client more, from a thread that lives as long as there is any."""
+        self.clients.add(name, client)
+        with self._lock:
+            if self._thread is None or not self._thread.is_alive():  # it does not fork along
+                self._thread = threading.Thread(target=self._run, name="perspex-panel", daemon=True)
+                self._thread.start()
+        self.wake()
+
+    def close(self) -> None:
+        """Let go of all clients; the thread ends."""
+        self.clients.clear()
+        self.wake()
+        thread = self._thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(1.0)
+
+    # ---- the cells --------------------------------------------------------------------------
+
+    def is_busy(self) -> bool:
+        """Whether a cell runs."""
+        return bool(self.cells.values())
+
+    def _begin_cell(self, info: object) -> None:
+        if self.cells.begins():
+            self.cells.begin(info, None)
+        for table in list(self.tables.values()):
+            table.topic.is_interrupted = True
+
+    def _end_cell(self, result: object) -> None:
+        self.cells.end(result)
+        self._idle_since = time.monotonic()
+        count = getattr(result, "execution_count", None) or 0
+        for table in list(self.tables.values()):
+            table.topic.cell_ended(count)
+        self.wake()
+
+    # ---- the thread -------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        events = self.shell.events
+        events.register("pre_run_cell", self._begin_cell)
+        events.register("post_run_cell", self._end_cell)
+        while True:
+            self.clients.expire()
+            with self._lock:
+                if not self.clients.all():
+                    self._thread = None
+                    self._attend(set())
+                    events.unregister("pre_run_cell", self._begin_cell)
+                    events.unregister("post_run_cell", self._end_cell)
+                    self.cells.clear()
+                    return
+            self._attend(self.clients.watched())
+            wait = self._turn()
+            if wait is None or wait > 0:
+                self._awake.wait(wait)
+            time.sleep(_NAP)
+            # Whoever has woken us in between adds to what is about to be looked at.
+            self._awake.clear()
+
+    def _attend(self, watched: set[str]) -> None:
+        """Keep the tables that somebody looks at, and no others."""
+        for name in self.tables.keys() - watched:
+            self.tables.pop(name).topic.end()
+        for name in watched - self.tables.keys():
+            table = Table(self.kinds[name](self.shell, self.places))
+            table.topic.changed = self._changed(table)
+            table.topic.begin()
+            self.tables[name] = table
+
+    def _changed(self, table: Table) -> Callable[[], None]:
+        def changed() -> None:
+            table.changed()
+            self.wake()
+
+        return changed
+
+    def _turn(self) -> float | None:
+        """Do what is due; returns in how many seconds there will be more, if that is known."""
+        waits = []
+        for table in self.tables.values():
+            # Before the question: a cell that begins after it interrupts what is begun now.
+            table.topic.is_interrupted = False
+            wanted = table.wanted(self.is_busy(), self._idle_since)
+            if wanted is not None and wanted <= time.monotonic():
+                table.refresh()
+                wanted = table.again
+            if wanted is not None:
+                waits.append(wanted)
+        if any(self._has_news(client) for client in self.clients.all()):
+            batch = self._batch
+            due = batch.due(self.is_busy(), self._idle_since)
+            if due <= time.monotonic():
+                with batch:
+                    for client in self.clients.all():
+                        self._tell(client)
+                # There may be more of it than goes into one batch.
+                due = batch.last + _PERIOD
+            waits.append(due)
+        return max(0.0, min(waits) - time.monotonic()) if waits else None
+
+    def _has_news(self, client: Client) -> bool:
+        known = [(self.tables.get(name), cursor) for name, cursor in client.cursors.items()]
+        return any(
+            table is not None and table.is_ready and table.topic.table.number != cursor
+            for table, cursor in known
+        )
+
+    def _tell(self, client: Client) -> None:
+        left, told = _MOST_ROWS, []
+        cursors = client.cursors
+        for name in list(cursors):
+            if left <= 0 or name not in self.tables:
+                continue
+            changes, cursor = self.tables[name].changes(cursors[name], left)
+            if changes is not None:
+                cursors[name] = cursor
+                left -= len(changes["put"])
+                told.append({"topic": name, **changes})
+        if told:
+            try:
+                client.send({"type": "changes", "topics": told})
+            except Exception as error:  # nothing can be sent to it any more
+                self.clients.remove(client)
+                report_ignored(error, "in sending to the Perspex panel", client.send)

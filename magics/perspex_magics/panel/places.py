@@ -1,0 +1,99 @@
+"""Places in the user's code as the panel names them, with the notebook's own id of the cell.
+
+The id comes with each request to run a cell, and nobody keeps it. So it is noted here from the
+moment that the extension is loaded: one entry of a dict for each cell, page or no page, because a
+page that opens later must be able to lead to cells that ran before.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from typing import Any
+
+import IPython
+from IPython.core.interactiveshell import InteractiveShell
+
+from perspex import source
+from perspex.source import Source
+from perspex_magics.panel.texts import LINE, cut
+
+_MOST_CELLS = 10_000
+_NUMBER = re.compile(r"In\s*\[(\d+)\]$")
+_IPYTHON = os.path.dirname(IPython.__file__) + os.sep
+
+Place = dict[str, Any]
+
+
+class Places:
+    """The cells of one notebook by execution count."""
+
+    @classmethod
+    def noting(cls, shell: InteractiveShell) -> tuple[Places, Callable[[], object]]:
+        """Note the ids of cells from now on; returns what ends that as well."""
+        places = cls(shell)
+        shell.events.register("pre_run_cell", places.begin)
+        shell.events.register("post_run_cell", places.end)
+
+        def undo() -> None:
+            shell.events.unregister("pre_run_cell", places.begin)
+            shell.events.unregister("post_run_cell", places.end)
+
+        return places, undo
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        self.shell = shell
+        self.cells: dict[int, str] = {}
+        # The last number of each cell.
+        self._latest: dict[str, int] = {}
+        self.running = ""
+
+    def begin(self, info: Any) -> None:
+        """A cell begins. IPython may have counted it already or not; the result has its number."""
+        self.running = info.cell_id or ""
+
+    def end(self, result: Any) -> None:
+        """A cell is over: keep the notebook's id of it."""
+        if result is not None and result.execution_count is not None:
+            if len(self.cells) >= _MOST_CELLS:
+                oldest = next(iter(self.cells))
+                gone = self.cells.pop(oldest)
+                if self._latest.get(gone) == oldest:
+                    del self._latest[gone]
+            cell = self.cells[result.execution_count] = cut(result.info.cell_id or "")
+            if cell:
+                self._latest[cell] = result.execution_count
+
+    def of(self, at: Source | None) -> Place | None:
+        """The place of a line; `None` where there is none that is the user's."""
+        if at is None or at.frame.file.startswith(_IPYTHON):
+            return None
+        return self.of_line(at.frame.file, at.frame.line)
+
+    def of_line(self, file: str, line: int) -> Place:
+        """The place of a line of a file or of a cell."""
+        name = source.cell_name(file)
+        return {
+            "text": cut(f"{name or os.path.basename(file)}:{line}"),
+            "cell": self.cell_of(file),
+            "file": "" if name else cut(file, LINE),
+            "line": line,
+        }
+
+    def cell_of(self, file: str) -> str:
+        """The notebook's id of the cell that a file name stands for, or nothing."""
+        number = _number_of(file)
+        return "" if number is None else self.cells.get(number, cut(self.running))
+
+    def is_current(self, file: str) -> bool:
+        """Whether what a file name stands for is no earlier text of a cell."""
+        number = _number_of(file)
+        cell = None if number is None else self.cells.get(number)
+        return not cell or self._latest.get(cell) == number
+
+
+def _number_of(file: str) -> int | None:
+    """The number of the cell that a file name stands for, the last time that this text ran."""
+    found = _NUMBER.search(source.cell_name(file) or "")
+    return int(found[1]) if found else None

@@ -1,0 +1,150 @@
+"""The comm target `perspex.panel`: what happens when a page opens a comm or says something.
+
+A front end may send these messages to a subshell, so the handlers run in any thread, also while a
+cell runs. They read a message, note what it wants, and wake the outbox or the desk.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+from IPython.core.interactiveshell import InteractiveShell
+
+import perspex
+from perspex import config
+from perspex_magics.panel.asks import Desk, reply
+from perspex_magics.panel.clients import Client
+from perspex_magics.panel.messages import (
+    NO_REQUEST,
+    VERSION,
+    Ask,
+    RefusedError,
+    Watch,
+    read,
+    read_open,
+)
+from perspex_magics.panel.outbox import Outbox
+from perspex_magics.panel.places import Places
+from perspex_magics.panel.texts import valid
+from perspex_magics.panel.topics.buffers import BuffersTopic
+from perspex_magics.panel.topics.cells import CellsTopic
+from perspex_magics.panel.topics.keys import KeysTopic
+from perspex_magics.panel.topics.lines import LinesTopic
+from perspex_magics.panel.topics.memory import MemoryTopic
+from perspex_magics.panel.topics.programs import ProgramsTopic
+from perspex_magics.panel.topics.topic import Topic, magics
+from perspex_magics.profile import ProfileMagics
+
+TARGET = "perspex.panel"
+TOPICS: dict[str, type[Topic]] = {
+    topic.name: topic
+    for topic in (ProgramsTopic, CellsTopic, BuffersTopic, MemoryTopic, KeysTopic, LinesTopic)
+}
+
+
+def serve_panel(shell: InteractiveShell) -> Callable[[], object]:
+    """Answer panels, if there is a kernel that can have any; returns what ends that."""
+    places, forget_places = Places.noting(shell)
+    kernel = getattr(shell, "kernel", None)
+    manager = getattr(kernel, "comm_manager", None)
+    if manager is None:
+        return forget_places
+    panel = Panel(shell, kernel, places)
+    manager.register_target(TARGET, panel.open)
+
+    def undo() -> None:
+        manager.unregister_target(TARGET, panel.open)
+        panel.outbox.close()
+        forget_places()
+
+    return undo
+
+
+class Panel:
+    """The kernel's side of all panels of one notebook."""
+
+    def __init__(self, shell: InteractiveShell, kernel: Any, places: Places) -> None:
+        self.kernel = kernel
+        self.session = uuid.uuid4().hex
+        self.outbox = Outbox(shell, places, TOPICS)
+        self.desk = Desk(self.outbox)
+
+    def open(self, comm: Any, message: Any) -> None:
+        """A page has opened a comm."""
+        client = Client(lambda data: self._send(comm, data), comm.close)
+        client.send(self._hello())
+        try:
+            opened = read_open(message["content"].get("data"), TOPICS)
+        except RefusedError as error:
+            said = f"This panel cannot be served: {error}."
+            client.send(reply(NO_REQUEST, False, said))
+            comm.on_msg(lambda message: client.send(reply(_request(message), False, said)))
+            return
+        if opened.version != VERSION:
+            said = (
+                f"This panel speaks version {opened.version}, and the kernel version {VERSION}: "
+                "install the same version of Perspex for both, and reload the page."
+            )
+            comm.on_msg(lambda message: client.send(reply(_request(message), False, said)))
+            return
+        comm.on_msg(lambda message: self._hear(client, message))
+        comm.on_close(lambda message: self._forget(client))
+        client.watch(opened.topics)
+        self.outbox.open(opened.client, client)
+
+    def _hear(self, client: Client, message: Any) -> None:
+        """A page has said something."""
+        if not self.outbox.clients.heard(client):
+            return
+        try:
+            said = read(message["content"].get("data"), TOPICS)
+        except RefusedError as error:
+            client.send(reply(error.request, False, f"This message was not understood: {error}."))
+            return
+        if isinstance(said, Ask):
+            self.desk.add(client, said)
+            return
+        if isinstance(said, Watch):
+            client.watch(said.topics)
+        else:
+            client.resync()
+        self.outbox.wake()
+
+    def _forget(self, client: Client) -> None:
+        self.outbox.clients.remove(client)
+        self.outbox.wake()
+
+    def _hello(self) -> dict[str, Any]:
+        return {
+            "type": "hello",
+            "version": VERSION,
+            "perspex": perspex.__version__,
+            "jaxlib": importlib.metadata.version("jaxlib"),
+            "platform": (config.platforms.value or "cpu").split(",")[0],
+            "session": self.session,
+            "profiling": magics(self.outbox.shell, ProfileMagics).is_on,
+        }
+
+    def _send(self, comm: Any, data: dict[str, Any]) -> None:
+        """Send by the kernel's thread for such messages, with no parent.
+
+        `comm.send` would name the request that the kernel handles just now, and what a cell is
+        said to cause is shown and stored with it.
+        """
+        kernel = self.kernel
+        content = {"comm_id": comm.comm_id, "data": data}
+        try:
+            kernel.session.send(kernel.iopub_socket, "comm_msg", content, ident=comm.topic)
+        except (TypeError, ValueError):  # a text that is no Unicode, which is rare
+            content = valid(content)
+            kernel.session.send(kernel.iopub_socket, "comm_msg", content, ident=comm.topic)
+
+
+def _request(message: Any) -> int:
+    """The number of a request that is answered without being read."""
+    data = message["content"].get("data")
+    found = data.get("request") if isinstance(data, dict) else None
+    return found if isinstance(found, int) and not isinstance(found, bool) else NO_REQUEST

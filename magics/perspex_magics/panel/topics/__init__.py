@@ -1,0 +1,1 @@
+"""What the panel shows, one module for each table; `topic` says what a topic is."""

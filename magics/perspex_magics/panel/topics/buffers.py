@@ -1,0 +1,82 @@
+"""The topic `buffers`: who holds memory, as `%buffers` lists it."""
+
+from __future__ import annotations
+
+import hashlib
+
+from perspex_magics.buffers import BufferMagics, rows
+from perspex_magics.buffers import Row as Listed
+from perspex_magics.owners import report
+from perspex_magics.panel.tables import Row
+from perspex_magics.panel.texts import LINE, NAME, cut
+from perspex_magics.panel.topics.topic import Topic, magics
+from perspex_magics.reach import Owner
+
+_KINDS = {
+    "variable": "variable",
+    "module": "variable",
+    "output": "output",
+    "error": "traceback",
+    "running": "traceback",
+    "compiled": "executable",
+    "program": "executable",
+}
+
+
+class BuffersTopic(Topic):
+    """A row for each owner, the largest first; of very many the largest are kept."""
+
+    name = "buffers"
+    most = 1_000
+
+    def begin(self) -> None:
+        # Which variable a row stands for that can be freed.
+        self.variables: dict[str, str] = {}
+
+    def end(self) -> None:
+        self.variables = {}
+
+    def cell_ended(self, count: int) -> None:
+        self.changed()
+
+    def refresh(self) -> float | None:
+        setters = magics(self.shell, BufferMagics).setters
+        found = rows(report(self.shell, check=self.check), setters, check=self.check)
+        self.table.forgotten = max(0, len(found) - self.most)
+        made = [_row(order, listed) for order, listed in enumerate(found[: self.most])]
+        self.variables = {
+            row["id"]: listed.holder.name
+            for row, listed in zip(made, found, strict=False)
+            if row["canFree"] and listed.holder is not None
+        }
+        self.table.keep({row["id"] for row in made})
+        for row in made:
+            self.table.put(row)
+        return None
+
+
+def _row(order: int, listed: Listed) -> Row:
+    holder = listed.holder
+    return {
+        "row": "buffer",
+        "id": _id(holder),
+        "order": order,
+        "owner": cut(listed.owner),
+        "kind": "unowned" if holder is None else _KINDS[holder.kind],
+        "what": cut(listed.what),
+        "bytes": listed.nbytes,
+        "device": cut(listed.device),
+        "cell": listed.cell,
+        "also": cut(listed.also, LINE),
+        "canFree": holder is not None and holder.kind == "variable",
+    }
+
+
+def _id(holder: Owner | None) -> str:
+    """What tells an owner from others, from one report to the next."""
+    if holder is None:
+        return "unowned"
+    text = ":".join(holder)
+    if len(text) <= NAME and text.isascii():
+        return text
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()

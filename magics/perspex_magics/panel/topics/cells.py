@@ -1,0 +1,63 @@
+"""The topic `cells`: each run of a cell, and where its time went, by the clock."""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Callable
+
+from perspex_magics.clock import ClockMagics, Reading
+from perspex_magics.panel.tables import Row
+from perspex_magics.panel.texts import cut
+from perspex_magics.panel.topics.topic import Topic, magics
+
+
+class CellsTopic(Topic):
+    """Rows of the clock's readings, those of before among them if the clock was on."""
+
+    name = "cells"
+
+    def begin(self) -> None:
+        clock = magics(self.shell, ClockMagics).of_notebook
+        self._news: deque[Reading] = deque([*clock.ended, *clock.readings.values()])
+        self._numbers: dict[int, tuple[int, Reading]] = {}
+        self._count = itertools.count(1)
+        self.table.forgotten = clock.total - len(clock.ended)
+        self._stop: Callable[[], None] = clock.observe(self._hear)
+
+    def end(self) -> None:
+        self._stop()
+        self._numbers.clear()
+
+    def _hear(self, reading: Reading) -> None:
+        self._news.append(reading)
+        self.changed()
+
+    def refresh(self) -> float | None:
+        news = self._news
+        while news:
+            reading = news.popleft()
+            self.table.put(self._row(reading, self._number(reading)))
+        return None
+
+    def _number(self, reading: Reading) -> int:
+        """In which order a reading came; the reading is kept, so that its identity means it."""
+        known = self._numbers.get(id(reading))
+        if known is None:
+            known = self._numbers[id(reading)] = next(self._count), reading
+            if len(self._numbers) > self.most:
+                del self._numbers[next(iter(self._numbers))]
+        return known[0]
+
+    def _row(self, reading: Reading, number: int) -> Row:
+        data = reading.data()
+        return {
+            "row": "cell",
+            "id": str(number),
+            "order": number,
+            "cell": cut(reading.cell),
+            "count": reading.count,
+            "status": reading.status,
+            "head": cut(reading.head),
+            **data,
+        }

@@ -1,0 +1,152 @@
+"""The topic `programs`: what was compiled or found in the cache, from the record of `%cache`."""
+
+from __future__ import annotations
+
+from IPython.core.interactiveshell import InteractiveShell
+
+from perspex import events
+from perspex.runtime import cache, disk
+from perspex_magics.avoiding import advice
+from perspex_magics.cache import CacheMagics
+from perspex_magics.compilations import Compilation, Recorder
+from perspex_magics.panel.places import Place
+from perspex_magics.panel.tables import Row
+from perspex_magics.panel.texts import LINE, SENTENCE, cut
+from perspex_magics.panel.topics.topic import Topic, magics
+from perspex_magics.profile import ProfileMagics
+
+# A program is on disk a moment after it was compiled: for so many seconds its size is asked for.
+_SOON = 0.5
+_LOOKS = 20
+# What is known of a compilation a moment later is looked for in so many of the last.
+_RECENT = 64
+
+
+class ProgramsTopic(Topic):
+    """A row for each time that a program was needed and not there yet."""
+
+    name = "programs"
+    # More than the record keeps, so that none goes here that is there.
+    most = 10_000
+
+    def begin(self) -> None:
+        # What rows were made of that may change.
+        self._states: dict[int, tuple[object, ...]] = {}
+        # Whether all rows are to be looked at; else those beyond the compilations `seen` so far.
+        self._all, self._seen = True, 0
+        self._looks = _LOOKS
+        self._profile = magics(self.shell, ProfileMagics)
+        self._stops = [
+            events.subscribe(self._hear, ("compile", "recompile")),
+            self._profile.follow(self._look),
+        ]
+
+    def end(self) -> None:
+        for stop in self._stops:
+            stop()
+        self._states.clear()
+
+    def _hear(self, event: events.Event) -> None:
+        self._looks = _LOOKS
+        self.changed()
+
+    def cell_ended(self, count: int) -> None:
+        self._look()
+
+    def _look(self) -> None:
+        """Anything may have changed: a program is pinned, or forgotten with its function."""
+        self._all = True
+        self.changed()
+
+    def refresh(self) -> float | None:
+        recorder, states = recorder_of(self.shell), self._states
+        done, total = list(recorder.done.copy()), recorder.total
+        recent = max(0, len(done) - (total - self._seen) - _RECENT)
+        looked_at = done if self._all else done[recent:]
+        self._all, self._seen = False, total
+        is_to_come = False
+        for one in looked_at:
+            is_to_come |= one.bytes is None and bool(one.key)
+            state = (one.size, _is_pinned(one), one.can_be_traced, one.again, self._total(one))
+            if states.get(one.number) != state:
+                states[one.number] = state
+                self.table.put(self._row(one))
+        if len(self.table) != len(done):
+            numbers = {one.number for one in done}
+            self.table.keep(set(map(str, numbers)))
+            for number in [n for n in states if n not in numbers]:
+                del states[number]
+        self.table.forgotten = total - len(done)
+        if not is_to_come or not self._looks or disk.policy() is None:
+            return None
+        self._looks -= 1
+        return _SOON
+
+    def _total(self, one: Compilation) -> tuple[int | None, float | None]:
+        """How often it ran while device times were measured, and for how long."""
+        return self._profile.total(one.origin and one.origin.closed())
+
+    def _row(self, one: Compilation) -> Row:
+        calls, seconds = self._total(one)
+        return {
+            "row": "program",
+            "id": str(one.number),
+            "order": one.number,
+            "name": cut(one.name),
+            "signature": cut(one.signature, LINE),
+            "at": self._place(one),
+            "found": one.found,
+            "trace": one.trace,
+            "lower": one.lower,
+            "compile": one.compile,
+            "byXla": one.by_xla,
+            "size": one.bytes,
+            "equations": one.equations,
+            "pinned": _is_pinned(one),
+            "miss": _miss(one.again),
+            "calls": calls,
+            "device": seconds,
+            "canShow": one.can_be_traced,
+        }
+
+    def _place(self, one: Compilation) -> Place | None:
+        """Where the program was called; for a cell under a magic, which IPython calls, a line."""
+        place = self.places.of(one.at)
+        closed = one.origin and one.origin.closed()
+        for eqn in closed.eqns if closed is not None and place is None else ():
+            place = self.places.of(eqn.source)
+            if place is not None:
+                break
+        return place
+
+
+def recorder_of(shell: InteractiveShell) -> Recorder:
+    """The record of what a notebook has compiled."""
+    return magics(shell, CacheMagics).recorder
+
+
+def compilation(shell: InteractiveShell, row: str) -> Compilation | None:
+    """What a row tells of, by its id."""
+    done = recorder_of(shell).done.copy()
+    return next((one for one in done if str(one.number) == row), None)
+
+
+def _is_pinned(one: Compilation) -> bool:
+    return bool(one.key) and cache.is_pinned(bytes.fromhex(one.key))
+
+
+def _miss(event: events.Event | None) -> Row | None:
+    """Why an earlier program of the function did not do."""
+    if event is None:
+        return None
+    data = event.data
+    said = " ".join(advice([data["differences"]], data["closes_over"]))
+    if data["combination"]:
+        said = f"Each of these values was seen before, but never together. {said}".rstrip()
+    return {
+        "cause": cut(str(data["cause"]), SENTENCE),
+        "advice": cut(said, SENTENCE),
+        "seconds": event.seconds,
+        "compiles": data["compiles"],
+        "here": data["compiles_here"],
+    }

@@ -1,0 +1,69 @@
+"""`perspex.cache_view()`: the programs of this session, as a table that follows it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from IPython.core.interactiveshell import InteractiveShell
+
+from perspex_magics.cache import CacheMagics, overview, summary
+from perspex_magics.panel.places import Places
+from perspex_magics.panel.tables import NOTHING
+from perspex_magics.panel.topics.programs import ProgramsTopic
+from perspex_magics.widgets.view import View, shell_here, shown
+
+# The newest of them; the panel shows them all.
+_MOST_ROWS = 500
+
+
+class CacheView(View, entry="cache_widget.js"):
+    """The widget. It looks again at the end of each cell that has compiled something."""
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        self._shell, self._has_news = shell, False
+        self._topic = ProgramsTopic(shell, Places(shell))
+        self._topic.changed = self._note
+        self._topic.begin()
+        shell.events.register("post_run_cell", self._look)
+        super().__init__(data=self._rows())
+
+    def _note(self) -> None:
+        self._has_news = True
+
+    def _look(self, result: object = None) -> None:
+        if self._has_news:
+            self._has_news = False
+            self.data = self._rows()
+
+    def _rows(self) -> dict[str, Any]:
+        self._topic.refresh()
+        changes, _ = self._topic.table.changes(NOTHING, self._topic.most)
+        rows = changes["put"] if changes else []
+        newest = sorted(rows, key=lambda row: int(row["order"]))[-_MOST_ROWS:]
+        return {"rows": newest, "older": len(rows) - len(newest)}
+
+    def close(self) -> None:
+        """Follow the session no longer."""
+        if self._look in self._shell.events.callbacks["post_run_cell"]:
+            self._shell.events.unregister("post_run_cell", self._look)
+            self._topic.end()
+        super().close()
+
+    @property
+    def text(self) -> str:
+        recorder = self._shell.magics_manager.registry[CacheMagics.__name__].recorder
+        return repr(overview(recorder, False))
+
+
+def cache_view() -> CacheView | None:
+    """See what was compiled in this session, what each stage took, and why it was needed again.
+
+    Returns:
+      A widget; outside of Jupyter its text is printed, and nothing is returned.
+    """
+    shell = shell_here()
+    if shell is None or CacheMagics.__name__ not in shell.magics_manager.registry:
+        # Nobody has kept a record; the cache itself counts.
+        print("\n".join(summary()))
+        return None
+    return shown(CacheView(shell))

@@ -1,0 +1,175 @@
+"""`perspex.key_explorer(key)`: what becomes of a random key when it is split, folded into and drawn
+with.
+
+The view builds a tree of keys by clicks; the numbers come from Python (`key_tree`). The first key
+may be one of the notebook: then the view also shows where the notebook made and used it, from the
+record that `%keys` reads.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import traitlets
+
+from perspex import config
+from perspex.runtime.keys import KeyArray
+from perspex_magics.keys import KeysMagics, numbers_of_keys, story
+from perspex_magics.widgets.distributions import DISTRIBUTIONS
+from perspex_magics.widgets.key_tree import KeyTree
+from perspex_magics.widgets.threefry import Words
+from perspex_magics.widgets.view import View, shell_here, shown
+
+_MOST_ROOTS = 16
+_GENERATOR = "threefry2x32"
+
+
+class KeyExplorer(View, entry="keys_explorer_widget.js"):
+    """The widget; `data` is the tree, `detail` the selected node."""
+
+    detail = traitlets.Dict().tag(sync=True)
+
+    def __init__(self, tree: KeyTree, array: Any = None, note: str = "") -> None:
+        self._tree, self._array, self._note = tree, array, note
+        self._selected = next(iter(tree.nodes))
+        super().__init__(data=self._data(), detail=self._detail())
+
+    def on_ask(self, message: dict[str, Any]) -> None:
+        tree, id = self._tree, message.get("node")
+        made = self._selected
+        match message.get("do"):
+            case "split":
+                made = tree.split(id, message.get("count"))[0].id
+            case "fold_in":
+                made = tree.fold_in(id, message.get("number")).id
+            case "draw":
+                made = tree.draw(id, message.get("distribution"), message.get("shape")).id
+            case "remove":
+                parent = tree.node(id).parent
+                tree.remove(id)
+                made = made if made in tree.nodes or parent is None else parent.id
+            case "look":
+                made = tree.node(id).id
+        self._selected = made
+        detail = self._detail(message.get("index", 0))
+        with self.hold_sync():
+            self.data = self._data()
+            self.detail = detail
+
+    def _data(self) -> dict[str, Any]:
+        return {
+            **self._tree.as_data(),
+            "selected": self._selected,
+            "distributions": list(DISTRIBUTIONS),
+            "note": self._note,
+            "notebook": self._notebook(),
+        }
+
+    def _detail(self, index: object = 0) -> dict[str, Any]:
+        return self._tree.detail(self._selected, index)
+
+    def _notebook(self) -> list[dict[str, Any]]:
+        """Where the notebook made and used the first keys."""
+        shell = shell_here()
+        magics = None if shell is None else shell.magics_manager.registry.get("KeysMagics")
+        if self._array is None or shell is None or not isinstance(magics, KeysMagics):
+            return []
+        if magics.record.recorder is None or self._array.is_deleted():
+            return []
+        rows = story(magics.record.lineage, self._array, shell.user_ns, _MOST_ROOTS)
+        return [row._asdict() for row in rows]
+
+    @property
+    def text(self) -> str:
+        lines = [self._tree.text(), self._note]
+        lines += [
+            "  ".join(filter(None, [row["indent"] + row["text"], row["place"], row["remark"]]))
+            for row in self._notebook()
+        ]
+        return "\n".join(filter(None, lines))
+
+
+def key_explorer(key: Any = 0) -> KeyExplorer | None:
+    """Look into a random key: split it, fold numbers in, draw with it, and see every bit of it.
+
+    Nothing that is done in the view counts as a use of the key.
+
+    Args:
+      key: a key or an array of keys, typed or raw, or the integer that `random.key` would be given.
+
+    Returns:
+      A widget; outside of Jupyter the text of it is printed, and nothing is returned.
+
+    Errors:
+      `TypeError` for what is no key, `ValueError` for a deleted key or one of another generator.
+
+    >>> import perspex
+    >>> perspex.key_explorer(perspex.random.key(42))
+    random.key(42)  00000000 0000002a
+    """
+    partitionable = bool(config.threefry_partitionable.value)
+    if isinstance(key, int) and not isinstance(key, bool):
+        words = _words_of_seed(key)
+        return shown(KeyExplorer(KeyTree([(words, f"random.key({key})")], partitionable)))
+    array = _numbers(key)
+    numbers = np.asarray(array)
+    shape = numbers.shape[:-1]
+    shell = shell_here()
+    name = _name_of(key, {} if shell is None else shell.user_ns)
+    roots = [
+        ((int(numbers[index][0]), int(numbers[index][1])), index)
+        for index in itertools.islice(np.ndindex(shape), _MOST_ROOTS)
+    ]
+    if not roots:
+        raise ValueError(f"key_explorer: an array of keys of shape {shape} holds no key to show")
+    total = numbers.size // 2
+    note = f"The first {len(roots)} of {total:,} keys." if total > len(roots) else ""
+    is_typed = key.__class__ is KeyArray
+    written = [
+        (words, _written(words, is_typed) if not name else name + _index(index))
+        for words, index in roots
+    ]
+    return shown(KeyExplorer(KeyTree(written, partitionable), array, note))
+
+
+def _words_of_seed(seed: int) -> Words:
+    if not -(2**63) <= seed < 2**63:
+        raise ValueError(f"key_explorer: the seed {seed} has more than 64 bits")
+    return (seed >> 32 & 0xFFFFFFFF if config.enable_x64.value else 0), seed & 0xFFFFFFFF
+
+
+def _numbers(key: Any) -> Any:
+    if key.__class__ is KeyArray and key.dtype.generator != _GENERATOR:
+        raise ValueError(
+            f"key_explorer shows keys of {_GENERATOR}, and this one is of {key.dtype.generator}"
+        )
+    array = numbers_of_keys(key)
+    if array is None or array.shape[-1] != 2:
+        raise TypeError(
+            f"key_explorer takes a key, as random.key(0) makes one, or an integer; got "
+            f"{type(key).__name__}"
+        )
+    if array.is_deleted():
+        raise ValueError("key_explorer: this key was deleted, or donated to a compiled function")
+    return array
+
+
+def _name_of(key: Any, namespace: Mapping[str, Any]) -> str:
+    """The variable that holds the key, if one does."""
+    found = (name for name, x in list(namespace.items()) if x is key and not name.startswith("_"))
+    return next(found, "")
+
+
+def _index(index: tuple[int, ...]) -> str:
+    return f"[{', '.join(map(str, index))}]" if index else ""
+
+
+def _written(words: Words, is_typed: bool) -> str:
+    """Code that makes a key of these numbers; those of a key made of a seed are the seed."""
+    if words[0] == 0 and words[1] < 2**31:
+        return f"random.{'key' if is_typed else 'PRNGKey'}({words[1]})"
+    array = f"jnp.array([{words[0]}, {words[1]}], dtype='uint32')"
+    return f"random.wrap_key_data({array})" if is_typed else array

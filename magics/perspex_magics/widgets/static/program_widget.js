@@ -1,0 +1,22 @@
+/** A program as a widget: the view that the panel shows, too. */
+
+import { el } from "./dom.js";
+import { follow, keepKeys } from "./follow.js";
+import { programView } from "./program.js";
+
+/** @param {{model: any, el: HTMLElement}} widget */
+function render({ model, el: host }) {
+  keepKeys(host);
+  // The view fills its frame; below a cell nothing else says how high that is.
+  const frame = el("div", { style: "height: min(460px, 75vh)" });
+  host.append(frame);
+  const view = programView(frame, {});
+  const stop = follow(model, ["data"], () => view.update(model.get("data")));
+  return () => {
+    stop();
+    view.dispose();
+    frame.remove();
+  };
+}
+
+export default { render };

@@ -1,0 +1,37 @@
+"""The user's names of a notebook, against all names looked through each time."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from perspex_magics.user_names import UserNames
+
+IPYTHONS = {"_", "__", "___", "_i", "_ii", "_iii", "_oh", "_dh", "_ih", "In", "Out"}
+
+
+def is_users(name: str) -> bool:
+    numbered = name.removeprefix("_i").removeprefix("_")
+    return name not in IPYTHONS and not (name.startswith("_") and numbered.isdigit())
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_names_come_and_go(seed: int) -> None:
+    draw = random.Random(seed)
+    namespace: dict[str, object] = {"In": [], "Out": {}, "_": "", "_oh": {}, "_dh": []}
+    names = UserNames(namespace)
+    choices = [*"abcdefgh", "_private", "_i_mine", "_12x", "In2", "_x1"]
+    for cell in range(60):
+        namespace[f"_i{cell}"] = namespace["_i"] = ""
+        for _ in range(draw.randrange(4)):
+            name = draw.choice(choices)
+            if draw.random() < 0.4:
+                namespace.pop(name, None)
+            else:
+                namespace[name] = object()
+        if draw.random() < 0.5:
+            namespace[f"_{cell}"] = namespace["_"] = object()
+        expected = {name: value for name, value in namespace.items() if is_users(name)}
+        assert dict(names.items()) == expected
+        assert sorted(map(id, names.values())) == sorted(map(id, expected.values()))

@@ -6,16 +6,17 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 OTHER  := .venv-newest
+PANEL  := $(VENV)/share/jupyter/labextensions/perspex
 ARGS   ?=
 
 # JupyterLab asks root for this; a container's only user is often root.
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .DEFAULT_GOAL := help
-.PHONY: help lab demo test check bench format clean lint types layering unit newest
+.PHONY: help lab demo panel panel-test test check bench format clean lint types layering unit newest panel-if-node
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Perspex needs Python 3.11 or newer: make PYTHON=python3.x")'
@@ -30,7 +31,25 @@ lab: $(STAMP)  ## JupyterLab on examples/ with the Perspex kernel; ARGS="--port 
 demo: $(STAMP)  ## run examples/quickstart.ipynb without a browser, write build/quickstart.html
 	$(BIN)/python -m perspex_kernel.run examples/quickstart.ipynb --html build/quickstart.html $(ARGS)
 
-test: lint types unit newest  ## all that continuous integration runs
+panel: $(STAMP)  ## build the panel of JupyterLab and install it; needs Node.js with npm
+	$(BIN)/python hatch_build.py
+	rm -rf $(PANEL)
+	mkdir -p $(dir $(PANEL))
+	cp -R labextension/dist $(PANEL)
+
+panel-test:  ## the panel: lint, types, models, and every tab in a browser
+	$(MAKE) --no-print-directory panel
+	npm --prefix labextension run --silent check
+	npm --prefix labextension run --silent lint
+	npm --prefix labextension run --silent test
+	npm --prefix labextension run --silent test:ui
+
+# The panel is tested where Node.js is, and in a browser where Chromium is, too.
+panel-if-node:
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory panel-test; \
+	else echo "panel: no Node.js was found, so the panel was not tested"; fi
+
+test: lint types unit newest panel-if-node  ## all that continuous integration runs
 
 check: lint types layering $(STAMP)  ## lint, types, layering and the product in one file: under a minute
 	$(BIN)/python -m pytest -q tests/test_tiny.py
@@ -80,5 +99,6 @@ format: $(STAMP)  ## put every file into shape
 	$(BIN)/ruff format .
 
 clean:  ## remove what the targets made
+	rm -rf labextension/dist labextension/lib labextension/node_modules labextension/src/contract.ts
 	rm -rf $(VENV) $(OTHER) build dist .pytest_cache .mypy_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

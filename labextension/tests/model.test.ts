@@ -1,0 +1,350 @@
+/** One kernel's model: numbers and gaps, restarts, lost connections, kernels without Perspex. */
+
+import { beforeEach, describe, expect, test, vi } from 'vitest';
+import { KernelModel } from '../src/model';
+import { FakeKernel } from './fake';
+import { cell, changes, hello, key, program } from './rows';
+
+let kernel: FakeKernel;
+let model: KernelModel;
+let client: { id: string; renew(): string };
+
+beforeEach(() => {
+  kernel = new FakeKernel();
+  client = { id: 'page', renew: () => (client.id = 'page again') };
+  model = new KernelModel(kernel.connection, client);
+});
+
+/** The panel is shown, and the kernel has said hello. */
+async function live(): Promise<void> {
+  model.look('panel', ['cells']);
+  await kernel.info;
+  kernel.comm.say(hello());
+}
+
+const ids = () => model.tables.cells.inOrder().map(row => row.id);
+const asked = (type: string) =>
+  kernel.comm.sent.filter(message => 'type' in message && message.type === type);
+
+describe('rows', () => {
+  test('are put, replaced and dropped by id, in order', async () => {
+    await live();
+    kernel.comm.say(changes(1, 'cells', [cell('a'), cell('b')], { reset: true }));
+    kernel.comm.say(changes(2, 'cells', [cell('c')], { drop: ['a'], forgotten: 4 }));
+    expect(ids()).toEqual(['b', 'c']);
+    expect(model.tables.cells.forgotten).toBe(4);
+    const b = model.tables.cells.get('b')!;
+    kernel.comm.say(changes(3, 'cells', [{ ...b, wall: 9 }]));
+    expect(ids()).toEqual(['b', 'c']);
+    expect(model.tables.cells.get('b')!.wall).toBe(9);
+    kernel.comm.say(changes(4, 'cells', [cell('d')], { reset: true }));
+    expect(ids()).toEqual(['d']);
+  });
+
+  test('of a large table come in parts', async () => {
+    await live();
+    kernel.comm.say(changes(1, 'cells', [cell('a')], { reset: true }));
+    kernel.comm.say(changes(2, 'cells', [cell('b')]));
+    expect(ids()).toEqual(['a', 'b']);
+  });
+
+  test('2,000 of them arrive, and none twice', async () => {
+    await live();
+    kernel.comm.say(changes(1, 'cells', [], { reset: true }));
+    for (let i = 0; i < 2000; i++) {
+      kernel.comm.say(changes(i + 2, 'cells', [cell(`c${i}`)]));
+    }
+    expect(new Set(ids()).size).toBe(2000);
+    expect(asked('resync')).toEqual([]);
+  });
+
+  test('of a topic that this page does not know are left alone', async () => {
+    await live();
+    kernel.comm.say({ ...changes(1, 'cells', []), topics: [{ topic: 'weather', put: [{}] }] });
+    kernel.comm.say(changes(2, 'cells', [cell('a')], { reset: true }));
+    expect(ids()).toEqual(['a']);
+  });
+});
+
+describe('a missing number', () => {
+  beforeEach(async () => {
+    await live();
+    kernel.comm.say(changes(1, 'cells', [cell('a')], { reset: true }));
+    kernel.comm.say(changes(3, 'cells', [cell('c')]));
+  });
+
+  test('makes the panel ask for all, and believe nothing until then', () => {
+    expect(asked('resync')).toHaveLength(1);
+    kernel.comm.say(changes(4, 'cells', [cell('d')]));
+    expect(ids()).toEqual(['a']);
+    kernel.comm.say(changes(5, 'cells', [cell('a'), cell('b')], { reset: true }));
+    kernel.comm.say(changes(6, 'cells', [cell('e')]));
+    expect(ids()).toEqual(['a', 'b', 'e']);
+    expect(asked('resync')).toHaveLength(1);
+  });
+
+  test('concerns each topic until that one was said again', () => {
+    kernel.comm.say(changes(4, 'keys', [key('k')], { reset: true }));
+    expect(model.tables.keys.size).toBe(1);
+    kernel.comm.say(changes(5, 'cells', [cell('d')]));
+    expect(ids()).toEqual(['a']);
+  });
+
+  test('that is found by a snapshot, loses nothing of the snapshot', () => {
+    kernel.comm.say(changes(7, 'cells', [cell('x')], { reset: true }));
+    expect(ids()).toEqual(['x']);
+    expect(asked('resync')).toHaveLength(2);
+  });
+
+  test('a number that came before is ignored', () => {
+    kernel.comm.say(changes(4, 'cells', [cell('x')], { reset: true }));
+    kernel.comm.say(changes(4, 'cells', [], { reset: true }));
+    kernel.comm.say(changes(2, 'cells', [], { reset: true }));
+    expect(ids()).toEqual(['x']);
+  });
+});
+
+describe('questions', () => {
+  test('get their answers, in any order', async () => {
+    await live();
+    const first = model.ask({ what: 'evict', id: 'a' });
+    const second = model.ask({ what: 'clear' });
+    const [one, two] = asked('ask') as { request: number }[];
+    kernel.comm.say({ type: 'reply', number: 1, request: two.request, ok: true, text: '2' });
+    kernel.comm.say({ type: 'reply', number: 2, request: one.request, ok: false, text: '1' });
+    expect((await first).text).toBe('1');
+    expect((await second).ok).toBe(true);
+  });
+
+  test('are settled when their answer can no longer come', async () => {
+    await live();
+    const lost = model.ask({ what: 'clear' });
+    kernel.comm.say(changes(3, 'cells', []));
+    expect((await lost).text).toMatch(/lost/);
+    const closed = model.ask({ what: 'clear' });
+    kernel.comm.end();
+    expect((await closed).ok).toBe(false);
+    kernel.restart();
+    expect((await model.ask({ what: 'clear' })).ok).toBe(false);
+  });
+
+  test('a document is asked for once, and an error is the reason that the kernel gave', async () => {
+    await live();
+    const document = {
+      name: 'f',
+      signature: '',
+      sources: [],
+      equations: [],
+      jaxpr: [],
+      stablehlo: [],
+      hlo: [],
+      notes: []
+    };
+    const shown = model.program('a');
+    kernel.comm.say({
+      type: 'reply',
+      number: 1,
+      request: 1,
+      ok: true,
+      text: '',
+      program: document
+    });
+    expect(await shown).toBe(await model.program('a'));
+    expect(asked('ask')).toHaveLength(1);
+    const gone = model.program('b');
+    kernel.comm.say({ type: 'reply', number: 2, request: 2, ok: false, text: 'It is gone.' });
+    await expect(gone).rejects.toThrow('It is gone.');
+  });
+
+  test('measuring is on when the kernel says so, and not before', async () => {
+    await live();
+    const on = model.profile(true);
+    expect(model.profiling).toBe(false);
+    kernel.comm.say({ type: 'reply', number: 1, request: 1, ok: true, text: 'on' });
+    await on;
+    expect(model.profiling).toBe(true);
+    const refused = model.profile(false);
+    kernel.comm.say({ type: 'reply', number: 2, request: 2, ok: false, text: 'no' });
+    await refused;
+    expect(model.profiling).toBe(true);
+  });
+});
+
+describe('looking', () => {
+  test('opens a comm when somebody looks for the first time, and one for all', async () => {
+    model.look('panel', []);
+    await kernel.info;
+    expect(kernel.comms).toHaveLength(0);
+    await live();
+    expect(kernel.comms).toHaveLength(1);
+    model.look('heat', ['lines']);
+    model.look('panel', []);
+    expect(kernel.comms).toHaveLength(1);
+    expect(asked('watch').slice(-2)).toEqual([
+      { type: 'watch', topics: ['cells', 'lines'] },
+      { type: 'watch', topics: ['lines'] }
+    ]);
+    const before = kernel.comm.sent.length;
+    model.look('heat', ['lines']);
+    expect(kernel.comm.sent).toHaveLength(before);
+  });
+
+  test('waits for a kernel that starts', async () => {
+    kernel.status = 'starting';
+    model.look('panel', ['cells']);
+    await kernel.info;
+    expect(kernel.comms).toHaveLength(0);
+    kernel.become('idle');
+    await kernel.info;
+    expect(kernel.comms).toHaveLength(1);
+  });
+
+  test('says that it is still there', async () => {
+    vi.useFakeTimers();
+    try {
+      await live();
+      const before = asked('watch').length;
+      vi.advanceTimersByTime(3600_000);
+      expect(asked('watch').length).toBeGreaterThan(before);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+});
+
+describe('a restart', () => {
+  test('forgets the rows and opens another comm under the same name', async () => {
+    await live();
+    kernel.comm.say(changes(1, 'cells', [cell('a')], { reset: true }));
+    kernel.restart();
+    expect(ids()).toEqual([]);
+    await kernel.info;
+    expect(kernel.comms).toHaveLength(2);
+    expect(kernel.comm.sent[0]).toMatchObject({ client: 'page', topics: ['cells'] });
+    kernel.comm.say(hello({ session: 'two' }));
+    kernel.comm.say(changes(1, 'cells', [cell('z')], { reset: true }));
+    expect(ids()).toEqual(['z']);
+  });
+
+  test('a kernel that died comes back when it is started again', async () => {
+    await live();
+    kernel.become('dead');
+    expect(model.state.is).toBe('dead');
+    kernel.become('starting');
+    kernel.become('idle');
+    await kernel.info;
+    expect(kernel.comms).toHaveLength(2);
+  });
+});
+
+describe('a connection that was lost', () => {
+  test('asks for all that was missed, and believes nothing until then', async () => {
+    await live();
+    kernel.comm.say(changes(1, 'cells', [cell('a')], { reset: true }));
+    kernel.connect('connecting');
+    kernel.connect('connected');
+    expect(asked('resync')).toHaveLength(1);
+    kernel.comm.say(changes(2, 'cells', [cell('b')]));
+    expect(ids()).toEqual(['a']);
+    kernel.comm.say(changes(3, 'cells', [cell('a'), cell('b')], { reset: true }));
+    expect(ids()).toEqual(['a', 'b']);
+  });
+});
+
+describe('a kernel without Perspex', () => {
+  beforeEach(async () => {
+    model.look('panel', ['cells']);
+    await kernel.info;
+    kernel.comm.end();
+  });
+
+  test('is asked once, whatever runs in it', async () => {
+    expect(model.state.is).toBe('absent');
+    kernel.run('1 + 1');
+    model.look('panel', ['keys']);
+    await kernel.info;
+    expect(kernel.comms).toHaveLength(1);
+  });
+
+  test('is asked again after a cell that names Perspex, or when the user says so', async () => {
+    kernel.run('%load_ext perspex');
+    await kernel.info;
+    expect(kernel.comms).toHaveLength(2);
+    kernel.comm.end();
+    model.retry();
+    await kernel.info;
+    expect(kernel.comms).toHaveLength(3);
+    kernel.comm.say(hello());
+    expect(model.state.is).toBe('live');
+  });
+
+  test('is asked again after a restart', async () => {
+    kernel.restart();
+    await kernel.info;
+    expect(kernel.comms).toHaveLength(2);
+  });
+});
+
+test('a kernel of another language is not asked', async () => {
+  kernel.language = 'R';
+  model.look('panel', ['cells']);
+  await kernel.info;
+  expect(model.state).toEqual({ is: 'foreign', language: 'R' });
+  expect(kernel.comms).toHaveLength(0);
+});
+
+test('a connection without comms is not asked', async () => {
+  kernel.handleComms = false;
+  model.look('panel', ['cells']);
+  expect(model.state.is).toBe('elsewhere');
+});
+
+test('another version shows nothing but that', async () => {
+  model.look('panel', ['cells']);
+  await kernel.info;
+  kernel.comm.say(hello({ version: 2, perspex: '9.0' }));
+  expect(model.state).toEqual({ is: 'version', theirs: 2, perspex: '9.0' });
+  expect(kernel.comm.isDisposed).toBe(true);
+});
+
+describe('a comm that the kernel closes', () => {
+  test('is opened again under another name, unless that happens at once', async () => {
+    vi.useFakeTimers();
+    try {
+      await live();
+      vi.advanceTimersByTime(60_000);
+      kernel.comm.end();
+      await kernel.info;
+      expect(kernel.comms).toHaveLength(2);
+      expect(kernel.comm.sent[0]).toMatchObject({ client: 'page again' });
+      kernel.comm.say(hello());
+      kernel.comm.end();
+      await kernel.info;
+      expect(kernel.comms).toHaveLength(2);
+      expect(model.state.is).toBe('closed');
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+});
+
+test('a view hears of what changed, and of the state', async () => {
+  const heard: unknown[] = [];
+  model.changed.connect((_, topic) => heard.push(topic));
+  await live();
+  kernel.comm.say(changes(1, 'programs', [program('a')], { reset: true }));
+  expect(heard).toContain(null);
+  expect(heard.at(-1)).toBe('programs');
+});
+
+test('a disposed model opens nothing and hears nothing', async () => {
+  await live();
+  const comm = kernel.comm;
+  model.dispose();
+  expect(comm.isDisposed).toBe(true);
+  comm.say(changes(1, 'cells', [cell('a')], { reset: true }));
+  kernel.restart();
+  await kernel.info;
+  expect(kernel.comms).toHaveLength(1);
+  expect(ids()).toEqual([]);
+});

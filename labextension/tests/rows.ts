@@ -1,0 +1,145 @@
+/** Rows and messages as the kernel makes them; `contract.test.ts` checks them by the schema. */
+
+import type {
+  BufferRow,
+  CellRow,
+  Changes,
+  Hello,
+  KeyRow,
+  LineRow,
+  MemoryRow,
+  Place,
+  ProgramRow,
+  Row,
+  Topic
+} from '../src/contract';
+
+export const hello = (over: Partial<Hello> = {}): Hello => ({
+  type: 'hello',
+  number: 0,
+  version: 1,
+  perspex: '0.1.0',
+  jaxlib: '0.10.2',
+  platform: 'cpu',
+  session: 'one',
+  profiling: false,
+  ...over
+});
+
+export const place = (cell: string, line = 1): Place => ({
+  text: `Cell In[1]:${line}`,
+  cell,
+  file: '',
+  line
+});
+
+let orders = 0;
+
+export const program = (id: string, over: Partial<ProgramRow> = {}): ProgramRow => ({
+  row: 'program',
+  id,
+  order: ++orders,
+  name: `function_${id}`,
+  signature: 'f32[3]',
+  at: place('a'),
+  found: 'xla',
+  trace: 0.001,
+  lower: 0.002,
+  compile: 0.03,
+  byXla: 0.03,
+  size: 12_000,
+  equations: 7,
+  pinned: false,
+  miss: null,
+  calls: null,
+  device: null,
+  canShow: true,
+  ...over
+});
+
+export const cell = (id: string, over: Partial<CellRow> = {}): CellRow => ({
+  row: 'cell',
+  id,
+  order: ++orders,
+  cell: 'a',
+  count: 1,
+  status: 'ok',
+  head: 'y = f(x)',
+  wall: 0.1,
+  trace: 0.01,
+  lower: 0.01,
+  compile: 0.05,
+  device: 0.01,
+  transfer: 0,
+  python: 0.02,
+  idle: 0,
+  after: null,
+  working: false,
+  sources: { xla: 1 },
+  bytes: {},
+  ...over
+});
+
+export const buffer = (id: string, over: Partial<BufferRow> = {}): BufferRow => ({
+  row: 'buffer',
+  id,
+  order: ++orders,
+  owner: id,
+  kind: 'variable',
+  what: 'float32[1000]',
+  bytes: 4000,
+  device: 'cpu:0',
+  cell: 'In[1]',
+  also: '',
+  canFree: true,
+  ...over
+});
+
+export const memory = (id: string, bytes: number): MemoryRow => ({
+  row: 'memory',
+  id,
+  order: ++orders,
+  time: 1e9 + orders,
+  bytes,
+  count: orders
+});
+
+export const key = (id: string, over: Partial<KeyRow> = {}): KeyRow => ({
+  row: 'key',
+  id,
+  order: ++orders,
+  parent: null,
+  function: 'split',
+  expression: 'random.split(key)',
+  names: ['a', 'b'],
+  at: place('a'),
+  calls: 1,
+  keys: 2,
+  makes: true,
+  traced: false,
+  reused: [],
+  ...over
+});
+
+export const line = (id: string, over: Partial<LineRow> = {}): LineRow => ({
+  row: 'line',
+  id,
+  order: ++orders,
+  at: place('a'),
+  seconds: 0.01,
+  shared: 0,
+  runs: 3,
+  ...over
+});
+
+/** The rows of one topic, in place of all others or beside them. */
+export const changes = (
+  number: number,
+  topic: Topic,
+  put: Row[],
+  over: { reset?: boolean; drop?: string[]; forgotten?: number } = {}
+): Changes => ({
+  type: 'changes',
+  number,
+  topics: [{ topic, reset: false, put, drop: [], forgotten: 0, ...over }]
+});

@@ -1,0 +1,45 @@
+/** What the notebooks of the tests hold. */
+
+export const TOUR = [
+  'import perspex\nimport perspex.numpy as jnp\nfrom perspex import jit, lax, random\n\nx = jnp.linspace(0, 1, 200_000)\nkey = random.key(0)',
+  '@jit\ndef energy(x):\n    y = jnp.sin(x)\n    return y @ y + jnp.cos(x).sum()\n\nenergy(x)',
+  'energy(x[:100])',
+  'a = random.normal(key, (3,))\nb = random.uniform(key, (3,))\nfirst, second = random.split(random.fold_in(key, 3))\nc = random.normal(first, (4,))',
+  '@jit\ndef settle(w):\n    def step(state, x):\n        moved = jnp.tanh(state @ w)\n        return moved + x, moved.sum()\n    return lax.scan(step, w, jnp.arange(8.0))\n\nweights = jnp.ones((300, 300)) / 300\nfor _ in range(20):\n    end, sums = settle(weights)'
+];
+
+/** Text that wants to be markup, to turn the line around, to ring, and to fill the page. */
+export const HOSTILE = [
+  '"<img src=x onerror=window.hacked=1>"; "\\u202egnp.exe\\u2066"; import perspex, perspex.numpy as jnp',
+  [
+    '"<img src=x onerror=window.hacked=2> \u202e\u2066 </script><script>window.hacked=3</script>"; 1 + 1',
+    'def f(x):',
+    '    "<img src=x onerror=window.hacked=4>"',
+    '    return jnp.sin(x) * 2  # <img src=x onerror=window.hacked=5> \u202e',
+    'f.__name__ = "<img src=x onerror=window.hacked=6>\u202e" + "n" * 100_000',
+    'g = perspex.jit(f)',
+    'g(jnp.ones(7))',
+    'globals()["<b onmouseover=window.hacked=7>" + "v" * 100_000] = jnp.ones(1000)'
+  ].join('\n'),
+  `"${'long '.repeat(200_000)}"; 2 + 2`
+];
+
+/** Each widget, and values of all kinds. */
+export const WIDGETS = [
+  [
+    'import perspex, perspex.numpy as jnp',
+    'from perspex import random',
+    '@perspex.jit',
+    'def step(x):',
+    '    return jnp.tanh(x @ x).sum()',
+    'step(jnp.ones((4, 4)))',
+    'sub = random.split(random.key(42))[1]',
+    'a = random.normal(sub, (3,))'
+  ].join('\n'),
+  'perspex.key_explorer(sub)',
+  'perspex.show(step, jnp.ones((4, 4)))',
+  'perspex.timings(step, jnp.ones((4, 4)), seconds=0.05)',
+  'perspex.cache_view()',
+  '{"a": jnp.ones((3, 40, 50)), "keys": random.split(random.key(7), 3), "f": [step, jnp.zeros(())]}',
+  'step'
+];

@@ -1,6 +1,6 @@
 /**
- * Tests the panel and the widgets in a browser, in JupyterLab and in Notebook 7, on a real kernel; where there is no
- * Chromium, it says so. `npm run pictures` takes the pictures of the documentation instead.
+ * Tests the panel and the widgets in a browser, in JupyterLab and in Notebook 7, on a real kernel;
+ * where there is no Chromium, it says so. `npm run pictures` takes the pictures of the documentation instead.
  */
 
 import { spawnSync } from 'node:child_process';

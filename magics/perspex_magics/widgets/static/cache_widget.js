@@ -5,10 +5,11 @@ import { follow, keepKeys } from "./follow.js";
 
 /** @param {{model: any, el: HTMLElement}} widget */
 function render({ model, el: host }) {
-  keepKeys(host);
+  const release = keepKeys(host);
   const view = cacheView(host, {});
   const stop = follow(model, ["data"], () => view.update(model.get("data").rows));
   return () => {
+    release();
     stop();
     view.dispose();
   };

@@ -36,11 +36,23 @@ export function follow(model, names, update) {
 }
 
 /**
- * Keep keys that are pressed in a view from being shortcuts of JupyterLab, which would answer Enter
- * and the arrows itself.
+ * Keep plain keys that are pressed in a view from being shortcuts of JupyterLab, which would answer
+ * Enter and the arrows itself. Those with Control, Alt or Command stay what they are.
  *
  * @param {HTMLElement} host
+ * @returns {() => void} stops it.
  */
 export function keepKeys(host) {
-  host.dataset.lmSuppressShortcuts = "true";
+  /** @param {KeyboardEvent} event */
+  const mark = (event) => {
+    const target = event.target;
+    if (target instanceof HTMLElement && host.contains(target)) {
+      const isPlain = !event.ctrlKey && !event.metaKey && !event.altKey;
+      // On the very element that has the focus: JupyterLab looks there first.
+      target.toggleAttribute("data-lm-suppress-shortcuts", isPlain);
+    }
+  };
+  // JupyterLab listens at the document, which comes after the window.
+  window.addEventListener("keydown", mark, true);
+  return () => window.removeEventListener("keydown", mark, true);
 }

@@ -5,12 +5,13 @@ import { keysExplorerView } from "./keys_explorer.js";
 
 /** @param {{model: any, el: HTMLElement}} widget */
 function render({ model, el: host }) {
-  keepKeys(host);
+  const release = keepKeys(host);
   const view = keysExplorerView(host, { ask: (message) => model.send(message) });
   const stop = follow(model, ["data", "detail", "said"], () =>
     view.update({ tree: model.get("data"), detail: model.get("detail"), said: model.get("said") }),
   );
   return () => {
+    release();
     stop();
     view.dispose();
   };

@@ -6,13 +6,14 @@ import { programView } from "./program.js";
 
 /** @param {{model: any, el: HTMLElement}} widget */
 function render({ model, el: host }) {
-  keepKeys(host);
+  const release = keepKeys(host);
   // The view fills its frame; below a cell nothing else says how high that is.
   const frame = el("div", { style: "height: min(460px, 75vh)" });
   host.append(frame);
   const view = programView(frame, {});
   const stop = follow(model, ["data"], () => view.update(model.get("data")));
   return () => {
+    release();
     stop();
     view.dispose();
     frame.remove();

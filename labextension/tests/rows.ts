@@ -53,6 +53,7 @@ export const program = (id: string, over: Partial<ProgramRow> = {}): ProgramRow 
   miss: null,
   calls: null,
   device: null,
+  roof: null,
   canShow: true,
   ...over
 });

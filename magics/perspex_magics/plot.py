@@ -19,7 +19,7 @@ from perspex.api.mapping import vmap
 from perspex.random import lineage
 from perspex.random.keys import key_data, split
 from perspex_magics.measuring import Measured, duration, measure
-from perspex_magics.roofline import peak, position
+from perspex_magics.roofline import peak, work
 
 # Runs that take longer than nearly all others are counted and not drawn.
 _SHOWN = 0.95
@@ -85,7 +85,8 @@ def roofline(
     with events.unheard():
         traced = compiled.trace(*args, **kw)
         xla = traced.lower().compile().runtime_executable()
-    found = position(traced.jaxpr, xla, float(np.median(measured.total)))
+    done = work(traced.jaxpr, xla)
+    found = None if done is None else done.taking(float(np.median(measured.total)))
     if found is None:
         raise ValueError(f"plot.roofline: it is not known how much work `{measured.name}` does")
     most = peak()

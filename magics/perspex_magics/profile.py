@@ -23,14 +23,14 @@ from IPython.core.magic import (
 
 from perspex import source
 from perspex.jaxpr import ClosedJaxpr
-from perspex.runtime.profile import BusyError, LineTime, Place, Profile, Session
+from perspex.runtime.profile import BusyError, LineTime, Place, Profile, ProgramTime, Session
 from perspex_magics import notices
 from perspex_magics.cells import read_cell
 from perspex_magics.compilations import milliseconds
 from perspex_magics.markup import LINE, MONO, MUTED, escape, tag
 from perspex_magics.options import MagicParser
 from perspex_magics.outermost import Running
-from perspex_magics.roofline import Peak, Position, peak, position
+from perspex_magics.roofline import Peak, Position, Work, peak, work
 
 _ROWS = 40
 # What takes less of the device's time is not a row of its own.
@@ -88,6 +88,22 @@ class Line(NamedTuple):
     runs: int
 
 
+class Total(NamedTuple):
+    """How often a program has run while it was measured, for how many seconds, and what it does.
+
+    `work` is for one run, and `None` where nobody can say.
+    """
+
+    runs: int
+    seconds: float
+    work: Work | None
+
+    @property
+    def position(self) -> Position | None:
+        """Where the program is in the roofline."""
+        return None if self.work is None else self.work.taking(self.seconds / self.runs)
+
+
 @magics_class
 class ProfileMagics(Magics):
     """`%%profile` and `%profile` in one notebook, and what was measured last."""
@@ -101,8 +117,7 @@ class ProfileMagics(Magics):
         self._shown: argparse.Namespace | None = None
         # Of each file or cell what was measured last.
         self._lines: dict[str, list[Line]] = {}
-        # How often each program has run while it was measured, and for how many seconds.
-        self._totals: WeakKeyDictionary[ClosedJaxpr, tuple[int, float]] = WeakKeyDictionary()
+        self._totals: WeakKeyDictionary[ClosedJaxpr, Total] = WeakKeyDictionary()
         self._observers: tuple[Callable[[], None], ...] = ()
 
     # ---- for the panel --------------------------------------------------------------------------
@@ -111,9 +126,9 @@ class ProfileMagics(Magics):
         """Of each file and each cell what was measured last."""
         return [line for lines in list(self._lines.values()) for line in lines]
 
-    def total(self, closed: ClosedJaxpr | None) -> tuple[int | None, float | None]:
-        """How often a program ran in all that was measured, and its seconds on the device."""
-        return (None, None) if closed is None else self._totals.get(closed, (None, None))
+    def total(self, closed: ClosedJaxpr | None) -> Total | None:
+        """What a program took in all that was measured; `None` if it never ran meanwhile."""
+        return None if closed is None else self._totals.get(closed)
 
     def switch(self, on: bool) -> None:
         """Measure all cells from the next one on, or no more."""
@@ -135,8 +150,11 @@ class ProfileMagics(Magics):
             lines.setdefault(place.file, []).append(line)
         self._lines.update(lines)
         for one in found.programs:
-            runs, seconds = self._totals.get(one.executable.closed, (0, 0.0))
-            self._totals[one.executable.closed] = runs + one.runs, seconds + one.seconds
+            closed = one.executable.closed
+            known = self._totals.get(closed) or Total(0, 0.0, work(closed, one.executable.xla))
+            self._totals[closed] = Total(
+                known.runs + one.runs, known.seconds + one.seconds, known.work
+            )
         for observer in self._observers:
             observer()
 
@@ -228,12 +246,7 @@ class Table:
         self.rows = [(place, found.lines[place]) for place in places]
         self.left = [spent for place, spent in found.lines.items() if place not in set(places)]
         self.programs = sorted(found.programs, key=lambda one: -one.seconds)[:_ROWS]
-        self.positions: list[Position | None] = [
-            position(one.executable.closed, one.executable.xla, one.seconds / one.runs)
-            if top is not None
-            else None
-            for one in self.programs
-        ]
+        self.positions = [_position(one) if top is not None else None for one in self.programs]
 
     def headline(self) -> str:
         found = self.found
@@ -285,12 +298,9 @@ class Table:
             times = f"{one.runs} runs" if one.runs > 1 else "1 run"
             text = f"`{one.executable.name}`: {milliseconds(one.seconds)} ms in {times}"
             if where is not None and self.top is not None:
-                bound = (
-                    "arithmetic" if self.top.limit(where.intensity) == self.top.flops else "memory"
-                )
                 text += (
                     f"; {_rate(where.achieved)}FLOP/s at {where.intensity:.3g} FLOPs per byte, "
-                    f"{100 * where.part(self.top):.0f} % of what {bound} allows"
+                    f"{100 * where.part(self.top):.0f} % of what {where.bound(self.top)} allows"
                 )
             said.append(text)
         if self.top is not None:
@@ -376,6 +386,12 @@ class Table:
             if self.top is None
             else {"flops": self.top.flops, "bytes": self.top.bytes},
         }
+
+
+def _position(one: ProgramTime) -> Position | None:
+    """Where a program is in the roofline, by the mean of its runs."""
+    done = work(one.executable.closed, one.executable.xla)
+    return None if done is None else done.taking(one.seconds / one.runs)
 
 
 def _code(place: Place) -> str:

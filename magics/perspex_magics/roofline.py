@@ -45,6 +45,18 @@ class Peak:
 
 
 @dataclass(frozen=True)
+class Work:
+    """What one run of a program does: its operations, and the bytes that it moves."""
+
+    flops: float
+    bytes: float
+
+    def taking(self, seconds: float) -> Position | None:
+        """Where the program is if a run takes so long; `None` if that was not measured."""
+        return Position(self.flops, self.bytes, seconds) if seconds > 0 else None
+
+
+@dataclass(frozen=True)
 class Position:
     """Where a program is: its operations, the bytes that it moves, and the seconds of one run."""
 
@@ -66,9 +78,13 @@ class Position:
         """What it achieves, as a part of what it could."""
         return self.achieved / peak.limit(self.intensity)
 
+    def bound(self, peak: Peak) -> str:
+        """What keeps it from more: `arithmetic` or `memory`."""
+        return "arithmetic" if peak.limit(self.intensity) == peak.flops else "memory"
 
-def position(closed: ClosedJaxpr, xla: Any, seconds: float) -> Position | None:
-    """Where a program is that takes so long; `None` if nobody can say how much it does.
+
+def work(closed: ClosedJaxpr, xla: Any) -> Work | None:
+    """What one run of a program does; `None` if nobody can say.
 
     Operations are those of the equations. Bytes are XLA's estimate for the kernels; XLA counts the
     body of a loop once, so they are not known for a program with loops.
@@ -76,14 +92,18 @@ def position(closed: ClosedJaxpr, xla: Any, seconds: float) -> Position | None:
     Args:
       closed: the program, as `jit(f).trace(*args).jaxpr`.
       xla: its executable, as `compile().runtime_executable()`.
-      seconds: of one run.
     """
     flops = program_work(closed).flops
-    if not flops or seconds <= 0 or any("while(" in m.to_string() for m in xla.hlo_modules()):
+    if not flops or any("while(" in m.to_string() for m in xla.hlo_modules()):
         return None
     cost = xla.cost_analysis()
     moved = (cost[0] if isinstance(cost, list) else cost).get("bytes accessed", 0.0)
-    return Position(flops, moved, seconds) if moved > 0 else None
+    return Work(flops, moved) if moved > 0 else None
+
+
+def known_peak() -> Peak | None:
+    """What the default device can do, if that has been measured."""
+    return peak() if peak.cache_info().currsize else None
 
 
 @functools.cache

@@ -303,6 +303,10 @@ def test_device_times_by_line(session: Session) -> None:
         page.until(lambda: named(page, "programs", "name", "power")[-1]["calls"] == 3)
         power = named(page, "programs", "name", "power")[-1]
         assert power["device"] == pytest.approx(row["seconds"], rel=0.5)
+        # A product of matrices, the sum of its elements, and one addition.
+        rate = (2 * 300**3 + 300**2 + 1) * power["calls"] / power["device"]
+        assert power["roof"]["flops"] == pytest.approx(rate, rel=1e-3)
+        assert 0 < power["roof"]["part"] < 3 and power["roof"]["intensity"] > 10
         run_cell(session, "%%profile\n(jnp.ones((300, 300)) @ jnp.ones((300, 300))).sum()", "one")
         page.until(lambda: [r for r in page.rows("lines") if r["at"]["cell"] == "one"])
         run_cell(session, "'another text'", "one")

@@ -201,7 +201,7 @@ export class TimeTab implements Tab {
           'table',
           { class: 'pspx-table pspx-wide' },
           el('caption', null, 'While it was measured; the line is the course of a call’s time.'),
-          heads('function', 'share', 'time', 'calls'),
+          heads('function', 'share', 'time', 'calls', 'of the peak'),
           el(
             'tbody',
             null,
@@ -227,7 +227,8 @@ export class TimeTab implements Tab {
                     'td',
                     null,
                     row.calls ? `${count(row.calls)} × ${duration(row.device / row.calls)}` : '–'
-                  )
+                  ),
+                  roofCell(row.roof)
                 )
               )
           )
@@ -266,6 +267,29 @@ export class TimeTab implements Tab {
   private _courses = new Map<string, { calls: number; device: number; each: number[] }>();
   private _linesDrawn: readonly LineRow[] | null = null;
   private _functionsDrawn: readonly ProgramRow[] | null = null;
+}
+
+/** How near a program comes to what this machine can do. */
+function roofCell(roof: ProgramRow['roof']): HTMLElement {
+  if (!roof) {
+    return el(
+      'td',
+      { title: 'It is not known how much work this is, or what the machine can do.' },
+      '–'
+    );
+  }
+  const { flops, intensity, part, bound } = roof;
+  const peak = bound === 'memory' ? 'the memory moves' : 'the arithmetic does';
+  return el(
+    'td',
+    {
+      title:
+        `${(flops / 1e9).toPrecision(3)} GFLOP/s, ${intensity.toPrecision(3)} FLOPs for each byte: ` +
+        `so ${bound} bounds it, and this is its part of what ${peak} at best on this machine`
+    },
+    percent(part, 1),
+    el('span', { class: 'pspx-muted' }, ` ${bound}`)
+  );
 }
 
 /** The course of a number as a small line; nothing where there is only one. */

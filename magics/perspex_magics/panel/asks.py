@@ -29,6 +29,7 @@ from perspex_magics.panel.topics.buffers import BuffersTopic
 from perspex_magics.panel.topics.programs import compilation, recorder_of
 from perspex_magics.panel.topics.topic import magics
 from perspex_magics.profile import ProfileMagics
+from perspex_magics.roofline import peak
 
 _MOST_WAITING = 100
 _IDLE = 10.0
@@ -176,6 +177,8 @@ class Desk:
 
     def _profile(self, ask: Ask) -> Answer:
         magics(self.shell, ProfileMagics).switch(ask.on)
+        if ask.on and not self.outbox.is_busy():
+            peak()  # what programs are compared with; else they are not
         state = "measured from the next cell on" if ask.on else "not measured any more"
         return Answer(True, f"Device times by line are {state}.")
 

@@ -13,7 +13,8 @@ from perspex_magics.panel.places import Place
 from perspex_magics.panel.tables import Row
 from perspex_magics.panel.texts import LINE, SENTENCE, cut
 from perspex_magics.panel.topics.topic import Topic, magics
-from perspex_magics.profile import ProfileMagics
+from perspex_magics.profile import ProfileMagics, Total
+from perspex_magics.roofline import known_peak
 
 # A program is on disk a moment after it was compiled: for so many seconds its size is asked for.
 _SOON = 0.5
@@ -67,10 +68,12 @@ class ProgramsTopic(Topic):
         is_to_come = False
         for one in looked_at:
             is_to_come |= one.bytes is None and bool(one.key)
-            state = (one.size, _is_pinned(one), one.can_be_traced, one.again, self._total(one))
+            measured = self._total(one)
+            roof = _roof(measured)
+            state = (one.size, _is_pinned(one), one.can_be_traced, one.again, measured, roof)
             if states.get(one.number) != state:
                 states[one.number] = state
-                self.table.put(self._row(one))
+                self.table.put(self._row(one, measured, roof))
         if len(self.table) != len(done):
             numbers = {one.number for one in done}
             self.table.keep(set(map(str, numbers)))
@@ -82,12 +85,11 @@ class ProgramsTopic(Topic):
         self._looks -= 1
         return _SOON
 
-    def _total(self, one: Compilation) -> tuple[int | None, float | None]:
-        """How often it ran while device times were measured, and for how long."""
+    def _total(self, one: Compilation) -> Total | None:
+        """What it took while device times were measured."""
         return self._profile.total(one.origin and one.origin.closed())
 
-    def _row(self, one: Compilation) -> Row:
-        calls, seconds = self._total(one)
+    def _row(self, one: Compilation, measured: Total | None, roof: Row | None) -> Row:
         return {
             "row": "program",
             "id": str(one.number),
@@ -104,8 +106,9 @@ class ProgramsTopic(Topic):
             "equations": one.equations,
             "pinned": _is_pinned(one),
             "miss": _miss(one.again),
-            "calls": calls,
-            "device": seconds,
+            "calls": measured and measured.runs,
+            "device": measured and measured.seconds,
+            "roof": roof,
             "canShow": one.can_be_traced,
         }
 
@@ -133,6 +136,20 @@ def compilation(shell: InteractiveShell, row: str) -> Compilation | None:
 
 def _is_pinned(one: Compilation) -> bool:
     return bool(one.key) and cache.is_pinned(bytes.fromhex(one.key))
+
+
+def _roof(measured: Total | None) -> Row | None:
+    """Where a program is in the roofline, if the peaks of this machine have been measured."""
+    where = None if measured is None else measured.position
+    top = known_peak()
+    if where is None or top is None:
+        return None
+    return {
+        "flops": where.achieved,
+        "intensity": where.intensity,
+        "part": where.part(top),
+        "bound": where.bound(top),
+    }
 
 
 def _miss(event: events.Event | None) -> Row | None:

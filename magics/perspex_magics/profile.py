@@ -231,6 +231,14 @@ class ProfileMagics(Magics):
         elif found.programs:
             self._keep(found)
 
+    def close(self) -> None:
+        """Measure no more, from the middle of this cell on."""
+        self.switch(False)
+        session = self._cells.here()
+        self._cells.clear()
+        if session is not None:
+            session.stop()
+
 
 class Table:
     """What a profile says: one row for each line of code, and one for each program."""
@@ -432,6 +440,7 @@ def profile_cells(shell: InteractiveShell) -> Callable[[], object]:
     shell.events.register("post_run_cell", magics.end)
 
     def undo() -> None:
+        magics.close()
         shell.events.unregister("pre_run_cell", magics.begin)
         shell.events.unregister("post_run_cell", magics.end)
         for kind in ("line", "cell"):

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from IPython.core.error import UsageError
 
+from perspex.runtime.profile import Session
 from perspex_magics import roofline
 from perspex_magics.profile import ProfileMagics
 from shells import Notebook
@@ -126,3 +127,5 @@ def test_unloaded_it_is_gone(cells: Notebook) -> None:
     cells.ok("%unload_ext perspex_magics")
     cells.fails("%%profile\nf(x)", Exception)
     cells.ok("c = f(x)")
+    with Session():  # the cell that unloaded it was being measured
+        pass

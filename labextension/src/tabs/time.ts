@@ -201,7 +201,7 @@ export class TimeTab implements Tab {
           'table',
           { class: 'pspx-table pspx-wide' },
           el('caption', null, 'While it was measured; the line is the course of a call’s time.'),
-          heads('function', 'share', 'time', 'calls', 'of the peak'),
+          heads('function', 'share', 'time', 'calls'),
           el(
             'tbody',
             null,
@@ -226,9 +226,9 @@ export class TimeTab implements Tab {
                   el(
                     'td',
                     null,
-                    row.calls ? `${count(row.calls)} × ${duration(row.device / row.calls)}` : '–'
-                  ),
-                  roofCell(row.roof)
+                    row.calls ? `${count(row.calls)} × ${duration(row.device / row.calls)}` : '–',
+                    roofNote(row.roof)
+                  )
                 )
               )
           )
@@ -269,26 +269,22 @@ export class TimeTab implements Tab {
   private _functionsDrawn: readonly ProgramRow[] | null = null;
 }
 
-/** How near a program comes to what this machine can do. */
-function roofCell(roof: ProgramRow['roof']): HTMLElement {
+/** How near a program comes to what this machine can do, where that is known. */
+function roofNote(roof: ProgramRow['roof']): HTMLElement | null {
   if (!roof) {
-    return el(
-      'td',
-      { title: 'It is not known how much work this is, or what the machine can do.' },
-      '–'
-    );
+    return null;
   }
   const { flops, intensity, part, bound } = roof;
   const peak = bound === 'memory' ? 'the memory moves' : 'the arithmetic does';
   return el(
-    'td',
+    'div',
     {
+      class: 'pspx-muted',
       title:
         `${(flops / 1e9).toPrecision(3)} GFLOP/s, ${intensity.toPrecision(3)} FLOPs for each byte: ` +
         `so ${bound} bounds it, and this is its part of what ${peak} at best on this machine`
     },
-    percent(part, 1),
-    el('span', { class: 'pspx-muted' }, ` ${bound}`)
+    `${Math.round(100 * part)}% of ${bound}`
   );
 }
 

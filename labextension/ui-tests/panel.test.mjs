@@ -59,6 +59,9 @@ for (const app of ['lab', 'notebook']) {
       await page.showPanel('time');
       const runs = page.tab('time').locator('.pspx-entry');
       await page.until(async () => (await runs.count()) === TOUR.length);
+      // Before the tab is laid out they have no width.
+      const bar = runs.last().locator('.pspx-bar');
+      await page.until(async () => ((await bar.boundingBox())?.width ?? 0) > 0);
       const bars = await runs.locator('.pspx-bar').evaluateAll(nodes =>
         nodes.map(node => {
           const width = node.getBoundingClientRect().width;

@@ -295,16 +295,17 @@ class Compiled:
             return leaves
 
         names = _Names(self, call.signature.in_tree)
-        with events.Phase("trace", self.name), stale.Tracing() as tracing:
-            jaxpr, consts = stage(flat, call.signature.avals, self.name, names)
-        program = Program(ClosedJaxpr(jaxpr, consts), out_tree)
-        if not any(isinstance(c, Tracer) for c in consts):
-            self.programs[call.signature] = program
-            if stale.observers:
-                traced = tracing.remember(self.name, self.fun_ref, self)
-                if traced is not None:
-                    self.watched[call.signature] = traced
-                    stale.use(traced)
+        with events.Phase("trace", self.name):
+            with stale.Tracing() as tracing:
+                jaxpr, consts = stage(flat, call.signature.avals, self.name, names)
+            program = Program(ClosedJaxpr(jaxpr, consts), out_tree)
+            if not any(isinstance(c, Tracer) for c in consts):
+                self.programs[call.signature] = program
+                if stale.observers:
+                    traced = tracing.remember(self.name, self.fun_ref, self)
+                    if traced is not None:
+                        self.watched[call.signature] = traced
+                        stale.use(traced)
         if events.listeners:
             events.publish(
                 "trace",

@@ -3,8 +3,8 @@
  *
  * A model opens its comm when somebody first looks, tells the kernel which topics are looked at, and
  * finds its way back after a restart, a lost connection, or `%load_ext perspex`. It never asks twice
- * for what it was told is not there: a kernel without Perspex hears one `comm_open`, and another one
- * only after a cell that names Perspex.
+ * for what it was told is not there: a kernel without Perspex that answers hears one `comm_open`, and
+ * another one only after a cell that names Perspex.
  */
 
 import type { Kernel, KernelMessage } from '@jupyterlab/services';
@@ -59,6 +59,12 @@ export type Connection = Pick<
 
 /** How often the kernel hears that the panel is still there, in ms; it gives up after an hour. */
 const ALIVE = 20 * 60_000;
+
+/**
+ * When the kernel has not said hello after so long, in ms, it is asked again; then after twice as
+ * long. Jupyter's server may let a page talk before it listens, and then the answer is lost.
+ */
+const ANSWER = 2_000;
 
 /** A comm that the kernel closes so soon after it was opened is not opened again by itself, in ms. */
 const SOON = 10_000;
@@ -194,14 +200,25 @@ export class KernelModel implements IDisposable {
         this._set({ is: 'foreign', language: name });
         return;
       }
-      const comm = this.kernel.createComm(TARGET);
-      this._link = new Link(comm, this._client.id, this._topics(), {
-        hello: hello => this._onHello(hello),
-        changes: changes => this._onChanges(changes),
-        gap: () => this._each(table => table.missed()),
-        closed: () => this._onClosed()
-      });
+      this._open(ANSWER);
     });
+  }
+
+  /** Open a comm, and another one if nothing is heard of it for `patience` ms. */
+  private _open(patience: number): void {
+    const link = new Link(this.kernel.createComm(TARGET), this._client.id, this._topics(), {
+      hello: hello => this._onHello(hello),
+      changes: changes => this._onChanges(changes),
+      gap: () => this._each(table => table.missed()),
+      closed: () => this._onClosed()
+    });
+    this._link = link;
+    window.setTimeout(() => {
+      if (this._link === link && this._state.is === 'connecting' && !this._disposed) {
+        link.close();
+        this._open(2 * patience);
+      }
+    }, patience);
   }
 
   private _onHello(hello: Hello): void {

@@ -1,6 +1,6 @@
 /** One kernel's model: numbers and gaps, restarts, lost connections, kernels without Perspex. */
 
-import { beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { KernelModel } from '../src/model';
 import { FakeKernel } from './fake';
 import { cell, changes, hello, key, program } from './rows';
@@ -209,6 +209,41 @@ describe('looking', () => {
     } finally {
       vi.useRealTimers();
     }
+  });
+});
+
+describe('a hello that is lost', () => {
+  beforeEach(() => void vi.useFakeTimers());
+  afterEach(() => void vi.useRealTimers());
+
+  test('is asked for again, under the same name, less and less often', async () => {
+    model.look('panel', ['cells']);
+    await kernel.info;
+    vi.advanceTimersByTime(3600_000);
+    expect(kernel.comms.length).toBeGreaterThan(5);
+    expect(kernel.comms.length).toBeLessThan(13);
+    expect(kernel.comms.filter(comm => !comm.isDisposed)).toEqual([kernel.comm]);
+    expect(kernel.comm.sent[0]).toMatchObject({ client: 'page', topics: ['cells'] });
+    kernel.comm.say(hello());
+    kernel.comm.say(changes(1, 'cells', [cell('a')], { reset: true }));
+    expect(ids()).toEqual(['a']);
+  });
+
+  test('is not asked for once it came, nor of a kernel that has no Perspex, nor when nobody looks', async () => {
+    await live();
+    vi.advanceTimersByTime(3600_000);
+    expect(kernel.comms).toHaveLength(1);
+    kernel.restart();
+    await kernel.info;
+    kernel.comm.end();
+    expect(model.state.is).toBe('absent');
+    vi.advanceTimersByTime(3600_000);
+    expect(kernel.comms).toHaveLength(2);
+    model.retry();
+    await kernel.info;
+    model.dispose();
+    vi.advanceTimersByTime(3600_000);
+    expect(kernel.comms).toHaveLength(3);
   });
 });
 

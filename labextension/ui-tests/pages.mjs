@@ -65,7 +65,8 @@ export class Page {
   async until(holds) {
     for (const end = Date.now() + PATIENCE; !(await holds());) {
       if (Date.now() > end) {
-        throw new Error(`It took too long: ${holds}`);
+        const shown = await this.panel.innerText({ timeout: 1000 }).catch(() => 'no panel');
+        throw new Error(`It took too long: ${holds}\nThe panel shows:\n${shown}`);
       }
       await this.page.waitForTimeout(50);
     }

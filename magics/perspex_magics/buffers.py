@@ -28,7 +28,7 @@ from perspex_magics.user_names import user_names
 
 _MOST_ROWS = 20
 _MOST_ALSO = 3
-# So many names of the notebook, the newest, are looked at when a cell ends.
+# So many arrays of the notebook, those with the newest names, are looked at when a cell ends.
 _NAMES_WATCHED = 150
 
 
@@ -90,16 +90,15 @@ class Setters:
         self.seen: dict[str, tuple[weakref.ref[Any], int]] = {}
 
     def note(self, result: Any) -> None:
-        """Called at the end of each cell; some 0.1 us for each name."""
+        """Called at the end of each cell; some 0.1 us for each array."""
         count = getattr(result, "execution_count", None)
         if count is None:
             return
         seen = self.seen
-        for name, value in user_names(self.shell).items()[-_NAMES_WATCHED:]:
-            if type(value) is ArrayImpl:
-                known = seen.get(name)
-                if known is None or known[0]() is not value:
-                    seen[name] = (weakref.ref(value), count)
+        for name, value in user_names(self.shell).look().named(ArrayImpl, _NAMES_WATCHED):
+            known = seen.get(name)
+            if known is None or known[0]() is not value:
+                seen[name] = (weakref.ref(value), count)
 
     def cell(self, name: str) -> str:
         """`In[3]`, or nothing where that is not known."""

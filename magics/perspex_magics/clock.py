@@ -28,11 +28,20 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_magic, magics_class
 
 from perspex import events
+from perspex.runtime.array import ArrayImpl
 from perspex_magics import notices
 from perspex_magics.markup import MUTED, escape, tag
 from perspex_magics.options import MagicParser
 from perspex_magics.outermost import Running
-from perspex_magics.pending import Pending, Watcher, all_there, arrays_in, is_compiled, is_there
+from perspex_magics.pending import (
+    PLAIN_OR_ARRAY,
+    Pending,
+    Watcher,
+    all_there,
+    arrays_in,
+    is_compiled,
+    is_there,
+)
 from perspex_magics.user_names import user_names
 
 # Kinds of events and what they are called in the line, in its order.
@@ -331,10 +340,12 @@ class Clock:
 
     def _unready(self, result: Any) -> list[Any]:
         """Arrays of this cell that are not there yet; those of earlier cells are being watched."""
-        values = [*user_names(self.shell).values(), getattr(result, "result", None)]
-        if all_there(arrays_in(values)):
+        look = user_names(self.shell).look()
+        arrays, others = look.of(ArrayImpl), look.besides(PLAIN_OR_ARRAY)
+        others.append(getattr(result, "result", None))
+        if all_there(arrays) and all_there(arrays_in(others)):
             return []
-        found = {id(x): x for x in arrays_in(values) if not is_there(x)}
+        found = {id(x): x for x in (*arrays, *arrays_in(others)) if not is_there(x)}
         if found:
             for known in self.watcher.ids():
                 found.pop(known, None)

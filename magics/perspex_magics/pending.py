@@ -27,7 +27,7 @@ _MOST_VALUES = 5_000
 _PLAIN = frozenset(
     [int, float, bool, str, bytes, type(None), type, ModuleType, FunctionType, BuiltinFunctionType]
 )
-_PLAIN_OR_ARRAY = _PLAIN | {ArrayImpl}
+PLAIN_OR_ARRAY = _PLAIN | {ArrayImpl}
 # Between two looks, in seconds: a part of the time waited so far, so that the error is in
 # proportion, and within these bounds.
 _PART = 0.02
@@ -45,7 +45,7 @@ def arrays_in(values: Iterable[Any]) -> Iterator[Any]:
         level = level[:left]
         yield from [value for value in level if type(value) is ArrayImpl]
         deeper: list[Any] = []
-        for value in [value for value in level if type(value) not in _PLAIN_OR_ARRAY]:
+        for value in [value for value in level if type(value) not in PLAIN_OR_ARRAY]:
             kind = type(value)
             if kind is KeyArray:
                 yield value.base

@@ -39,6 +39,7 @@ class Rebinding(ast.NodeTransformer):
 
     Args:
       namespace: the notebook's.
+      names: the user's in it.
       captures: whether a function has captured what a name holds.
       ours: the cell magics that trace their cell, whose body is none of our business.
     """
@@ -46,11 +47,12 @@ class Rebinding(ast.NodeTransformer):
     def __init__(
         self,
         namespace: dict[str, Any],
+        names: UserNames,
         captures: Callable[[str], bool],
         ours: Collection[str],
     ) -> None:
         self.namespace, self.captures, self.ours = namespace, captures, ours
-        self.names = UserNames(namespace)
+        self.names = names
         self.inside_ours = False
         self.text: str | None = None
         # The last line of the cell that changes each name, for messages.
@@ -96,23 +98,27 @@ class Rebinding(ast.NodeTransformer):
         """Those of the names that a function has captured, or may capture in this very cell."""
         found = set(filter(self.captures, changed))
         if len(found) < len(changed):
-            found |= self.read_by_functions()
+            found |= self.read_by_functions(changed)
         if not changed <= found:
             found |= _words(tree, text)
         return found
 
-    def read_by_functions(self) -> set[str]:
-        """What the functions and classes of the notebook read, traced or not."""
+    def read_by_functions(self, names: Set[str]) -> set[str]:
+        """Those of the names that functions and classes of the notebook read, traced or not."""
         found: set[str] = set()
-        known = self.functions
-        for name, value in self.names.items():
-            if type(value) in _KINDS:
+        known, count = self.functions, 0
+        look = self.names.look()
+        for kind in _KINDS:
+            for name, value in look.named(kind):
                 entry = known.get(name)
                 if entry is None or entry[0]() is not value:
                     entry = known[name] = weakref.ref(value), _reads(value, self.namespace)
-                found |= entry[1]
-        for name in [name for name in known if name not in self.namespace]:
-            del known[name]
+                if not names.isdisjoint(entry[1]):
+                    found |= names & entry[1]
+                count += 1
+        if count < len(known):
+            for name in [name for name in known if type(self.namespace.get(name)) not in _KINDS]:
+                del known[name]
         return found
 
 

@@ -34,9 +34,12 @@ from perspex_magics.rebinding import REBOUND, WRITTEN, Rebinding
 from perspex_magics.snapshots import Snapshot
 from perspex_magics.stale_notices import show_warnings
 from perspex_magics.tokens import State
+from perspex_magics.user_names import user_names
 
-# How many seconds the objects that may change in place are looked at as a cell begins and ends.
-_BEGIN_BUDGET, _END_BUDGET = 15e-6, 60e-6
+# For how many seconds the objects that may change in place are looked at when a cell ends: a part
+# of the cell, within these bounds; and when one begins, if the last one ended some time before.
+_PART, _LEAST, _MOST = 5e-4, 25e-6, 60e-6
+_BEGIN_BUDGET, _SOON = 15e-6, 0.05
 _MISSING = object()
 _OURS = "perspex_magics"
 _PLAIN = {int, float, bool, str, complex}
@@ -117,6 +120,8 @@ class Watcher:
         self.stop: Callable[[], object] = stale.observe(self)
         self.cell = 0
         self.label = ""
+        # When the last cell began, and when it ended.
+        self.began = self.ended = 0.0
 
     # ---- records ----------------------------------------------------------------------------
 
@@ -230,6 +235,7 @@ class Watcher:
         stored = getattr(info, "store_history", True)
         self.cell += 1
         self.label = f"Cell In[{self.shell.execution_count - bool(stored)}]"
+        self.began = time.perf_counter()
 
     def check(
         self,
@@ -274,8 +280,15 @@ class Watcher:
 
         The numbers of NumPy arrays, which cost most, are read at the end of cells only.
         """
+        now = time.perf_counter()
+        if is_begin:
+            if now - self.ended < _SOON:
+                return  # as in a notebook that runs as a whole: nobody else had a turn
+            end = now + _BEGIN_BUDGET
+        else:
+            self.ended = now
+            end = now + min(max(_PART * (now - self.began), _LEAST), _MOST)
         keys = list(self.holders)
-        end = time.perf_counter() + (_BEGIN_BUDGET if is_begin else _END_BUDGET)
         start = self.turn if self.turn < len(keys) else 0
         for count, key in enumerate([*keys[start:], *keys[:start]], 1):
             probe = self.probes[key]
@@ -284,7 +297,7 @@ class Watcher:
                     for root in record.objects[key]:
                         record.changed_at.setdefault(root, self._place(root, lines))
                     self.dirty[record] = None
-            if not count % 4 and time.perf_counter() > end:
+            if time.perf_counter() > end:
                 if not is_begin:
                     self.turn = (start + count) % len(keys)
                 return
@@ -393,7 +406,7 @@ def watch_captures(
     The cells of `tracing_magics` are left alone.
     """
     watcher = Watcher(shell)
-    rebinding = Rebinding(shell.user_ns, watcher.captures, tracing_magics)
+    rebinding = Rebinding(shell.user_ns, user_names(shell), watcher.captures, tracing_magics)
 
     def begin(info: Any) -> None:
         rebinding.begin(getattr(info, "transformed_cell", None) or info.raw_cell)

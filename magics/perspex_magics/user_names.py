@@ -1,18 +1,48 @@
 """The variables of a notebook, without the names that IPython adds for every cell that runs.
 
 After a thousand cells the namespace holds a thousand names like `_i12` and `_12`. What looks at all
-variables as a cell ends would pay for them each time, so they are sorted out once, when new.
+variables as a cell ends would pay for them each time, so they are sorted out once, when new. Nor
+does it look at all that are left: most of them hold functions, modules and numbers, cell after cell,
+so the names are sorted by the types of what they hold, and only again when some type is another.
 """
 
 from __future__ import annotations
 
+import operator
 import re
 import weakref
+from collections.abc import Collection
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
 _IPYTHONS = re.compile(r"_{1,3}|_i{1,3}|_i?\d+|_[iod]h|In|Out")
+
+
+class Look:
+    """What the user's names hold at one moment, oldest first, and at which places each type is."""
+
+    __slots__ = ("names", "places", "values")
+
+    def __init__(self, names: list[str], values: list[Any], places: dict[type, list[int]]) -> None:
+        self.names, self.values, self.places = names, values, places
+
+    def of(self, kind: type) -> list[Any]:
+        """The values of exactly this type."""
+        values = self.values
+        return [values[i] for i in self.places.get(kind, ())]
+
+    def named(self, kind: type, most: int | None = None) -> list[tuple[str, Any]]:
+        """The values of exactly this type with their names, at most the last `most`."""
+        names, values = self.names, self.values
+        places = self.places.get(kind, [])
+        return [(names[i], values[i]) for i in (places[-most:] if most else places)]
+
+    def besides(self, kinds: Collection[type]) -> list[Any]:
+        """The values of all other types."""
+        values = self.values
+        found = [places for kind, places in self.places.items() if kind not in kinds]
+        return [values[i] for places in found for i in places]
 
 
 class UserNames:
@@ -23,17 +53,23 @@ class UserNames:
         self._names: list[str] = []
         # How many names there were at the last look, and which was the newest of them.
         self._count, self._newest = 0, ""
+        # The types at the last look, and their places.
+        self._kinds: list[type] = []
+        self._places: dict[type, list[int]] = {}
 
-    def items(self) -> list[tuple[str, Any]]:
+    def look(self) -> Look:
         """The user's names and their values now."""
-        names, get = self._look(), self._namespace.get
-        return [(name, get(name)) for name in names]
+        names = self._known()
+        values = list(map(self._namespace.get, names))
+        kinds, known = list(map(type, values)), self._kinds
+        if len(kinds) != len(known) or not all(map(operator.is_, kinds, known)):
+            places: dict[type, list[int]] = {}
+            for i, kind in enumerate(kinds):
+                places.setdefault(kind, []).append(i)
+            self._kinds, self._places = kinds, places
+        return Look(names, values, self._places)
 
-    def values(self) -> list[Any]:
-        """The values of the user's names now."""
-        return list(map(self._namespace.get, self._look()))
-
-    def _look(self) -> list[str]:
+    def _known(self) -> list[str]:
         """Take in the names that are new: a dict has them at its end."""
         namespace = self._namespace
         added: list[str] = []
@@ -42,14 +78,16 @@ class UserNames:
                 if name == self._newest:
                     break
                 added.append(name)
-        except (
-            RuntimeError
-        ):  # another thread is adding names; they have their turn at the next look
+        except RuntimeError:
+            # Another thread is adding names; they have their turn at the next look.
             return self._names
         if self._count + len(added) != len(namespace):
             # Something was deleted.
             self._names, added = [], list(namespace)[::-1]
-        self._names += [name for name in reversed(added) if not _IPYTHONS.fullmatch(name)]
+        users = [name for name in reversed(added) if not _IPYTHONS.fullmatch(name)]
+        if users:
+            # A look that somebody still has keeps its list.
+            self._names = [*self._names, *users]
         self._count, self._newest = len(namespace), added[0] if added else self._newest
         return self._names
 

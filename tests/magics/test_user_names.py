@@ -11,6 +11,10 @@ from perspex_magics.user_names import UserNames
 IPYTHONS = {"_", "__", "___", "_i", "_ii", "_iii", "_oh", "_dh", "_ih", "In", "Out"}
 
 
+class Thing:
+    pass
+
+
 def is_users(name: str) -> bool:
     numbered = name.removeprefix("_i").removeprefix("_")
     return name not in IPYTHONS and not (name.startswith("_") and numbered.isdigit())
@@ -29,9 +33,16 @@ def test_names_come_and_go(seed: int) -> None:
             if draw.random() < 0.4:
                 namespace.pop(name, None)
             else:
-                namespace[name] = object()
+                namespace[name] = draw.choice([object, dict, list, Thing])()
         if draw.random() < 0.5:
             namespace[f"_{cell}"] = namespace["_"] = object()
         expected = {name: value for name, value in namespace.items() if is_users(name)}
-        assert dict(names.items()) == expected
-        assert sorted(map(id, names.values())) == sorted(map(id, expected.values()))
+        look = names.look()
+        assert list(zip(look.names, look.values, strict=True)) == list(expected.items())
+        for kind in (object, list, Thing):
+            of_kind = [(name, value) for name, value in expected.items() if type(value) is kind]
+            assert look.named(kind) == of_kind
+            assert look.named(kind, 2) == of_kind[-2:]
+            assert look.of(kind) == [value for _, value in of_kind]
+        others = [id(value) for value in expected.values() if type(value) not in (list, Thing)]
+        assert sorted(map(id, look.besides({list, Thing}))) == sorted(others)

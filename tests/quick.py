@@ -15,7 +15,7 @@ from typing import Any
 
 from perspex.runtime.versions import jaxlib_version
 
-FOLDERS = ("lax", "nn", "numpy", "ops", "oracle", "random", "scipy", "transforms")
+FOLDERS = ("control", "lax", "nn", "numpy", "ops", "oracle", "random", "scipy", "transforms")
 OPTIONS: dict[str, Any] = {
     "xla_backend_optimization_level": 0,
     # One module of LLVM instead of many: each needs its own description of the processor.

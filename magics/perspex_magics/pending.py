@@ -24,10 +24,10 @@ _DEPTH = 4
 _MOST_ITEMS = 64
 _MOST_VALUES = 5_000
 # What most names hold, and what holds no array.
-_PLAIN = frozenset(
+_PLAIN: frozenset[type] = frozenset(
     [int, float, bool, str, bytes, type(None), type, ModuleType, FunctionType, BuiltinFunctionType]
 )
-PLAIN_OR_ARRAY = _PLAIN | {ArrayImpl}
+PLAIN_OR_ARRAY: frozenset[type] = _PLAIN | {ArrayImpl}
 # Between two looks, in seconds: a part of the time waited so far, so that the error is in
 # proportion, and within these bounds.
 _PART = 0.02

@@ -25,7 +25,7 @@ WRITTEN = "__perspex_written__"
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _JITTED = type(perspex.jit(lambda: None))
-_KINDS = frozenset({types.FunctionType, _JITTED, type})
+_KINDS: tuple[type, ...] = (types.FunctionType, _JITTED, type)
 _WORD = re.compile(r"\w+")
 _COMPOUND = {
     *(ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith),

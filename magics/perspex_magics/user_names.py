@@ -1,9 +1,9 @@
 """The variables of a notebook, without the names that IPython adds for every cell that runs.
 
 After a thousand cells the namespace holds a thousand names like `_i12` and `_12`. What looks at all
-variables as a cell ends would pay for them each time, so they are sorted out once, when new. Nor
-does it look at all that are left: most of them hold functions, modules and numbers, cell after cell,
-so the names are sorted by the types of what they hold, and only again when some type is another.
+variables as a cell ends would pay for them each time, so they are sorted out once, when new. What
+is left is sorted by the types of the values, and only again when one of them is another: most names
+hold functions, modules and numbers, cell after cell.
 """
 
 from __future__ import annotations

@@ -22,6 +22,8 @@ $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Perspex needs Python 3.11 or newer: make PYTHON=python3.x")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	@test -e $(PANEL)/package.json || echo "Perspex is installed without its panel for JupyterLab;" \
+		"with Node.js 20.19 or newer and npm, make panel adds it"
 	@touch $@
 
 lab: $(STAMP)  ## JupyterLab on examples/ with the Perspex kernel; ARGS="--port 9999 --no-browser"

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+import warnings
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
+
+from perspex.errors import StaleCaptureWarning
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -41,3 +44,22 @@ class Notebook:
         assert isinstance(raised, error), raised
         assert re.search(match, str(raised)), raised
         return self.out
+
+
+class Told:
+    """Runs a cell that must succeed; keeps what it warned of."""
+
+    def __init__(self, notebook: Notebook) -> None:
+        self.notebook = notebook
+        self.warnings: list[StaleCaptureWarning] = []
+
+    def ok(self, cell: str) -> Any:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            value = self.notebook.ok(cell)
+        self.warnings = [w.message for w in caught if isinstance(w.message, StaleCaptureWarning)]
+        return value
+
+    @property
+    def variables(self) -> list[str]:
+        return [change.variable for warning in self.warnings for change in warning.changes]

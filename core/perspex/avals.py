@@ -71,11 +71,19 @@ class ShapedArray:
         """Whether an element is itself a small array: a typed PRNG key."""
         return isinstance(self.dtype, dtypes.KeyType)
 
+    @property
+    def is_float0(self) -> bool:
+        """Whether it is the tangent of integers, whose elements hold nothing."""
+        return bool(self.dtype == dtypes.float0)
+
     def physical(self) -> ShapedArray:
-        """The aval of the array of plain numbers that holds these elements."""
-        if not isinstance(self.dtype, dtypes.KeyType):
-            return self
-        return ShapedArray((*self.shape, *self.dtype.key_shape), np.dtype("uint32"))
+        """The aval of the array of plain numbers that holds these elements.
+
+        Devices know no elements that hold nothing: they are given booleans instead.
+        """
+        if isinstance(self.dtype, dtypes.KeyType):
+            return ShapedArray((*self.shape, *self.dtype.key_shape), np.dtype("uint32"))
+        return ShapedArray(self.shape, np.dtype(bool)) if self.is_float0 else self
 
     @property
     def nbytes(self) -> int:

@@ -632,6 +632,10 @@ def to_inexact_dtype(dtype: Any) -> DType:
     >>> to_inexact_dtype("int8"), to_inexact_dtype("bfloat16")
     (dtype('float32'), dtype(bfloat16))
     """
+    if isinstance(dtype, KeyType):
+        raise TypeError(
+            f"dtype {dtype.name} is not one of numbers; random.key_data(key) gives the numbers"
+        )
     found: DType = np.dtype(dtype)
     if found == _BOOL or issubdtype(found, np.integer):
         return np.dtype("float64" if found.itemsize == 8 else "float32")

@@ -17,7 +17,9 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
 
     Returns:
       The vector of shape `(n,)`, and a function from such a vector to a pytree like the given one,
-      with its shapes and dtypes. It raises `ValueError` for a vector of another length.
+      with its shapes and dtypes. Where all leaves have one dtype, it takes a vector of any dtype,
+      which the leaves then have. It raises `ValueError` for a vector of another length, and
+      `TypeError` for one of another dtype where the leaves have several.
 
     >>> vector, unravel = ravel_pytree({"w": pnp.ones((2, 2)), "b": pnp.zeros(2)})
     >>> vector
@@ -31,18 +33,25 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
     kinds = [leaf.dtype for leaf in leaves]
     sizes = [leaf.size for leaf in leaves]
     total = sum(sizes)
+    common = pnp.result_type(*kinds) if kinds else None
     if leaves:
-        dtype = pnp.result_type(*leaves)
-        vector = pnp.concatenate([pnp.ravel(leaf).astype(dtype) for leaf in leaves])
+        vector = pnp.concatenate([pnp.ravel(leaf).astype(common) for leaf in leaves])
     else:
         vector = pnp.zeros(0)
+    is_mixed = any(kind != common for kind in kinds)
 
     def unravel(vector: Any) -> Any:
         if pnp.shape(vector) != (total,):
             raise ValueError(f"unravel takes a vector of shape ({total},), got {pnp.shape(vector)}")
+        vector = pnp.asarray(vector)
+        if is_mixed and vector.dtype != common:
+            raise TypeError(
+                f"unravel takes a vector of dtype {common}, got {vector.dtype}; convert it first"
+            )
         parts, start = [], 0
         for shape, dtype, size in zip(shapes, kinds, sizes, strict=True):
-            parts.append(vector[start : start + size].reshape(shape).astype(dtype))
+            part = vector[start : start + size].reshape(shape)
+            parts.append(part.astype(dtype) if is_mixed else part)
             start += size
         return tree.unflatten(treedef, parts)
 

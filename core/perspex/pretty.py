@@ -32,8 +32,33 @@ class _Group(NamedTuple):
     doc: Any
 
 
-class _Begin(NamedTuple):
-    eqn: Any  # what follows is its text
+class _Fill(NamedTuple):
+    words: list[str]  # as many on each line as fit
+
+
+class _Equation(NamedTuple):
+    """An equation in its parts, and its text on one line if it holds no program.
+
+    Nearly all equations are short, so that the text is all that is needed of them.
+    """
+
+    eqn: Any
+    outputs: list[str]
+    params: list[tuple[str, Any]]
+    operands: list[str]
+    flat: str | None
+
+    @property
+    def doc(self) -> _Doc:
+        outputs = _Nest(2, _Fill(self.outputs))
+        operands = _Nest(2, _Fill(self.operands))
+        params: _Doc = ""
+        if self.params:
+            shown = [[f"{key}=", value] for key, value in self.params]
+            inner = ["[", _Break(""), *_join(_Break(" "), shown)]
+            params = _Group([_Nest(2, inner), _Break(""), "]"])
+        equals = " = " if self.outputs else ""
+        return [outputs, equals, self.eqn.primitive.name, params, " ", operands]
 
 
 class _End(NamedTuple):
@@ -43,11 +68,7 @@ class _End(NamedTuple):
 _END = _End()
 
 
-class _Fill(NamedTuple):
-    words: list[str]  # as many on each line as fit
-
-
-_Doc = Any  # str | _Break | _Nest | _Group | _Fill | _Begin | _End | list[_Doc]
+_Doc = Any  # str | _Break | _Nest | _Group | _Fill | _Equation | _End | list[_Doc]
 
 
 def _join(separator: _Doc, docs: Iterable[_Doc]) -> list[_Doc]:
@@ -72,17 +93,19 @@ def _fits(doc: _Doc, room: int) -> bool:
             todo.extend(reversed(item))
         elif isinstance(item, _Fill):
             room -= len(" ".join(item.words))
-        elif isinstance(item, (_Nest, _Group)):
+        elif isinstance(item, _Equation) and item.flat is not None:
+            room -= len(item.flat)
+        elif isinstance(item, (_Nest, _Group, _Equation)):
             todo.append(item.doc)
     return room >= 0
 
 
 def _layout(
-    doc: _Doc, width: int, mark: Callable[[int, _Begin | _End], None] | None = None
+    doc: _Doc, width: int, mark: Callable[[int, _Equation | _End], None] | None = None
 ) -> list[str]:
     """The pieces of the text.
 
-    `mark(n, item)` is told of each `_Begin` and `_End` before the n-th.
+    `mark(n, item)` is told of each beginning and end of an equation before the n-th.
     """
     out: list[str] = []
     column = 0
@@ -92,6 +115,16 @@ def _layout(
         if isinstance(item, str):
             out.append(item)
             column += len(item)
+        elif isinstance(item, _Equation):
+            if mark is not None:
+                mark(len(out), item)
+            if item.flat is not None and (flat or column + len(item.flat) <= width):
+                out.append(item.flat)
+                column += len(item.flat)
+                if mark is not None:
+                    mark(len(out), _END)
+            else:
+                todo += [(indent, flat, _END), (indent, flat, item.doc)]
         elif isinstance(item, list):
             todo.extend([(indent, flat, part) for part in reversed(item)])
         elif isinstance(item, _Fill):
@@ -108,7 +141,7 @@ def _layout(
             todo.append((indent + item.indent, flat, item.doc))
         elif isinstance(item, _Group):
             todo.append((indent, flat or _fits(item.doc, width - column), item.doc))
-        elif isinstance(item, (_Begin, _End)):
+        elif isinstance(item, _End):
             if mark is not None:
                 mark(len(out), item)
         elif flat:
@@ -136,6 +169,7 @@ class _Printer:
 
     def __init__(self) -> None:
         self.names: dict[Any, str] = {}
+        self.types: dict[Any, str] = {}
         self.count = 0
         self.shared: dict[int, str] = {}
 
@@ -150,15 +184,21 @@ class _Printer:
             self.names[var] = found
         return found
 
+    def type(self, aval: Any) -> str:
+        found = self.types.get(aval)
+        if found is None:
+            found = self.types[aval] = aval.str_short()
+        return found
+
     def binder(self, var: Any) -> str:
-        return f"{self.name(var)}:{var.aval.str_short()}"
+        return f"{self.name(var)}:{self.type(var.aval)}"
 
     def atom(self, atom: Any) -> str:
         if not _is_literal(atom):
             return self.name(atom)
         value = np.asarray(atom.val)
         shown = repr(value.item()) if value.ndim == 0 else f"[{value.size} numbers]"
-        return f"{shown}:{atom.aval.str_short()}"
+        return f"{shown}:{self.type(atom.aval)}"
 
     def variables(self, texts: Iterable[str]) -> _Doc:
         return _Nest(2, _Fill(list(texts)))
@@ -178,29 +218,32 @@ class _Printer:
         return _Group(["{ lambda ", binders, _Nest(2, inner)])
 
     def equation(self, eqn: Any, used: set[Any] | None = None) -> _Doc:
-        left = self.variables(
-            [
-                self.binder(v) if used is None or v in used else f"_:{v.aval.str_short()}"
-                for v in eqn.outvars
-            ]
-        )
-        right = [eqn.primitive.name, self.params(eqn)]
-        operands = self.variables([self.atom(v) for v in eqn.invars])
-        equals = " = " if eqn.outvars else ""
-        return [_Begin(eqn), left, equals, *right, " ", operands, _END]
+        left = [
+            self.binder(v) if used is None or v in used else f"_:{self.type(v.aval)}"
+            for v in eqn.outvars
+        ]
+        params = self.params(eqn)
+        operands = [self.atom(v) for v in eqn.invars]
+        flat = None
+        if all([isinstance(value, str) for _, value in params]):
+            name = eqn.primitive.name
+            if params:
+                name += f"[{' '.join([f'{key}={value}' for key, value in params])}]"
+            equals = " = " if left else ""
+            flat = f"{' '.join(left)}{equals}{name} {' '.join(operands)}"
+        return _Equation(eqn, left, params, operands, flat)
 
-    def params(self, eqn: Any) -> _Doc:
+    def params(self, eqn: Any) -> list[tuple[str, _Doc]]:
+        """The params that are printed, in order."""
         quiet = eqn.primitive.quiet
         params = {**eqn.primitive.printed, **eqn.params}
-        shown = [
-            [f"{key}=", self.value(value, eqn)]
+        if not params:
+            return []
+        return [
+            (key, self.value(value, eqn))
             for key, value in sorted(params.items(), key=lambda kv: (kv[0] != "name", kv[0]))
             if not (key in quiet and (quiet[key] is ... or quiet[key] == value))
         ]
-        if not shown:
-            return ""
-        inner = ["[", _Break(""), *_join(_Break(" "), shown)]
-        return _Group([_Nest(2, inner), _Break(""), "]"])
 
     def value(self, value: Any, eqn: Any) -> _Doc:
         if _is_closed(value):
@@ -318,24 +361,20 @@ def listing(jaxpr: Any, width: int = _WIDTH) -> Listing:
     printer = _Printer()
     found = Listing([], [])
     for doc in _documents(printer, jaxpr):
-        _add_lines(found, doc, printer, width)
+        _add_lines(found, doc, width)
     return found
 
 
-def _add_lines(found: Listing, doc: _Doc, printer: _Printer, width: int) -> None:
+def _add_lines(found: Listing, doc: _Doc, width: int) -> None:
     lines, entries = found
     inside = [-1]
     begins: dict[int, int] = {}  # from which piece on the text is whose
 
-    def mark(piece: int, item: _Begin | _End) -> None:
+    def mark(piece: int, item: _Equation | _End) -> None:
         if isinstance(item, _End):
             inside.pop()
         else:
-            # Names are given by now; what is not read has none.
-            names = [printer.names.get(v, "_") for v in item.eqn.outvars]
-            types = [v.aval.str_short() for v in item.eqn.outvars]
-            outputs = [f"{n}:{t}" for n, t in zip(names, types, strict=True)]
-            entries.append(Entry(item.eqn, inside[-1], outputs))
+            entries.append(Entry(item.eqn, inside[-1], item.outputs))
             inside.append(len(entries) - 1)
         begins[piece] = inside[-1]
 
@@ -345,11 +384,12 @@ def _add_lines(found: Listing, doc: _Doc, printer: _Printer, width: int) -> None
     current = -1
     for i, piece in enumerate(pieces):
         current = begins.get(i, current)
-        if piece.startswith("\n"):
-            lines.append(("".join(line), links))
-            line, links = [piece[1:]], []
-            continue
-        line.append(piece)
-        if current >= 0 and current not in links:
-            links.append(current)
+        for n, text in enumerate(piece.split("\n")):
+            if n:
+                lines.append(("".join(line), links))
+                line, links = [], []
+            line.append(text)
+            # Indentation is nobody's.
+            if current >= 0 and current not in links and text.strip():
+                links.append(current)
     lines.append(("".join(line), links))

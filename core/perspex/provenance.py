@@ -18,7 +18,17 @@ from typing import Any
 
 from perspex import errors, remedies, source
 from perspex.jaxpr import JaxprEqn, Literal, Var
-from perspex.remedies.story import WAY, Argument, Card, Step, Story, remedy_lines, remember
+from perspex.remedies.story import (
+    WAY,
+    Argument,
+    Card,
+    Message,
+    Remedy,
+    Step,
+    Story,
+    remedy_lines,
+    remember,
+)
 from perspex.tracing import Tracer, bottom
 
 # Of the lines on a way at most so many are shown: the first and the last half of them.
@@ -27,6 +37,8 @@ _MOST_ARGUMENTS = 4
 _LONGEST_LINE = 60
 # In the place of a type, in the step of the line that failed.
 NEEDED = "needed here"
+# How general advice begins, in messages that were written without the user's line.
+_GENERAL = "Remedy: "
 
 
 def tell(trace: Any, tracer: Any, origin: str) -> str:
@@ -121,10 +133,46 @@ def explain(error: BaseException, tb: TracebackType | None) -> tuple[Card, str] 
         story for x, story in stories if not x.shape and getattr(x.dtype, "kind", "") in ("i", "u")
     ]
     remedy = remedies.at_operation(user.tb_frame, user.tb_lasti, lengths)
-    headline, _, rest = str(error).partition("\n")
     story = Story("", tuple(steps), arguments=stories[0][1].arguments)
+    way, lines = told(story), advice(error, remedy)
+    if not way and not lines:
+        return None
+    headline, _, rest = str(error).partition("\n")
+    if lines:
+        rest = rest.partition(_GENERAL)[0].rstrip()
     card = Card(headline, "", rest, remedy, _where(needed.frame), story.steps)
-    return card, "\n".join([*told(story), *remedy_lines(remedy)])
+    return card, "\n".join([*way, *lines])
+
+
+def advice(error: BaseException, remedy: Remedy) -> list[str]:
+    """A remedy as lines of text below the message of an error, which may have a general one."""
+    lines = [line for line in remedy_lines(remedy) if line]
+    if lines and _GENERAL in str(error):
+        lines[0] = lines[0].replace(_GENERAL, "Here: ", 1)
+    return lines
+
+
+def annotate(error: Exception) -> None:
+    """Give an error that leaves a function that is being traced the way of its operands.
+
+    It becomes a note, which Python shows below the message wherever it shows the error: in scripts,
+    in threads, in logs. Of nested traces the innermost sees most, so the first note stays.
+    """
+    if noted(error) is not None:
+        return
+    try:
+        found = explain(error, error.__traceback__)
+    except Exception:  # the error itself is what the user must see
+        return
+    if found is not None:
+        card, text = found
+        error.add_note(Message(text, card))
+
+
+def noted(error: BaseException) -> Message | None:
+    """The note of `annotate`, which has a card."""
+    notes = getattr(error, "__notes__", ())
+    return next((note for note in notes if isinstance(note, Message)), None)
 
 
 def _frames(tb: TracebackType | None) -> Iterator[TracebackType]:
@@ -142,7 +190,11 @@ def _operands(frame: FrameType) -> list[Any]:
     code = frame.f_code
     count = code.co_argcount + code.co_kwonlyargcount
     count += bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
-    given = [frame.f_locals.get(name) for name in code.co_varnames[:count]]
+    names = code.co_varnames[:count]
+    given = [frame.f_locals.get(name) for name in names]
+    if names[:1] == ("self",) and not isinstance(given[0], Tracer):
+        # A method of ours, as `set` in `x.at[i].set(y)`.
+        given[:1] = [getattr(given[0], name, None) for name in _slots(given[0])]
     found: dict[int, Any] = {}
     while given:
         x = given.pop(0)
@@ -157,6 +209,12 @@ def _operands(frame: FrameType) -> list[Any]:
             if hasattr(inner._trace, "eqns"):
                 found[id(inner)] = inner
     return list(found.values())
+
+
+def _slots(x: Any) -> Sequence[str]:
+    """The names of what an object of ours keeps; it computes nothing to be asked for them."""
+    slots = getattr(type(x), "__slots__", ())
+    return (slots,) if isinstance(slots, str) else tuple(slots)
 
 
 def _jitted(trace: Any, walk: _Walk) -> weakref.ref[Any] | None:

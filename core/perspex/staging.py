@@ -127,7 +127,7 @@ class JaxprTrace(Trace):
             if x.dtype in _FIXED_DTYPES and isinstance(x, np.generic):
                 return Literal(x, ShapedArray((), x.dtype))
             aval = shaped(x)
-            if not aval.shape:
+            if not aval.shape and not aval.is_float0:
                 return Literal(np.asarray(x, aval.dtype)[()], aval)
         entry = self.captured.get(id(x))
         if entry is None:
@@ -221,6 +221,9 @@ def stage(
         args = [trace.argument(aval) for aval in avals]
         outs = under(trace, f, *args)
         found = trace.finish(outs)
+    except (TypeError, ValueError, IndexError) as error:
+        provenance.annotate(error)
+        raise
     finally:
         trace.alive = False
         if trace in writing:  # not if an interrupt came before it was

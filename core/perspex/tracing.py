@@ -196,6 +196,12 @@ class Tracer(ArrayMethods):
     def block_until_ready(self) -> Tracer:
         return self
 
+    def __copy__(self) -> Tracer:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tracer:
+        return self
+
     def _story(self) -> tuple[str, str]:
         """What an error says of this tracer: its type, and where its value comes from."""
         return self.aval.str_short(short_dtypes=False), self._trace.describe(self)

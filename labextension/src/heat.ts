@@ -30,7 +30,8 @@ class Heat extends GutterMarker {
   toDOM(): Node {
     const { seconds, shared, runs } = this.row;
     const words =
-      `${duration(seconds)} on the device, in ${runs} ${runs === 1 ? 'run' : 'runs'}` +
+      `${duration(seconds)} on the device, in ${runs} ${runs === 1 ? 'run' : 'runs'} of programs, ` +
+      'in the last measured cell that had work of this line' +
       (shared ? `; ${duration(shared)} of it are shares of fusions of several lines` : '');
     return el(
       'span',

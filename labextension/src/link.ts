@@ -16,7 +16,7 @@ export const VERSION = 1;
 export type Question = Omit<Ask, 'type' | 'request'>;
 
 /** What a question is answered with when no answer can come. */
-export type Answer = Pick<Reply, 'ok' | 'text' | 'program'>;
+export type Answer = Pick<Reply, 'ok' | 'text' | 'program' | 'compiled'>;
 
 /** Whom a link tells. */
 export type Listener = {

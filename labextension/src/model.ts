@@ -14,6 +14,7 @@ import type {
   BufferRow,
   CellRow,
   Changes,
+  Compiled,
   Hello,
   KeyRow,
   LineRow,
@@ -136,21 +137,17 @@ export class KernelModel implements IDisposable {
     return this._link?.ask(question) ?? Promise.resolve({ ok: false, text: 'Not connected.' });
   }
 
-  /** The document of a program; made by the kernel once. An error says why there is none. */
-  async program(id: string): Promise<Program> {
-    const known = this._documents.get(id);
-    if (known) {
-      return known;
-    }
-    const answer = await this.ask({ what: 'program', id });
-    if (!answer.ok || !answer.program) {
-      throw new Error(answer.text);
-    }
-    this._documents.set(id, answer.program);
-    for (const old of [...this._documents.keys()].slice(0, -DOCUMENTS)) {
-      this._documents.delete(old);
-    }
-    return answer.program;
+  /**
+   * The document of a program but for what `compiled` has; made by the kernel once. An error says why
+   * there is none.
+   */
+  program(id: string): Promise<Program> {
+    return this._document('program', id, this._programs);
+  }
+
+  /** What the program was compiled to; to be asked for when the rest is drawn, since it takes longer. */
+  compiled(id: string): Promise<Compiled> {
+    return this._document('compiled', id, this._compiled);
   }
 
   /** Turn device times by line on or off. */
@@ -174,6 +171,27 @@ export class KernelModel implements IDisposable {
       window.clearInterval(this._alive);
       Signal.clearData(this);
     }
+  }
+
+  private async _document<What extends 'program' | 'compiled'>(
+    what: What,
+    id: string,
+    documents: Map<string, NonNullable<Answer[What]>>
+  ): Promise<NonNullable<Answer[What]>> {
+    const known = documents.get(id);
+    if (known) {
+      return known;
+    }
+    const answer = await this.ask({ what, id });
+    const made = answer[what];
+    if (!answer.ok || !made) {
+      throw new Error(answer.text);
+    }
+    documents.set(id, made);
+    for (const old of [...documents.keys()].slice(0, -DOCUMENTS)) {
+      documents.delete(old);
+    }
+    return made;
   }
 
   private _topics(): Topic[] {
@@ -298,7 +316,8 @@ export class KernelModel implements IDisposable {
     this._link?.close();
     this._link = null;
     window.clearInterval(this._alive);
-    this._documents.clear();
+    this._programs.clear();
+    this._compiled.clear();
     this._profiling = false;
     this._each(table => table.clear());
   }
@@ -320,7 +339,8 @@ export class KernelModel implements IDisposable {
   private _named = false;
   private _disposed = false;
   private _looks = new Map<string, readonly Topic[]>();
-  private _documents = new Map<string, Program>();
+  private _programs = new Map<string, Program>();
+  private _compiled = new Map<string, Compiled>();
   private _changed = new Signal<this, Topic | null>(this);
 }
 

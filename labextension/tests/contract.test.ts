@@ -32,6 +32,12 @@ test('rows and messages of the tests are those of the schema', () => {
   expect(fits('FromKernel', rows.hello())).toEqual([]);
   expect(fits('FromKernel', rows.changes(1, 'cells', all))).toEqual([]);
   expect(fits('FromKernel', { ...rows.hello(), session: 1 })).not.toEqual([]);
+  const document = rows.document();
+  expect(fits('Program', document)).toEqual([]);
+  expect(fits('Program', { ...document, jaxpr: [] })).not.toEqual([]);
+  const { stablehlo, hlo, ...outline } = document;
+  expect(fits('Program', outline)).toEqual([]);
+  expect(fits('Compiled', { stablehlo, hlo })).toEqual([]);
 });
 
 test('what the panel sends is what the schema lets it send', async () => {

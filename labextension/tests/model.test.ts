@@ -3,7 +3,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { KernelModel } from '../src/model';
 import { FakeKernel } from './fake';
-import { cell, changes, hello, key, program } from './rows';
+import { cell, changes, document, hello, key, program } from './rows';
 
 let kernel: FakeKernel;
 let model: KernelModel;
@@ -130,16 +130,6 @@ describe('questions', () => {
 
   test('a document is asked for once, and an error is the reason that the kernel gave', async () => {
     await live();
-    const document = {
-      name: 'f',
-      signature: '',
-      sources: [],
-      equations: [],
-      jaxpr: [],
-      stablehlo: [],
-      hlo: [],
-      notes: []
-    };
     const shown = model.program('a');
     kernel.comm.say({
       type: 'reply',
@@ -147,12 +137,18 @@ describe('questions', () => {
       request: 1,
       ok: true,
       text: '',
-      program: document
+      program: document()
     });
     expect(await shown).toBe(await model.program('a'));
     expect(asked('ask')).toHaveLength(1);
+    const { stablehlo, hlo } = document();
+    const rest = model.compiled('a');
+    const compiled = { stablehlo, hlo };
+    kernel.comm.say({ type: 'reply', number: 2, request: 2, ok: true, text: '', compiled });
+    expect(await rest).toBe(await model.compiled('a'));
+    expect(asked('ask')).toHaveLength(2);
     const gone = model.program('b');
-    kernel.comm.say({ type: 'reply', number: 2, request: 2, ok: false, text: 'It is gone.' });
+    kernel.comm.say({ type: 'reply', number: 3, request: 3, ok: false, text: 'It is gone.' });
     await expect(gone).rejects.toThrow('It is gone.');
   });
 

@@ -1,10 +1,17 @@
-/** Differences of listings, against the length of the longest common subsequence by the textbook. */
+/**
+ * Differences of listings, against the length of the longest common subsequence by the textbook, and
+ * what the view of a program makes of a document.
+ */
 
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import {
   programEdits,
   programNameless
 } from '../../magics/perspex_magics/widgets/static/program_difference.js';
+
+import { programView } from '../../magics/perspex_magics/widgets/static/program.js';
+import { programRows } from '../../magics/perspex_magics/widgets/static/program_pane.js';
+import { document as program } from './rows';
 
 /** Of two lists, by dynamic programming. */
 function common(a: string[], b: string[]): number {
@@ -55,4 +62,89 @@ test('names of variables make no difference, operations and literals do', () => 
   expect(same('jaxpr', 'b:f32[3] = mul a 2.0:f32[]', 'b:f32[3] = mul a 3.0:f32[]')).toBe(false);
   expect(same('hlo', '%add.1 = f32[3] add(%a, %b)', '%add_2.7 = f32[3] add(%c, %d)')).toBe(true);
   expect(same('stablehlo', '%1 = stablehlo.sine %0', '%1:2 = stablehlo.sine %5#1')).toBe(true);
+});
+
+test('the lines of a listing have levels, links as lists, and what is invisible as escapes', () => {
+  const rows = programRows(program().jaxpr);
+  expect(rows.map(row => row.level)).toEqual([0, 1, 2, 2, 1]);
+  expect(rows.map(row => row.fold)).toEqual([4, 2, 0, 0, 0]);
+  expect(rows.map(row => row.links)).toEqual([[], [0], [1], [2], [0]]);
+  expect(rows[2].text).toBe('    b = sin a');
+  expect(programRows({ text: '', folds: [], links: [] })).toEqual([]);
+  const odd = programRows(
+    { text: 'a\u202eb\n\nc\u2028d', folds: [], links: [null, null, 7] },
+    5,
+    1
+  );
+  expect(odd.map(row => row.text)).toEqual(['a\\u202eb', '', 'c\u2028d']);
+  expect(odd.map(row => row.number)).toEqual(['5', '6', '7']);
+  expect(odd.every(row => row.level === 1)).toBe(true);
+});
+
+/** Tells nobody of anything: nothing has a size here. */
+class Watch {
+  observe() {}
+  disconnect() {}
+}
+
+test('a program is drawn line by line, and a graph is laid out only where it is in sight', async () => {
+  vi.stubGlobal('ResizeObserver', Watch);
+  const host = document.createElement('div');
+  let laid = 0;
+  const layout = (nodes: { id: string }[]) => {
+    laid += 1;
+    return { nodes: nodes.map(({ id }) => ({ id, x: 0, y: 0 })), edges: [], width: 1, height: 1 };
+  };
+  const view = programView(host, { layout });
+  view.update(program());
+  const texts = (form: string) =>
+    [...host.querySelectorAll(`[role="tree"][aria-label="${form}"] .pspx-program-text`)].map(
+      one => one.textContent
+    );
+  expect(texts('Jaxpr')).toEqual(program().jaxpr.text.split('\n'));
+  expect(texts('Source')).toEqual(['Cell In[3]', 'def f(x):', '  return sin(x) * 2']);
+  expect(texts('Optimized HLO')).toEqual(['fusion']);
+  expect(laid).toBe(0);
+  host.querySelector<HTMLElement>('[data-form="graph"]')!.click();
+  await Promise.resolve();
+  expect(laid).toBe(1);
+  expect(host.querySelectorAll('.pspx-program-node')).toHaveLength(1);
+  // A click on a line inside of the loop shows the loop's program.
+  const line = [...host.querySelectorAll<HTMLElement>('.pspx-program-line')].find(one =>
+    one.textContent!.includes('mul')
+  )!;
+  line.click();
+  await Promise.resolve();
+  const nodes = [...host.querySelectorAll('.pspx-program-node')];
+  expect(nodes.map(node => node.classList.contains('pspx-program-pinned'))).toEqual([false, true]);
+  expect(host.querySelector('.pspx-program-details')!.textContent).toMatch(
+    /mul.*Cell In\[3\]:5.*3 FLOPs/
+  );
+  view.dispose();
+  vi.unstubAllGlobals();
+});
+
+test('forms that come later are put beside those that are there, which stay as they are', () => {
+  vi.stubGlobal('ResizeObserver', Watch);
+  const host = document.createElement('div');
+  const view = programView(host, {});
+  const { stablehlo, hlo, ...outline } = program();
+  view.update(outline, { previous: outline });
+  const box = (form: string) =>
+    host.querySelector<HTMLElement>(`[role="tree"][aria-label="${form}"]`)!;
+  const pinned = (form: string) =>
+    [...box(form).querySelectorAll('.pspx-program-pinned')].map(one => one.textContent);
+  expect(box('Optimized HLO').textContent).toBe('…');
+  const [line] = [...box('Jaxpr').querySelectorAll<HTMLElement>('.pspx-program-line')].slice(2);
+  line.click();
+  view.complete({ stablehlo, hlo }, { stablehlo, hlo: { ...hlo, text: 'loop' } });
+  expect(pinned('Jaxpr')).toEqual(['3    b = sin a']);
+  expect(pinned('Optimized HLO')).toEqual(['1fusion']);
+  expect(box('StableHLO').textContent).toBe('');
+  [...host.querySelectorAll('button')].find(one => one.textContent === 'Difference')!.click();
+  expect(host.querySelector('[role="status"]')!.textContent).toBe(
+    'changed lines: Source 0, Jaxpr 0, StableHLO 0, Optimized HLO 2'
+  );
+  view.dispose();
+  vi.unstubAllGlobals();
 });

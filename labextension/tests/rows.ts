@@ -4,10 +4,12 @@ import type {
   BufferRow,
   CellRow,
   Changes,
+  Compiled,
   Hello,
   KeyRow,
   LineRow,
   MemoryRow,
+  Program,
   Place,
   ProgramRow,
   Row,
@@ -56,6 +58,41 @@ export const program = (id: string, over: Partial<ProgramRow> = {}): ProgramRow 
   roof: null,
   canShow: true,
   ...over
+});
+
+/** The document of `lambda x: sin(x) * 2` with a loop around it. */
+export const document = (): Program & Compiled => ({
+  name: 'f',
+  signature: 'f32[3]',
+  sources: [
+    {
+      name: 'Cell In[3]',
+      cell: 'a',
+      first: 4,
+      lines: { text: 'def f(x):\n  return sin(x) * 2', folds: [[0, 1]], links: [null, [0, 1, 2]] }
+    }
+  ],
+  equations: {
+    primitive: ['scan', 'sin', 'mul'],
+    outputs: [['a:f32[3]'], ['b:f32[3]'], ['c:f32[3]']],
+    parent: [-1, 0, 0],
+    inputs: [[], [], [1]],
+    lines: ['', 'Cell In[3]:5'],
+    at: [1, 1, 1],
+    flops: [null, 3, 3],
+    bytes: [96, 24, 24]
+  },
+  jaxpr: {
+    text: '{ lambda\n  scan[\n    b = sin a\n    c = mul b\n  ] }',
+    folds: [
+      [0, 4],
+      [1, 2]
+    ],
+    links: [null, 0, 1, 2, 0]
+  },
+  stablehlo: { text: '', folds: [], links: [] },
+  hlo: { text: 'fusion', folds: [], links: [[1, 2]] },
+  notes: []
 });
 
 export const cell = (id: string, over: Partial<CellRow> = {}): CellRow => ({

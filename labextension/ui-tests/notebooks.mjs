@@ -41,5 +41,35 @@ export const WIDGETS = [
   'perspex.timings(step, jnp.ones((4, 4)), seconds=0.05)',
   'perspex.cache_view()',
   '{"a": jnp.ones((3, 40, 50)), "keys": random.split(random.key(7), 3), "f": [step, jnp.zeros(())]}',
-  'step'
+  'step',
+  'def grown(x):\n    return jnp.tanh(jnp.sin(x) @ x).sum()\nperspex.show(grown, jnp.ones((4, 4)))',
+  [
+    'from perspex import lax',
+    'def grown(x):',
+    '    y = jnp.sin(x) @ jnp.cos(x)',
+    '    end, sums = lax.scan(lambda c, row: (jnp.tanh(c @ x) + row, c.sum()), y, x)',
+    '    return jnp.tanh(y).sum() + sums.mean()',
+    'perspex.show(grown, jnp.ones((4, 4)))'
+  ].join('\n')
+];
+
+/** Widgets and values whose names want to be markup. */
+export const HOSTILE_WIDGETS = [
+  [
+    'import perspex, perspex.numpy as jnp',
+    'from perspex import random',
+    'def f(x):',
+    '    return jnp.sin(x) * 2  # <img src=x onerror=window.hacked=1> \u202e',
+    'f.__name__ = "<img src=x onerror=window.hacked=2>\\u202e" + "n" * 1_000_000',
+    'f = perspex.jit(f)',
+    'f(jnp.ones(7))',
+    'name = "<b onmouseover=window.hacked=3>\\u2066" + "k" * 1_000_000',
+    'globals()[name] = key = random.key(3)'
+  ].join('\n'),
+  'perspex.show(f, jnp.ones(7))',
+  'perspex.timings(f, jnp.ones(7), seconds=0.02)',
+  'perspex.cache_view()',
+  'perspex.key_explorer(globals()[name])',
+  '{name: [f, key, jnp.ones(3)]}',
+  'f'
 ];

@@ -61,9 +61,17 @@ export class Page {
     }, number - 1);
   }
 
-  /** Wait until something holds. */
-  async until(holds) {
-    for (const end = Date.now() + PATIENCE; !(await holds());) {
+  /** Wait until the kernel has nothing to do. */
+  idle() {
+    return this.page.waitForFunction(() => {
+      const app = window.jupyterapp ?? window.jupyterlab;
+      return app.shell.currentWidget.sessionContext.session.kernel.status === 'idle';
+    });
+  }
+
+  /** Wait until something holds, with so many times the usual patience. */
+  async until(holds, patience = 1) {
+    for (const end = Date.now() + patience * PATIENCE; !(await holds());) {
       if (Date.now() > end) {
         const shown = await this.panel.innerText({ timeout: 1000 }).catch(() => 'no panel');
         throw new Error(`It took too long: ${holds}\nThe panel shows:\n${shown}`);
@@ -86,6 +94,20 @@ export class Page {
 
   focused() {
     return this.page.evaluate(() => document.activeElement?.textContent ?? '');
+  }
+
+  /** Have the kernel run cells that are in no notebook, one after the other, and wait for none. */
+  send(codes) {
+    return this.page.evaluate(async all => {
+      const app = window.jupyterapp ?? window.jupyterlab;
+      const { kernel } = app.shell.currentWidget.sessionContext.session;
+      for (const [i, code] of all.entries()) {
+        kernel.requestExecute({ code, store_history: true });
+        if (i % 100 === 99) {
+          await new Promise(resolve => setTimeout(resolve, 0));
+        }
+      }
+    }, codes);
   }
 
   /** What the kernel says an expression is, as text. */

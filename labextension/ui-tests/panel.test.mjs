@@ -167,13 +167,34 @@ for (const app of ['lab', 'notebook']) {
       await page.page.locator('.pspx-heated').first().waitFor({ state: 'detached' });
     });
 
-    test('every tab is accessible, light and dark', async () => {
-      for (const theme of ['JupyterLab Dark', 'JupyterLab Light']) {
+    test('every tab is accessible, light and dark, with high contrast and forced colours', async () => {
+      for (const [theme, forcedColors] of [
+        ['JupyterLab Dark', 'none'],
+        ['JupyterLab Dark', 'active'],
+        ['JupyterLab Dark High Contrast', 'none'],
+        ['JupyterLab Light', 'active'],
+        ['JupyterLab Light', 'none']
+      ]) {
+        const colorScheme = theme.includes('Dark') ? 'dark' : 'light';
+        await page.page.emulateMedia({ forcedColors, colorScheme });
         await page.theme(theme);
         for (const name of TABS) {
           await page.showPanel(name);
           await page.page.waitForTimeout(200);
-          assert.deepEqual(await page.violations(AXE), [], `${name}, ${theme}`);
+          const all = `${name}, ${theme}, forced colours: ${forcedColors}`;
+          assert.deepEqual(await page.violations(AXE), [], all);
+          // Which tab is in front can be seen.
+          const borders = await page.panel
+            .locator('[role="tab"]')
+            .evaluateAll(tabs => tabs.map(tab => getComputedStyle(tab).borderBottomColor));
+          const own = borders[TABS.indexOf(name)];
+          assert.equal(borders.filter(colour => colour === own).length, 1, `${all}: ${borders}`);
+        }
+        if (forcedColors === 'active') {
+          await page.showPanel('program');
+          await page.tab('program').locator('.pspx-item:enabled').first().click();
+          const chosen = page.tab('program').locator('.pspx-item[aria-pressed="true"]');
+          assert.equal(await chosen.evaluate(node => getComputedStyle(node).outlineStyle), 'solid');
         }
       }
     });

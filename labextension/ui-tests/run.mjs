@@ -10,7 +10,7 @@ const reason = missing();
 if (reason) {
   console.log(`panel: ${reason}, so the panel was not tested in a browser`);
 } else {
-  const files = ['panel.test.mjs', 'widgets.test.mjs'].map(
+  const files = ['panel.test.mjs', 'long.test.mjs', 'widgets.test.mjs'].map(
     name => new URL(name, import.meta.url).pathname
   );
   // One after the other: each has a server, kernels and a browser.

@@ -96,7 +96,7 @@ export async function serve() {
     url,
     log: () => said,
     /** Write a notebook; `cells` are the texts of its cells. */
-    write(name, cells, kernel = 'perspex') {
+    write(name, cells, kernel = 'perspex', into = folder) {
       const notebook = {
         cells: cells.map((source, i) => ({
           cell_type: 'code',
@@ -110,7 +110,7 @@ export async function serve() {
         nbformat: 4,
         nbformat_minor: 5
       };
-      writeFileSync(join(folder, name), JSON.stringify(notebook));
+      writeFileSync(join(into, name), JSON.stringify(notebook));
     },
     async stop() {
       server.kill('SIGINT');

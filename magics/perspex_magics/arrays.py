@@ -190,7 +190,9 @@ def _statistics(value: np.ndarray[Any, Any]) -> str:
     finite = numbers[np.isfinite(numbers)]
     facts = []
     if finite.size:
-        facts += [f"min {finite.min():.4g}", f"mean {finite.mean():.4g}", f"max {finite.max():.4g}"]
+        of = "" if finite.size == numbers.size else "of the finite: "
+        facts += [f"{of}min {finite.min():.4g}"]
+        facts += [f"mean {finite.mean():.4g}", f"max {finite.max():.4g}"]
     nans, infinities = int(np.isnan(numbers).sum()), int(np.isinf(numbers).sum())
     facts += [f"{nans} NaN"] if nans else []
     facts += [f"{infinities} infinite"] if infinities else []

@@ -134,9 +134,12 @@ def _names_matcher(shell: InteractiveShell) -> Any:
         if found and found[1]:
             words = (name for name, value in variables(shell).items() if arrays_in(value))
         elif found and found.end() == len(context.text_until_cursor) - len(context.token):
-            words = ["free"]
+            words = ["free", *parser._option_string_actions]
         fitting = sorted(word for word in words if word.startswith(context.token))
-        return {"completions": [SimpleCompletion(word, type="variable") for word in fitting]}
+        return {
+            "completions": [SimpleCompletion(word, type="variable") for word in fitting],
+            "suppress": bool(found),
+        }
 
     return match_names
 

@@ -106,6 +106,7 @@ class Report:
             *said,
             tag("table", caption, tag("tr", *head), *body, style=style),
             style="max-height:40em;overflow:auto",
+            tabindex="0",
         )
 
 

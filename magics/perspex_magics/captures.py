@@ -2,14 +2,16 @@
 
 Tracing freezes these, so a compiled cell may be used again only while they are what they were. A
 `fingerprint` says so: two are equal where tracing again would meet the same things. It follows
-functions of the notebook into the globals they read, containers into their items and objects into
-their attributes, since changing any of those in another cell changes what this one means.
+functions of the notebook and of the user's own modules into the globals they read, containers into
+their items, objects into their attributes and their classes, and such modules into what they hold,
+since changing any of those in another cell changes what this one means.
 """
 
 from __future__ import annotations
 
 import functools
 import hashlib
+import sys
 import types
 from collections.abc import Hashable, Iterator, Mapping
 from typing import Any
@@ -18,7 +20,10 @@ import numpy as np
 
 from perspex.runtime.array import ArrayImpl
 from perspex.tracing import Tracer
+from perspex_magics.codes import known_code
 from perspex_magics.names import READ_BY_NAME, global_reads
+from perspex_magics.own_modules import is_own, module_of
+from perspex_magics.snapshots import IN_CLASSES, unwrapped
 
 _PLAIN = (str, bytes, int, complex, bool, type(None), type(...))
 _OPAQUE = (ArrayImpl, type, types.ModuleType, types.BuiltinFunctionType)
@@ -71,26 +76,56 @@ def fingerprint(value: Any, namespace: Mapping[str, Any]) -> Hashable:
             return (value.shape, value.dtype, _digest(value))
         if id(value) in seen:
             return ("again", seen[id(value)])
-        if isinstance(value, _OPAQUE) or len(seen) >= _MOST_OBJECTS:
+        is_home = isinstance(value, type | types.ModuleType) and _is_users(value, namespace)
+        if (isinstance(value, _OPAQUE) and not is_home) or len(seen) >= _MOST_OBJECTS:
             return Same(value)
         seen[id(value)] = len(seen)
+        if is_home:
+            return (Same(value), tuple([(name, visit(item)) for name, item in _members(value)]))
         if isinstance(value, set | frozenset):
             return (type(value), frozenset(map(visit, value)))
         inside = [(label, visit(part)) for label, part in parts(value)]
         if isinstance(value, types.FunctionType):
-            if value.__globals__ is not namespace:
+            names = value.__globals__
+            if names is not namespace and module_of(names) is None:
                 return Same(value)
-            reads = global_reads(value.__code__)
-            if reads & _READ_ANYTHING:
+            if global_reads(value.__code__) & _READ_ANYTHING:
                 return object()
-            names = sorted(reads & namespace.keys())
-            inside += [(name, visit(namespace[name])) for name in names]
+            # Not what the function itself assigns or only appends to, such as a log of its traces.
+            reads = sorted(known_code(value.__code__).reads & names.keys())
+            inside += [(name, visit(names[name])) for name in reads]
             return (value.__code__, tuple(inside))
         if type(value) in (list, tuple, dict):
             return (type(value), tuple(inside))
+        kind = type(value)
+        if _is_users(kind, namespace):
+            inside.append((".__class__", visit(kind)))
         return (Same(value), tuple(inside))
 
     return visit(value)
+
+
+def _is_users(home: Any, namespace: Mapping[str, Any]) -> bool:
+    """Whether a class is the notebook's or of a module of the user's own, or a module is such."""
+    if isinstance(home, types.ModuleType):
+        return is_own(home)
+    name = home.__module__
+    return name == namespace.get("__name__", "__main__") or is_own(sys.modules.get(name))
+
+
+def _members(home: Any) -> list[tuple[str, Any]]:
+    """What a class or a module holds, but for what its own functions assign, such as counts."""
+    members = list(vars(home).items())
+    if isinstance(home, types.ModuleType):
+        found = [(name, item) for name, item in members if not name.startswith("__")]
+    else:
+        found = [
+            (k, part) for k, item in members if k not in IN_CLASSES for part in unwrapped(item)
+        ]
+        found += [(f"({base.__name__})", base) for base in home.__bases__]
+    codes = [known_code(f.__code__) for _, f in found if isinstance(f, types.FunctionType)]
+    assigned = {name for code in codes for name in code.stored | code.stored_attributes}
+    return [(name, item) for name, item in found if name not in assigned]
 
 
 def _digest(value: np.ndarray[Any, Any]) -> bytes:

@@ -12,15 +12,22 @@ from __future__ import annotations
 import linecache
 import re
 from collections.abc import Sequence
-from types import TracebackType
 from typing import NamedTuple
 
 from IPython.core.interactiveshell import InteractiveShell
 
 from perspex import source
 from perspex.errors import card_of
-from perspex.provenance import LINES_SHOWN, explain
-from perspex.remedies.story import Card, Patch, Remedy, Step, imports_told, remedy_lines
+from perspex.provenance import LINES_SHOWN, noted
+from perspex.remedies.story import (
+    Card,
+    Message,
+    Patch,
+    Remedy,
+    Step,
+    imports_told,
+    remedy_lines,
+)
 from perspex_magics import notices
 from perspex_magics.markup import LINE, MONO, MUTED, escape, tag
 
@@ -32,25 +39,20 @@ _STATIC = re.compile(r"(--static[= ]\s*)(\S+)")
 
 
 class Told(NamedTuple):
-    """A card; what there is to say of it beyond the error's own message; and all of it as text."""
+    """A card, and all of it as text; the error's note that has it, where its message has not."""
 
     card: Card
-    more: str
     text: str
+    note: Message | None = None
 
 
-def read(error: BaseException, tb: TracebackType | None) -> Told | None:
+def read(error: BaseException) -> Told | None:
     """The card of an error; `None` for errors that are not about traced values."""
     card = card_of(error)
     if card is not None:
-        return Told(card, "", str(error))
-    if not isinstance(error, (TypeError, ValueError, IndexError)):
-        return None
-    found = explain(error, tb)
-    if found is None:
-        return None
-    card, more = found
-    return Told(card, more, f"{error}\n{more}")
+        return Told(card, str(error))
+    note = noted(error)
+    return None if note is None else Told(note.card, f"{error}\n{note}", note)
 
 
 def abridged(card: Card) -> str:

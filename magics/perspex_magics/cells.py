@@ -20,6 +20,8 @@ import IPython
 from IPython.core.interactiveshell import InteractiveShell
 
 _HEAD = re.compile(r"(?:[ \t]*\n)*%%(\w+)([^\n]*)(?:\n|$)")
+# The file names under which IPython's magics that measure time compile the rest of their cell.
+_TIMED = {"<timed exec>", "<timed eval>", "<magic-timeit>"}
 _NOT_USERS = (os.path.dirname(IPython.__file__) + os.sep, os.path.dirname(__file__) + os.sep)
 
 
@@ -130,6 +132,14 @@ def calling_line(shell: InteractiveShell) -> tuple[str, int]:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_NOT_USERS):
         frame = frame.f_back
     return frame.f_code.co_filename, frame.f_lineno
+
+
+def is_timed(filename: str) -> bool:
+    """Whether code of that file name is of a cell or line under `%%time` or `%timeit`.
+
+    Such code has no name of its own, and its lines are not counted from the top of the cell.
+    """
+    return filename in _TIMED
 
 
 def cell_namer(shell: InteractiveShell) -> Callable[[str], str | None]:

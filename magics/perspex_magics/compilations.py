@@ -13,6 +13,7 @@ from perspex import events, source
 from perspex.api.stages import Traced, traced_again
 from perspex.control.jit import Origin
 from perspex.runtime import cache
+from perspex_magics.markup import shortened
 
 _MOST = 4_000
 # Programs that were lowered and, for whatever reason, not compiled.
@@ -157,8 +158,8 @@ def table(rows: Iterable[Compilation]) -> list[tuple[Any, ...]]:
     """The cells of a table, without its head."""
     return [
         (
-            one.name,
-            one.signature,
+            shortened(one.name, 48),
+            shortened(one.signature, 80),
             one.found,
             milliseconds(one.trace),
             milliseconds(one.lower),

@@ -14,20 +14,19 @@ from perspex.api.stages import Lowered, Traced
 from perspex.control.jit import Compiled
 from perspex.jaxpr import count_eqns
 from perspex_magics.arrays import bytes_text
-from perspex_magics.listing import preformatted
-from perspex_magics.markup import LINE, MONO, MUTED, escape, tag
+from perspex_magics.listing import Listing
+from perspex_magics.markup import LINE, MONO, MUTED, escape, shortened, tag
 
 PjitFunction = _jax.PjitFunction
 
 _MOST_ROWS = 12
 _HEAD = ("types", "equations", "arguments", "results", "temporary", "code")
-_LONGEST = 120
 
 
 def function_html(fun: Any) -> str | None:
     """What `jit` made, with a row for each type of arguments that it was compiled for."""
-    owner = getattr(getattr(fun, "retrace", None), "__self__", None)
-    if not isinstance(owner, Compiled):
+    owner = _owner(fun)
+    if owner is None:
         # One of the functions of ours that are compiled, too.
         return None
     count = len(owner.executables)
@@ -35,10 +34,21 @@ def function_html(fun: Any) -> str | None:
     said = said if count else "not compiled yet: it will be when it is called"
     heading = tag(
         "div",
-        tag("strong", escape(f"jit({_cut(owner.name)})"), style=MONO),
+        tag("strong", escape(name_of(fun)), style=MONO),
         tag("span", escape(f" · {said}"), style=MUTED),
     )
     return tag("div", heading, _programs(owner) if count else "")
+
+
+def name_of(fun: Any) -> str:
+    """A compiled function in a word."""
+    owner = _owner(fun)
+    return f"<{type(fun).__name__}>" if owner is None else f"jit({shortened(owner.name)})"
+
+
+def _owner(fun: Any) -> Compiled | None:
+    owner = getattr(getattr(fun, "retrace", None), "__self__", None)
+    return owner if isinstance(owner, Compiled) else None
 
 
 def traced_html(traced: Traced) -> str:
@@ -57,9 +67,7 @@ def compiled_html(compiled: CompiledStage) -> str:
 
 
 def _stage(title: str, text: str) -> str:
-    said = f"{_cut(title)} · {text.count(chr(10)) + 1} lines"
-    summary = tag("summary", escape(said), style=MUTED)
-    return tag("details", summary, preformatted(text), open="")
+    return Listing(shortened(title), text).folded(is_open=True)
 
 
 def _programs(owner: Compiled) -> str:
@@ -69,7 +77,7 @@ def _programs(owner: Compiled) -> str:
         program = owner.programs.get(signature)
         stats = executable.xla.get_compiled_memory_stats()
         cells = [
-            _cut(", ".join([aval.str_short() for aval in signature.avals]) or "no arrays"),
+            shortened(", ".join([aval.str_short() for aval in signature.avals]) or "no arrays"),
             str(count_eqns(program.closed.jaxpr)) if program is not None else "",
             bytes_text(stats.argument_size_in_bytes),
             bytes_text(stats.output_size_in_bytes),
@@ -93,7 +101,3 @@ def _row(kind: str, cells: Sequence[str], **attributes: str) -> str:
 def _style(column: int) -> str:
     side = "right" if column else "left"
     return f"text-align:{side};padding:1px 12px 1px 0;border:none;border-bottom:1px solid {LINE}"
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

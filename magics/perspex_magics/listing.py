@@ -15,9 +15,15 @@ class Listing:
         return self.text
 
     def _repr_html_(self) -> str:
+        return self.folded(is_open=True)
+
+    def folded(self, *, is_open: bool) -> str:
+        """It as script-free HTML, unfolded or not."""
         lines = self.text.count("\n") + 1
-        summary = tag("summary", escape(f"{self.title} · {lines} lines"), style=MUTED)
-        return tag("details", summary, preformatted(self.text), open="")
+        said = f"{self.title} · {lines} {'line' if lines == 1 else 'lines'}"
+        summary = tag("summary", escape(said), style=MUTED)
+        text = preformatted(self.text)
+        return tag("details", summary, text, **({"open": ""} if is_open else {}))
 
 
 def preformatted(text: str) -> str:
@@ -26,4 +32,5 @@ def preformatted(text: str) -> str:
         f"{MONO};margin:0;padding:4px 8px;max-height:32em;overflow:auto;white-space:pre;"
         f"border-left:2px solid {LINE};background:transparent"
     )
-    return tag("pre", escape(text), style=style)
+    # What scrolls can be reached by the keyboard.
+    return tag("pre", escape(text), style=style, tabindex="0")

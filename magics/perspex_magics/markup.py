@@ -36,6 +36,15 @@ def _visible(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
 
 
+def shortened(text: str, most: int = 120) -> str:
+    """A text of at most `most` characters: a name may be as long as its author likes.
+
+    >>> shortened("abcdefgh", 5)
+    'abcd…'
+    """
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
 def coded(text: str) -> str:
     """`text` as markup, with what stands between backquotes as code.
 

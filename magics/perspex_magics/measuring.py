@@ -21,6 +21,7 @@ from perspex import events, tree
 from perspex.api.jit import jit
 from perspex.api.values import block_until_ready
 from perspex.runtime.array import ArrayImpl
+from perspex_magics.markup import shortened
 
 _WARM_UP = 3
 _FEWEST = 5
@@ -99,7 +100,7 @@ class Measured:
 
     def text(self) -> str:
         """All of it, as a table."""
-        lines = [f"{self.name}({self.signature})"]
+        lines = [f"{shortened(self.name)}({shortened(self.signature, 400)})"]
         lines += [
             f"  {stage.name:<8}{duration(stage.seconds):>10}  {stage.note}".rstrip()
             for stage in self.stages

@@ -12,7 +12,6 @@ import inspect
 import os
 import re
 import sys
-import sysconfig
 import types
 from collections.abc import Callable, Iterable, Iterator
 from types import FrameType
@@ -25,10 +24,10 @@ from perspex import source
 from perspex.control import jit as compiled
 from perspex.runtime import client
 from perspex.runtime.array import ArrayImpl
+from perspex_magics.own_modules import INSTALLED, is_own
 from perspex_magics.reach import ATOMS, Owner, Report, Walk, go_on, size_text
 
 _OUTPUT_NAME = re.compile(r"_\d+|__?_?|_i+\d*|_[oid]h")
-_INSTALLED = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib")})
 _IPYTHON = os.path.dirname(IPython.__file__) + os.sep
 # References to the variables of a frame if nobody has asked for them: the frame's, and two of ours.
 _FRAME_ALONE = 3
@@ -77,8 +76,7 @@ def outputs(shell: InteractiveShell) -> dict[str, Any]:
 
 def _module_names(module: types.ModuleType) -> list[tuple[str, Any]]:
     """What a module of the user's own holds; nothing of those that were installed."""
-    file = getattr(module, "__file__", None) or ""
-    if not file or file.startswith(_INSTALLED) or source.is_internal(file):
+    if not is_own(module):
         return []
     return [(n, v) for n, v in list(vars(module).items()) if not n.startswith("__")]
 
@@ -136,7 +134,7 @@ def _add_frames(walk: Walk, kind: str, found: Iterable[FrameType]) -> None:
         file = frame.f_code.co_filename
         if source.is_internal(file):
             inner.append((frame, f"Perspex, below {caller}" if caller else "Perspex"))
-        elif not file.startswith(_IPYTHON) and (caller or not file.startswith(_INSTALLED)):
+        elif not file.startswith(_IPYTHON) and (caller or not file.startswith(INSTALLED)):
             name = frame.f_code.co_name
             caller = "the cell" if name == "<module>" else f"{name}()"
             _add_locals(walk, kind, frame, caller)

@@ -115,16 +115,16 @@ class ProfileMagics(Magics):
         self.is_on = False
         self._cells: Running[Session] = Running()
         self._shown: argparse.Namespace | None = None
-        # Of each file or cell what was measured last.
-        self._lines: dict[str, list[Line]] = {}
+        # Of each line what was measured last.
+        self._lines: dict[tuple[str, int], Line] = {}
         self._totals: WeakKeyDictionary[ClosedJaxpr, Total] = WeakKeyDictionary()
         self._observers: tuple[Callable[[], None], ...] = ()
 
     # ---- for the panel --------------------------------------------------------------------------
 
     def lines(self) -> list[Line]:
-        """Of each file and each cell what was measured last."""
-        return [line for lines in list(self._lines.values()) for line in lines]
+        """Of each line what the last measurement found in which it had work."""
+        return list(self._lines.values())
 
     def total(self, closed: ClosedJaxpr | None) -> Total | None:
         """What a program took in all that was measured; `None` if it never ran meanwhile."""
@@ -144,11 +144,9 @@ class ProfileMagics(Magics):
         return stop
 
     def _keep(self, found: Profile) -> None:
-        lines: dict[str, list[Line]] = {}
         for place, spent in found.lines.items():
             line = Line(place.file, place.line, spent.seconds, spent.shared, spent.runs)
-            lines.setdefault(place.file, []).append(line)
-        self._lines.update(lines)
+            self._lines[place.file, place.line] = line
         for one in found.programs:
             closed = one.executable.closed
             known = self._totals.get(closed) or Total(0, 0.0, work(closed, one.executable.xla))

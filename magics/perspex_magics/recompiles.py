@@ -18,6 +18,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from perspex import config, events, source
 from perspex_magics.avoiding import advice
+from perspex_magics.cells import is_timed
 from perspex_magics.markup import LINE, MONO, MUTED, coded, escape, tag
 from perspex_magics.notices import show
 
@@ -27,6 +28,7 @@ _MOST_ROWS = 5
 # A cell that compiles without end does not keep all of it.
 _MOST_EVENTS = 10_000
 _MAGIC = "this cell"
+_TIMED = "this cell (timed)"
 _IPYTHON = os.path.dirname(IPython.__file__) + os.sep
 _CELL = "text-align:left;padding:1px 12px 1px 0;border:none;background:transparent"
 
@@ -250,6 +252,8 @@ def place(event: events.Event) -> str:
     frame = source.resolve(event.at)
     if frame is None:
         return "unknown location"
+    if is_timed(frame.file):
+        return _TIMED
     # The program of a cell under a magic is called by IPython, not from a line of the user's.
     return _MAGIC if _IPYTHON in frame.file else source.line_name(frame.file, frame.line)
 

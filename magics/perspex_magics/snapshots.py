@@ -2,10 +2,10 @@
 
 A snapshot is a flat table: a token for each thing that the function can reach, under a label that
 the user would write, as in `scale`, `cfg['lr']` or `k (closure of make)`. Functions of the notebook
-are followed into the globals they read, into their closures and their defaults; containers into
-their items; objects into those attributes whose names stand in the code that was followed. Other
-modules' code is not followed, but functions of the notebook inside its closures are, which is how
-`grad(loss)` is seen through.
+and of the user's own modules are followed into the globals they read, into their closures and their
+defaults; containers into their items; objects and such modules into those attributes whose names
+stand in the code that was followed. The code of modules that were installed is not followed, but
+the user's functions inside its closures are, which is how `grad(loss)` is seen through.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import enum
 import functools
 import hashlib
 import marshal
+import sys
 import types
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -28,6 +29,7 @@ from perspex.runtime.array import ArrayImpl
 from perspex.runtime.keys import KeyArray
 from perspex.tracing import Tracer
 from perspex_magics.codes import Code, known_code
+from perspex_magics.own_modules import is_own, module_of
 from perspex_magics.probes import ArrayProbe, attributes
 from perspex_magics.summaries import brief
 from perspex_magics.tokens import (
@@ -48,7 +50,8 @@ _WHOLE = 32
 _MISSING = object()
 _CLASS = "__class__"
 _MAKING = {"__init__", "__new__", "__post_init__", "__init_subclass__"}
-_IN_CLASSES = {
+# Members of every class, which say nothing of what it does.
+IN_CLASSES = {
     "__dict__",
     "__weakref__",
     "__doc__",
@@ -84,8 +87,10 @@ class Snapshot:
         self.tokens: dict[str, Any] = {}
         self.roots: dict[str, str] = {}
         self.texts: dict[str, str] = {}
-        # The globals that were looked up, and the objects that may be changed in place, by root.
+        # The globals that were looked up, the notebook's and those of modules, and the objects that
+        # may be changed in place, by root.
         self.names: set[str] = set()
+        self.members: set[str] = set()
         self.mutable: list[tuple[str, Any]] = []
         self.attributes: set[str] = set()
         # Those that the code itself assigns: a count of traces, a memory. They are no inputs.
@@ -142,10 +147,12 @@ class Snapshot:
         if isinstance(value, list | deque | tuple | set | frozenset | dict):
             return self._container(value, label, root)
         if isinstance(value, type):
-            if not _is_users(value, self.namespace):
+            if not self._is_users(value):
                 return Object(value)
             bases = [base.__qualname__ for base in value.__bases__]
             return self._object(value, label, root), bases
+        if is_own(value):
+            return self._object(value, label, root)
         if isinstance(value, types.ModuleType | types.BuiltinFunctionType):
             return Object(value)
         if callable(value) and self._callable(value, label, root):
@@ -216,7 +223,7 @@ class Snapshot:
             read = self.attributes - self.stored
             names = {name: item for name, item in names.items() if name in read}
         found = list(names.items())
-        if _is_users(kind, self.namespace):
+        if self._is_users(kind):
             found.append((_CLASS, kind))
         return found
 
@@ -228,11 +235,11 @@ class Snapshot:
         found: list[tuple[str, Any]] = []
         for name, member in list(kind.__dict__.items()):
             special = name.startswith("__") and name.endswith("__")
-            if name in _IN_CLASSES or not (special or name in self.attributes):
+            if name in IN_CLASSES or not (special or name in self.attributes):
                 continue
             if not isinstance(member, types.MemberDescriptorType | types.GetSetDescriptorType):
-                found += [(name, part) for part in _unwrapped(member)]
-        bases = [base for base in kind.__bases__ if _is_users(base, self.namespace)]
+                found += [(name, part) for part in unwrapped(member)]
+        bases = [base for base in kind.__bases__ if self._is_users(base)]
         return found + [(f"{_CLASS}({base.__name__})", base) for base in bases]
 
     # ---- functions --------------------------------------------------------------------------
@@ -241,7 +248,7 @@ class Snapshot:
         """Follow a callable; false if there is nothing to follow in it."""
         self.roots.setdefault(label, root)
         if isinstance(value, types.FunctionType):
-            if value.__globals__ is self.namespace:
+            if self._is_followed(value):
                 self._function(value, label, root)
             else:
                 self.tokens[label] = Object(value) if value.__closure__ else Elsewhere(value)
@@ -260,7 +267,7 @@ class Snapshot:
             # A jitted function: what counts is the function.
             self._value(inner, label, root)
             self.tokens.setdefault(label, Object(value))
-        elif _is_users(type(value), self.namespace):
+        elif self._is_users(type(value)):
             return False
         else:
             self.tokens[label] = Object(value)
@@ -277,7 +284,7 @@ class Snapshot:
         self._stack.append(id(function))
         of = function.__name__
         for name in sorted(code.reads):
-            self._global(name, code)
+            self._global(name, code, function.__globals__)
         for name, cell in zip(
             function.__code__.co_freevars, function.__closure__ or (), strict=True
         ):
@@ -294,7 +301,20 @@ class Snapshot:
             self._value(value, where, where)
         self._stack.pop()
 
-    def _global(self, name: str, code: Code) -> None:
+    def _is_followed(self, function: types.FunctionType) -> bool:
+        """Whether a function is the notebook's, or of a module of the user's own."""
+        names = function.__globals__
+        return names is self.namespace or module_of(names) is not None
+
+    def _is_users(self, kind: type) -> bool:
+        """Whether a class is the notebook's, or of a module of the user's own."""
+        home = kind.__module__
+        return home == self.namespace.get("__name__", "__main__") or is_own(sys.modules.get(home))
+
+    def _global(self, name: str, code: Code, names: Mapping[str, Any]) -> None:
+        if names is not self.namespace:
+            self._member(name, names)
+            return
         if name in self.names:
             return
         self.names.add(name)
@@ -306,13 +326,25 @@ class Snapshot:
             self.tokens[name], self.roots[name] = "not defined", name
             self.texts[name] = "Python's own" if hasattr(builtins, name) else "not defined"
 
+    def _member(self, name: str, names: Mapping[str, Any]) -> None:
+        """A global of a module of the user's own."""
+        module = module_of(names)
+        short = names["__name__"].rpartition(".")[2]
+        label = f"{short}.{name}"
+        if module is None or label in self.members:
+            return
+        self.members.add(label)
+        self.mutable.append((short, module))
+        if name in names:
+            self._value(names[name], label, label)
+
     def _foreign(self, value: Any, root: str, depth: int = 0) -> None:
         """Look for functions of the notebook inside a callable of another module."""
         if depth > 6 or id(value) in self._seen_foreign:
             return
         self._seen_foreign.add(id(value))
         for part in _parts_of_foreign(value):
-            if isinstance(part, types.FunctionType) and part.__globals__ is self.namespace:
+            if isinstance(part, types.FunctionType) and self._is_followed(part):
                 self._value(part, part.__name__, root if depth else part.__name__)
             elif isinstance(part, types.MethodType | functools.partial) or callable(_wrapped(part)):
                 self._callable(part, function_name(part), root)
@@ -353,7 +385,7 @@ def _defaults(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
     yield from (function.__kwdefaults__ or {}).items()
 
 
-def _unwrapped(member: Any) -> Iterator[Any]:
+def unwrapped(member: Any) -> Iterator[Any]:
     """The functions behind a member of a class, or the member itself."""
     if isinstance(member, staticmethod | classmethod):
         yield member.__func__
@@ -363,10 +395,6 @@ def _unwrapped(member: Any) -> Iterator[Any]:
         yield member.func
     else:
         yield member
-
-
-def _is_users(kind: type, namespace: Mapping[str, Any]) -> bool:
-    return kind.__module__ == namespace.get("__name__", "__main__")
 
 
 def _basic(value: Any) -> Any:

@@ -29,6 +29,7 @@ from perspex.control import stale
 from perspex.control.stale import Change, Traced
 from perspex.runtime.dispatch import EVAL
 from perspex.tracing import state
+from perspex_magics.cells import is_timed
 from perspex_magics.probes import AnyProbe, ArrayProbe, make_probe
 from perspex_magics.rebinding import REBOUND, WRITTEN, Rebinding
 from perspex_magics.snapshots import Snapshot
@@ -51,7 +52,7 @@ class Record:
     def __init__(self, watcher: Watcher, traced: Traced, snapshot: Snapshot) -> None:
         self.watcher = watcher
         self.traced = weakref.ref(traced, lambda _: watcher.gone.append(self))
-        self.traced_at = source.summary(traced.at) if traced.at is not None else ""
+        self.traced_at = "" if traced.at is None else watcher.summary(traced.at)
         self.state = State(snapshot)
         self.names: set[str] = set()
         self.roots: set[str] = set()
@@ -76,7 +77,9 @@ class Record:
                 return []
             self.watcher.watch(self, snapshot)
         found, self.unsure = self.state.differences(snapshot, wait)
-        self.stale = {difference.root for difference in found}
+        roots = {difference.root for difference in found}
+        # A variable of a module is changed where the module is.
+        self.stale = roots | {root.partition(".")[0] for root in roots}
         if wait:
             self.looked_in = self.watcher.cell
         for name in self.changed_at.keys() - self.stale:
@@ -87,7 +90,7 @@ class Record:
         ]
 
     def _changed_at(self, root: str) -> str:
-        at = self.changed_at.get(root, "")
+        at = self.changed_at.get(root) or self.changed_at.get(root.partition(".")[0], "")
         return at if isinstance(at, str) else source.summary(at)
 
     def is_quiet(self, name: str) -> bool:
@@ -113,6 +116,9 @@ class Watcher:
         self.holders: dict[int, dict[Record, None]] = {}
         # The names under which such objects are.
         self.holding: dict[str, dict[Record, None]] = {}
+        # Those of modules of the user's own, which may be loaded again as a cell begins, and which
+        # of them are modules.
+        self.loaded: dict[int, bool] = {}
         self.turn = 0
         self.dirty: dict[Record, None] = {}
         self.gone: deque[Record] = deque()
@@ -176,6 +182,8 @@ class Watcher:
             objects.setdefault(id(value), set()).add(root)
             if not isinstance(value, types.FunctionType | type):
                 roots.add(root)
+            if _is_loaded(value, self.namespace):
+                self.loaded[id(value)] = isinstance(value, types.ModuleType)
             known = self.probes.get(id(value))
             if known is None or known.ref() is not value:
                 self.probes[id(value)] = make_probe(value)
@@ -211,6 +219,7 @@ class Watcher:
         for key in record.objects.keys() - keys:
             if _remove(self.holders, key, record):
                 self.probes.pop(key, None)
+                self.loaded.pop(key, None)
         for root in record.roots - roots:
             _remove(self.holding, root, record)
 
@@ -225,6 +234,10 @@ class Watcher:
     def captures(self, name: str) -> bool:
         """Whether a program captured the global `name`, or what it holds by another name."""
         return name in self.seen or id(self.namespace.get(name)) in self.holders
+
+    def summary(self, at: source.Source) -> str:
+        """A place in the cell that runs, or elsewhere."""
+        return self.label if is_timed(at.frame.file) else source.summary(at)
 
     # ---- looking ----------------------------------------------------------------------------
 
@@ -262,7 +275,7 @@ class Watcher:
                 if _same_number(before, self.seen[name]):
                     continue
                 for record in self.readers[name]:
-                    record.changed_at.setdefault(name, self._place(name, lines))
+                    record.changed_at[name] = self._place(name, lines)
                     self.dirty[record] = None
             for name in written:
                 for record in self._note_written(name, now(name)):
@@ -281,6 +294,9 @@ class Watcher:
         The numbers of NumPy arrays, which cost most, are read at the end of cells only.
         """
         now = time.perf_counter()
+        for key, is_module in list(self.loaded.items()):
+            if is_begin or is_module:
+                self._probe_one(key, lines)
         if is_begin:
             if now - self.ended < _SOON:
                 return  # as in a notebook that runs as a whole: nobody else had a turn
@@ -291,16 +307,26 @@ class Watcher:
         keys = list(self.holders)
         start = self.turn if self.turn < len(keys) else 0
         for count, key in enumerate([*keys[start:], *keys[:start]], 1):
-            probe = self.probes[key]
-            if not (is_begin and type(probe) is ArrayProbe) and probe.changed():
-                for record in self.holders[key]:
-                    for root in record.objects[key]:
-                        record.changed_at.setdefault(root, self._place(root, lines))
-                    self.dirty[record] = None
+            if not (is_begin and type(self.probes[key]) is ArrayProbe):
+                self._probe_one(key, lines)
             if time.perf_counter() > end:
                 if not is_begin:
                     self.turn = (start + count) % len(keys)
                 return
+
+    def _probe_one(self, key: int, lines: Mapping[str, int]) -> None:
+        if not self.probes[key].changed():
+            return
+        for record in self.holders[key]:
+            for root in record.objects[key]:
+                if not self._is_here(record.changed_at.get(root, "")):
+                    record.changed_at[root] = self._place(root, lines)
+            self.dirty[record] = None
+
+    def _is_here(self, at: source.Source | str) -> bool:
+        """Whether a place is a line of the cell that ends, which the cell itself has named."""
+        place = at if isinstance(at, str) else source.summary(at)
+        return bool(self.label) and place.startswith(f"{self.label}:")
 
     def _place(self, name: str, lines: Mapping[str, int]) -> str:
         line = lines.get(name.partition(" ")[0])
@@ -316,7 +342,7 @@ class Watcher:
             before, self.seen[name] = self.seen[name], self.namespace.get(name, _MISSING)
             if _same_number(before, self.seen[name]):
                 return
-            self._suspect(name, list(self.readers[name]))
+            self._suspect(name, list(self.readers[name]), is_certain=True)
 
     def written_to(self, name: str) -> None:
         """A statement of the cell may have changed the object called `name` in place."""
@@ -335,16 +361,19 @@ class Watcher:
             record.written.add(name)
         return list({**dict.fromkeys(inside), **self.holders.get(id(value), {})})
 
-    def _suspect(self, name: str, records: Iterable[Record]) -> None:
+    def _suspect(self, name: str, records: Iterable[Record], is_certain: bool = False) -> None:
+        here = source.capture()
+        at = self.label if here is None or is_timed(here.frame.file) else here
         for record in records:
             self.dirty[record] = None
+            # A statement that only may have changed what is different already is not blamed.
+            if is_certain or name not in record.stale:
+                record.changed_at[name] = at
             traced = record.traced()
             if traced is None or traced.suspect:
                 continue
-            if record.is_quiet(name) and stale.policy_of(traced) == "warn":
-                continue
-            record.changed_at[name] = source.capture() or self.label
-            stale.suspect(traced)
+            if not (record.is_quiet(name) and stale.policy_of(traced) == "warn"):
+                stale.suspect(traced)
 
 
 def _same_number(old: Any, new: Any) -> bool:
@@ -412,8 +441,17 @@ def watch_captures(
         rebinding.begin(getattr(info, "transformed_cell", None) or info.raw_cell)
         watcher.begin_cell(info)
 
+    begun, known = shell.events.callbacks["pre_run_cell"], 0
+
     def end(result: Any) -> None:
+        nonlocal known
         watcher.check(rebinding.lines, rebinding.written)
+        if len(begun) != known:
+            known = len(begun)
+            if begin in begun and not all(map(_is_ours, begun[begun.index(begin) :])):
+                # After `%autoreload`, which loads modules as a cell begins.
+                shell.events.unregister("pre_run_cell", begin)
+                shell.events.register("pre_run_cell", begin)
 
     _watchers.append(watcher)
     _install()
@@ -431,6 +469,17 @@ def watch_captures(
         restore()
 
     return undo
+
+
+def _is_loaded(value: Any, namespace: Mapping[str, Any]) -> bool:
+    """Whether an object is a module, or a function of one, and not the notebook's."""
+    if isinstance(value, types.FunctionType):
+        return value.__globals__ is not namespace
+    return isinstance(value, types.ModuleType)
+
+
+def _is_ours(callback: Any) -> bool:
+    return str(getattr(callback, "__module__", "")).startswith(_OURS)
 
 
 def _is_instance(shell: InteractiveShell) -> bool:

@@ -153,14 +153,20 @@ class State:
         return [self._difference(now, *item) for item in by_root.items()], unsure
 
     def _difference(self, now: Table, root: str, labels: list[str]) -> Difference:
-        if len(labels) == 1 and labels[0] != root:
-            (label,) = labels
-            old = self.texts.get(label) or _token_text(self.tokens[label])
-            new = now.texts.get(label) or _token_text(now.tokens.get(label))
-            if old and new and old != new:
-                return Difference(label, root, old, new)
         old, new = self.texts.get(root, "not defined"), now.texts.get(root, "not defined")
-        return Difference(root, root, old, new if new != old else f"{new}, with other contents")
+        if new != old and len(labels) > 1:
+            return Difference(root, root, old, new)
+        # What differs lies deeper than a short text of the whole shows.
+        found = [Difference(root, root, old, new)]
+        for label in labels:
+            before = self.texts.get(label) or _token_text(self.tokens[label])
+            after = now.texts.get(label) or _token_text(now.tokens.get(label))
+            if label != root and before and after:
+                found.append(Difference(label, root, before, after))
+        told = next((d for d in reversed(found) if d.old != d.new), found[-1])
+        return (
+            told if told.old != told.new else told._replace(new=f"{told.new}, with other contents")
+        )
 
 
 def _same(old: Any, new: Any, wait: bool) -> bool | None:
@@ -171,6 +177,7 @@ def _same(old: Any, new: Any, wait: bool) -> bool | None:
 
 def _token_text(token: Any) -> str:
     """The value of a plain token as text; empty for others."""
-    if isinstance(token, tuple) and len(token) == 2 and token[0] in PLAIN_KINDS:
+    is_plain = isinstance(token, tuple) and len(token) == 2 and isinstance(token[0], type)
+    if is_plain and token[0] in PLAIN_KINDS:
         return token[1] if token[0] is float else brief(token[1])
     return ""

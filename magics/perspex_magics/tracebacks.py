@@ -8,7 +8,11 @@ where that can be (`cards`).
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
@@ -16,6 +20,7 @@ import IPython
 from IPython.core.interactiveshell import InteractiveShell
 
 from perspex import source
+from perspex.provenance import advice
 from perspex.remedies.static import register_static_speller
 from perspex_magics import cards
 
@@ -53,12 +58,79 @@ def show_user_frames(shell: InteractiveShell) -> Callable[[], object]:
     shell.events.register("post_run_cell", end)
     ours = shell.CustomTB
     unspell = register_static_speller(cards.static_in_magic)
+    elsewhere = [_show_in_scripts(shell, handler), _show_in_threads(shell)]
 
     def undo() -> None:
+        for step in elsewhere:
+            step()
         unspell()
         shell.events.unregister("post_run_cell", end)
         if shell.CustomTB is ours:
             shell.set_custom_exc((), None)
+
+    return undo
+
+
+def _show_in_scripts(shell: InteractiveShell, handler: Callable[..., None]) -> Callable[[], object]:
+    """Have `%run` show errors so: IPython asks no handler of cells for those of a script."""
+    run = shell.safe_execfile
+
+    def safe_execfile(*args: Any, **options: Any) -> None:
+        if options.pop("raise_exceptions", False):
+            run(*args, raise_exceptions=True, **options)
+            return
+        try:
+            run(*args, raise_exceptions=True, **options)
+        except SystemExit:
+            if not options.get("exit_ignore"):
+                shell.showtraceback(exception_only=True)
+        except SyntaxError:
+            shell.showtraceback()
+        except BaseException as error:
+            tb = error.__traceback__
+            # Of the frames above the script the last, which is left out.
+            while tb is not None and tb.tb_next is not None and _is_runner(tb.tb_next):
+                tb = tb.tb_next
+            assert tb is not None
+            handler(shell, type(error), error, tb)
+
+    hooked: Any = shell
+    hooked.safe_execfile = safe_execfile
+
+    def undo() -> None:
+        if vars(shell).get("safe_execfile") is safe_execfile:
+            del hooked.safe_execfile
+
+    return undo
+
+
+def _is_runner(tb: TracebackType) -> bool:
+    return _file(tb).startswith((_IPYTHON, _MAGICS))
+
+
+def _show_in_threads(shell: InteractiveShell) -> Callable[[], object]:
+    """Have errors that end a thread shown so, where Python writes them itself."""
+    before = threading.excepthook
+
+    def hook(args: threading.ExceptHookArgs) -> None:
+        frames = _frames(args.exc_traceback, 0)
+        shown = [tb for tb in frames if not source.is_internal(_file(tb))]
+        plain = len(shown) == len(frames) or not shown or shell.InteractiveTB.mode == "Verbose"
+        if plain or args.exc_value is None or sys.stderr is None:
+            before(args)
+            return
+        told = traceback.TracebackException(args.exc_type, args.exc_value, _joined(shown))
+        for frame in told.stack:
+            _ = frame.line  # is read from the file, for which the name of the cell then stands
+            frame.filename = source.cell_name(frame.filename) or frame.filename
+        name = "" if args.thread is None else f" in thread {args.thread.name}"
+        print(f"Exception{name}:\n{''.join(told.format())}", end="", file=sys.stderr)
+
+    threading.excepthook = hook
+
+    def undo() -> None:
+        if threading.excepthook is hook:
+            threading.excepthook = before
 
     return undo
 
@@ -75,17 +147,17 @@ def _show(
         in_cell = error.filename is not None and source.cell_name(error.filename) is not None
         shell.showtraceback((etype, error, tb), running_compiled_code=not in_cell)
         return
-    told = _read(error, tb)
+    told = _read(error)
     as_card = told is not None and cards.has_html(shell)
     _draw(shell, etype, error, tb, told, as_card)
     if told is not None and as_card:
         cards.show(etype.__name__, told)
 
 
-def _read(error: BaseException, tb: TracebackType) -> cards.Told | None:
+def _read(error: BaseException) -> cards.Told | None:
     # IPython drops a handler that raises, and all later tracebacks with it.
     try:
-        return cards.read(error, tb)
+        return cards.read(error)
     except Exception:
         return None
 
@@ -106,20 +178,35 @@ def _draw(
     if len(shown) == len(frames) and told is None:
         shell.showtraceback((etype, error, tb), running_compiled_code=True)
         return
-    lines = shell.InteractiveTB.structured_traceback(
-        etype, _abridged(error, told) if as_card else error, _joined(shown), tb_offset=0
-    )
-    if told is not None and told.more and not as_card:
-        lines = [*lines, told.more]
+    with _abridged(error, told if as_card else None) as shown_error:
+        lines = shell.InteractiveTB.structured_traceback(
+            etype, shown_error, _joined(shown), tb_offset=0
+        )
     # The hook by which IPython lets an exception draw its own traceback, until the cell's end.
     error._render_traceback_ = lambda: lines
     shell.showtraceback((etype, error, tb), running_compiled_code=True)
 
 
-def _abridged(error: BaseException, told: cards.Told | None) -> BaseException:
-    """An error of the same class and causes that leaves the rest of the story to its card."""
-    if told is None or told.more:
-        return error
+@contextmanager
+def _abridged(error: Any, told: cards.Told | None) -> Iterator[BaseException]:
+    """What to show in the place of an error whose card, `told`, has the rest of the story."""
+    if told is None:
+        yield error
+    elif told.note is None:
+        yield _shorter(error, told)
+    else:
+        notes = error.__notes__
+        lines = "\n".join(advice(error, told.card.remedy))
+        error.__notes__ = [lines if note is told.note else note for note in notes]
+        error.__notes__ = [note for note in error.__notes__ if note]
+        try:
+            yield error
+        finally:
+            error.__notes__ = notes
+
+
+def _shorter(error: BaseException, told: cards.Told) -> BaseException:
+    """An error of the same class and causes that says less."""
     short = type(error).__new__(type(error), cards.abridged(told.card))
     short.__cause__, short.__context__ = error.__cause__, error.__context__
     short.__suppress_context__ = error.__suppress_context__
@@ -129,12 +216,12 @@ def _abridged(error: BaseException, told: cards.Told | None) -> BaseException:
     return short
 
 
-def _frames(tb: TracebackType | None) -> list[TracebackType]:
+def _frames(tb: TracebackType | None, outer: int = _OUTER) -> list[TracebackType]:
     frames = []
     while tb is not None:
         frames.append(tb)
         tb = tb.tb_next
-    return frames[_OUTER:]
+    return frames[outer:]
 
 
 def _user_frames(frames: list[TracebackType]) -> list[TracebackType]:

@@ -18,6 +18,7 @@ from IPython.utils.dir2 import get_real_method
 from perspex.runtime.array import ArrayImpl
 from perspex.runtime.keys import KeyArray
 from perspex_magics.arrays import array_html, bytes_text, heading_of, keys_html
+from perspex_magics.functions import PjitFunction, name_of
 from perspex_magics.markup import MONO, MUTED, escape, tag
 
 # Where arrays are looked for.
@@ -168,6 +169,8 @@ def _leaf(x: Any) -> str:
     """A leaf as text; of an object that is not Python's own, the type."""
     if type(x) is tuple and len(x) <= 4:
         return _cut(f"({', '.join(map(_leaf, x))}{',' * (len(x) == 1)})")
+    if isinstance(x, PjitFunction):
+        return _cut(name_of(x))
     if type(x) in _PLAIN:
         whole = x if not isinstance(x, (str, bytes)) or len(x) <= _LONGEST else x[:_LONGEST]
         return _cut(repr(whole) + ("" if whole is x else "…"))

@@ -345,3 +345,22 @@ def test_without_jit_they_are_loops_and_branches_of_python() -> None:
         with pytest.raises(ValueError, match="zero-length scan"):
             lax.scan(lambda c, x: (c, x), 0.0, F[:0])
     assert seen == [3.0, 5.0, 6.0, 1.0, 2.0, 3.0, 0.0, 1.0, 3.0, 1.0, 7.0]
+
+
+def test_cond_with_an_operand_for_each_function() -> None:
+    x = pnp.arange(3.0)
+    for pred, expected in ((True, [0.0, 1.0, 2.0]), (False, [0.0, -2.0, -4.0])):
+        found = lax.cond(pred, x, lambda x: x, (2 * x,), lambda y: -y[0])
+        np.testing.assert_array_equal(found, expected)
+    with pytest.raises(TypeError, match="should be callable"):
+        lax.cond(True, x, lambda x: x, x)
+
+
+def test_scan_takes_the_option_of_jax_for_its_transpose() -> None:
+    def last(w: Any, split: bool) -> Any:
+        return lax.scan(
+            lambda c, x: (c * w + x, None), 1.0, pnp.arange(3.0), _split_transpose=split
+        )[0]
+
+    for split in (False, True):  # w**3 + w + 2
+        np.testing.assert_allclose(perspex.grad(last)(2.0, split), 13.0)

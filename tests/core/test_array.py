@@ -192,3 +192,24 @@ def test_memory_of_another_library_is_shared() -> None:
     assert x.shape == (6,) and x.dtype == np.float32
     assert x.unsafe_buffer_pointer() == Foreign.host.ctypes.data
     np.testing.assert_array_equal(x + 1, Foreign.host + 1)
+
+
+def test_dlpack_keeps_booleans() -> None:
+    for host in (np.array([True, False, True]), np.array(True)):
+        got = np.from_dlpack(perspex.device_put(host))
+        assert got.dtype == bool
+        np.testing.assert_array_equal(got, host)
+
+
+def test_deleted_arrays_are_not_put_on_devices() -> None:
+    x = perspex.device_put(X)
+    x.delete()
+    for device in (None, perspex.devices()[0]):
+        with pytest.raises(RuntimeError, match="deleted"):
+            perspex.device_put({"x": x}, device)
+
+
+def test_a_sharding_names_its_device() -> None:
+    place = perspex.device_put(X).sharding
+    want = "SingleDeviceSharding(device=CpuDevice(id=0), memory_kind=device)"
+    assert repr(place) == str(place) == want

@@ -11,8 +11,11 @@ import gc
 import itertools
 import json
 import linecache
+import os
 import pickle
 import textwrap
+import threading
+import traceback
 import weakref
 from typing import Any
 
@@ -428,6 +431,128 @@ def test_the_operands_of_an_operation_that_failed() -> None:
         assert found is not None and found[0].remedy.patch is not None
         _, mended = load(patched(source, found[0].remedy.patch))
         np.testing.assert_array_equal(eval(call, mended), want)
+
+
+NOTED = """
+@jit
+def f(a, b):
+    c = a[1:]
+    return c + b
+@jit
+def scanned(xs, w):
+    v = w * 2
+    return lax.scan(lambda c, x: (c, x @ v), 0.0, xs)
+@jit
+def stored(x, y):
+    z = x[:2]
+    return z.at[0].set(y)
+@jit
+def length(x, n):
+    return x.reshape(n, -1)
+"""
+NOTES = {
+    "f(np.ones(3), np.ones(4))": [
+        "argument of `f` `a` float32[3]",
+        "{}:10 (f) c = a[1:] slice float32[2]",
+        "argument of `f` `b` float32[4]",
+        "{}:11 (f) return c + b needed here",
+    ],
+    "scanned(np.ones((2, 3)), np.ones(4))": [
+        "argument of `<lambda>` `x` float32[3]",
+        "argument of `scanned` `w` float32[4]",
+        "{}:14 (scanned) v = w * 2 mul float32[4]",
+        "{}:15 (<lambda>) return lax.scan(lambda c, x: (c, x @ v), 0.0, xs) needed here",
+    ],
+    "stored(np.ones((3, 2)), np.ones(5))": [
+        "argument of `stored` `x` float32[3,2]",
+        "{}:18 (stored) z = x[:2] slice float32[2,2]",
+        "argument of `stored` `y` float32[5]",
+        "{}:19 (stored) return z.at[0].set(y) needed here",
+    ],
+}
+
+
+@pytest.mark.parametrize("call", NOTES)
+def test_python_shows_the_way_of_operands_with_the_error(call: str) -> None:
+    name, namespace = load(HEAD + NOTED)
+    shown: list[str] = []
+
+    def work() -> None:
+        try:
+            eval(call, namespace)
+        except Exception:
+            shown.extend(traceback.format_exc().splitlines())
+
+    # In another thread than the one in which the functions were made.
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert shown.count("From the arguments to here:") == 1
+    rows = [" ".join(row.split()) for row in shown]
+    rows = rows[rows.index("From the arguments to here:") + 1 :]
+    assert rows == [row.format(os.path.basename(name)) for row in NOTES[call]]
+
+
+def test_threads_are_told_their_own_way() -> None:
+    lines = []
+    for i in range(4):
+        lines += ["@jit", f"def f{i}(x{i}):", f"    y{i} = x{i} * 2"]
+        # So that the others come between.
+        lines += [f"    for _ in range({50 * i}):", f"        y{i} = jnp.sin(y{i})"]
+        lines += [f"    return y{i} @ jnp.ones(99)"]
+        lines += ["@jit", f"def g{i}(x{i}):", f"    return 1 if x{i} > 0 else 2"]
+    _, namespace = load(HEAD + "\n".join(lines) + "\n")
+    shown: dict[str, list[str]] = {}
+
+    def work(i: int) -> None:
+        for turn in range(5):
+            for name, argument in ((f"f{i}", np.ones(3 + turn)), (f"g{i}", float(turn))):
+                try:
+                    namespace[name](argument)
+                except TypeError as error:
+                    text = "".join(traceback.format_exception(error))
+                    shown.setdefault(name, []).append(text.partition("From the arguments")[2])
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert {name: len(texts) for name, texts in shown.items()} == {
+        f"{name}{i}": 5 for name in "fg" for i in range(4)
+    }
+    for name, texts in shown.items():
+        for text in texts:
+            assert f"argument of `{name}`" in text and f"`x{name[1]}`" in text
+            assert not [i for i in "0123" if i != name[1] and f"`x{i}`" in text]
+
+
+def test_a_note_goes_on_from_general_advice() -> None:
+    _, namespace = load(HEAD + NOTED)
+    with pytest.raises(TypeError) as info:
+        namespace["length"](np.arange(4), 2)
+    shown = "".join(traceback.format_exception(info.value)).splitlines()
+    assert len([row for row in shown if row.startswith("Remedy: ")]) == 1
+    assert len([row for row in shown if row.startswith("Here: mark `n` static")]) == 1
+    assert shown[-1] == "    @jit(static_argnames='n')" and "" not in shown
+
+
+def test_an_error_without_operands_has_no_note() -> None:
+    _, namespace = load(HEAD + "@jit\ndef f(x):\n    raise ValueError('no')\n")
+    for call in ("f(1.0)", "jnp.ones(3) + jnp.ones(4)", "jit(lambda x: len(5))(1.0)"):
+        with pytest.raises((TypeError, ValueError)) as info:
+            eval(call, namespace)
+        assert not hasattr(info.value, "__notes__")
+
+
+def test_notes_survive_pickling() -> None:
+    _, namespace = load(HEAD + NOTED)
+    with pytest.raises(TypeError) as info:
+        namespace["f"](np.ones(3), np.ones(4))
+    again = pickle.loads(pickle.dumps(info.value))
+    assert again.__notes__ == info.value.__notes__
+    found = provenance.noted(again)
+    assert found is not None and way(found.card)[:2] == ["`a`", "c = a[1:]"]
 
 
 def test_other_errors_have_no_card() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gc
 
 import numpy as np
@@ -147,3 +148,11 @@ def test_garbage_is_looked_for_more_rarely_while_a_program_is_written() -> None:
 
 def _interrupt() -> None:
     raise KeyboardInterrupt
+
+
+def test_copies_of_tracers() -> None:
+    @perspex.jit
+    def f(tree):
+        return copy.deepcopy(tree)["x"] + copy.copy(tree["x"])
+
+    assert f({"x": 2.0}) == 4.0

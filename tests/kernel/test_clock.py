@@ -155,6 +155,7 @@ def test_a_mixed_cell_adds_up(live: Session, work: float) -> None:
 
 
 def test_a_long_trace_shows_where_its_equations_come_from(live: Session, work: float) -> None:
+    started = time.monotonic()
     msg_id = live.send(
         "@perspex.jit\n"
         "def unrolled(x):\n"
@@ -164,7 +165,7 @@ def test_a_long_trace_shows_where_its_equations_come_from(live: Session, work: f
         "    return x\n"
         "unrolled.trace(1.0); None"
     )
-    ran = live.wait(msg_id)
+    ran = live.wait(msg_id, started)
     assert ran.status == "ok"
     notices = shown(ran, HEARTBEAT)
     assert [m["msg_type"] for m in notices][:2] == ["display_data", "update_display_data"]
@@ -180,7 +181,7 @@ def test_a_long_trace_shows_where_its_equations_come_from(live: Session, work: f
         text = message["content"]["data"]["text/plain"]
         assert "`unrolled`" in text and "lax.scan" in text
     assert not stages[-1]["running"]
-    assert 4.1 < stages[-1]["seconds"] < 6
+    assert 4.1 < stages[-1]["seconds"] < ran.seconds
 
 
 def test_off_and_on_again(live: Session, work: float) -> None:

@@ -216,8 +216,13 @@ def test_a_program_is_shown_pinned_and_forgotten(session: Session) -> None:
         answer = page.ask("program", id=found["id"])
         assert answer["ok"], answer
         program = answer["program"]
-        assert [one["primitive"] for one in program["equations"]] == ["tan", "add"]
+        assert program["equations"]["primitive"] == ["tan", "add"]
         assert [source["cell"] for source in program["sources"]] == ["tangent"]
+        assert not {"stablehlo", "hlo"} & {*program}  # they are asked for apart
+        answer = page.ask("compiled", id=found["id"])
+        assert answer["ok"], answer
+        for form, text in (("stablehlo", "stablehlo.tan"), ("hlo", "HloModule")):
+            assert text in answer["compiled"][form]["text"]
         assert session.ok("len(heard)").text == heard  # nobody was told
         assert len(page.rows("programs")) == len({r["id"] for r in page.rows("programs")})
 

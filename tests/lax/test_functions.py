@@ -136,3 +136,11 @@ def test_weak_types_stay(name: str) -> None:
     value = 1.5 if name == "acosh" else 0.5
     assert function(value).weak_type
     assert not function(np.float32(value)).weak_type
+
+
+def test_expand_dims_takes_a_sequence() -> None:
+    x = pnp.zeros((2, 3))
+    assert lax.expand_dims(x, np.array([0])).shape == (1, 2, 3)
+    for dimension in (0, 1):
+        with pytest.raises(TypeError, match=rf"write \({dimension},\)"):
+            lax.expand_dims(x, dimension)  # type: ignore[arg-type]

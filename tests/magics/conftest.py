@@ -11,7 +11,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
 from perspex_magics import unload_ipython_extension
-from shells import Notebook
+from shells import Notebook, Told
 
 
 @pytest.fixture
@@ -39,3 +39,9 @@ def notebook(shell: InteractiveShell) -> Notebook:
     notebook.ok("%load_ext perspex_magics")
     notebook.ok("import numpy as np, perspex, perspex.numpy as jnp")
     return notebook
+
+
+@pytest.fixture
+def told(notebook: Notebook) -> Told:
+    """The same, which keeps what it warned of."""
+    return Told(notebook)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import importlib
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -81,6 +83,69 @@ def test_attributes_and_items_changed_in_place_are_seen() -> None:
     seen.add(fingerprint(model, namespace))
     assert len(seen) == 3
     assert fingerprint(model, namespace) in seen
+
+
+def test_classes_changed_in_place_are_seen() -> None:
+    source = (
+        "__name__ = 'notebook'\nk = 1\nclass Base:\n    b = 1\n"
+        "class Model(Base):\n    w = 1\n    def go(self): return self.w * k\n"
+        "    @property\n    def p(self): return self.b\nvalue = Model()"
+    )
+    model, namespace = made(source)
+    kind, seen = type(model), [fingerprint(model, namespace)]
+
+    def changed(cls: type, name: str, value: Any) -> None:
+        setattr(cls, name, value)
+        seen.append(fingerprint(model, namespace))
+
+    changed(kind, "w", 2)
+    changed(kind.__base__, "b", 2)
+    changed(kind, "go", lambda self: 3)
+    changed(kind, "p", property(lambda self: 4))
+    assert len(set(seen)) == len(seen) == 5
+    kind.w = 1
+    kind.w = 2
+    assert fingerprint(model, namespace) == seen[-1]
+    assert fingerprint(kind, namespace) != fingerprint(kind.__base__, namespace)
+    namespace["k"] = 2
+    kind.go = made(source)[0].__class__.go
+    assert fingerprint(model, namespace) != seen[-1]
+
+
+def test_what_functions_count_and_log_is_no_change() -> None:
+    value, namespace = made(
+        "__name__ = 'notebook'\nlog = []\nclass Counted:\n    calls = 0\n"
+        "    def go(self):\n        Counted.calls += 1\n        log.append(1)\nvalue = Counted()"
+    )
+    before = fingerprint(value, namespace)
+    value.go()
+    assert namespace["Counted"].calls == 1 and namespace["log"] == [1]
+    assert fingerprint(value, namespace) == before
+    value, namespace = made("log = []\ndef value(v):\n    log.append(v)\n    return v")
+    before = fingerprint(value, namespace)
+    assert value(1) == 1 and fingerprint(value, namespace) == before
+
+
+@pytest.mark.parametrize("take", ["own", "own.plain", "own.Layer()"])
+def test_modules_of_the_users_own_are_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, take: str
+) -> None:
+    name = f"own_{abs(hash(take))}"
+    text = "import numpy as np\nK = 1\ndef plain(v): return v * K\n"
+    text += "class Layer:\n    def go(self): return K\n"
+    (tmp_path / f"{name}.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    own = importlib.import_module(name)
+    value = eval(take, {"own": own})
+    before = fingerprint(value, {})
+    assert fingerprint(value, {}) == before
+    monkeypatch.setattr(own, "K", 2)
+    after = fingerprint(value, {})
+    assert after != before
+    monkeypatch.setattr(own, "K", 1)
+    assert fingerprint(value, {}) == before
+    # Other people's modules are what they are.
+    assert fingerprint(np, {}) == fingerprint(np, {}) != fingerprint(functools, {})
 
 
 def test_arrays_count_by_identity() -> None:

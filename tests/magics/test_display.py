@@ -35,7 +35,7 @@ HOSTILE = [
 ]
 # What an untrusted notebook keeps; anything else would vanish or be dangerous.
 TAGS = {"div", "span", "strong", "table", "caption", "tr", "th", "td", "pre", "details", "summary"}
-ATTRIBUTES = {"style", "scope", "open"}
+ATTRIBUTES = {"style", "scope", "open", "tabindex"}
 
 
 class Reader(html.parser.HTMLParser):
@@ -113,7 +113,10 @@ def test_values_shown_are_the_arrays(shape: tuple[int, ...]) -> None:
         (np.array([True, False]), ["bool[2]", "True", "False"]),
         (np.array([1.5, -2.0], np.float32), ["1.5", "-2", "min -2", "mean -0.25", "max 1.5"]),
         (np.array([1 + 2j], np.complex64), ["complex64[1]", "1+2j"]),
-        (np.array([np.nan, np.inf, 1.0], np.float32), ["nan", "inf", "1 NaN", "1 infinite"]),
+        (
+            np.array([np.nan, np.inf, 1.0], np.float32),
+            ["nan", "inf", "of the finite: min 1", "1 NaN", "1 infinite"],
+        ),
         (np.array([0.5], ml_dtypes.bfloat16), ["bfloat16[1]", "0.5"]),
         (np.array([3], np.int8), ["int8[1]", "3"]),
     ],

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.stats
+from widgets import asked
 
 import perspex
 import perspex.numpy as jnp
@@ -26,6 +27,8 @@ PUBLISHED = [
     ((0xFFFFFFFF, 0xFFFFFFFF), (0xFFFFFFFF, 0xFFFFFFFF), (0x1CB996FC, 0xBB002BE7)),
     ((0x13198A2E, 0x03707344), (0x243F6A88, 0x85A308D3), (0xC4923A9C, 0x483DF7A0)),
 ]
+# The same after 13 rounds, the last of which is followed by no key.
+PUBLISHED_13 = [(0x9D1C5EC6, 0x8BD50731), (0xFD36D048, 0x2D17272C), (0xBA3E4725, 0xF27D669E)]
 # What jax 0.12 gives for key 42, with the partitionable layout and the original one.
 JAX_SPLIT_3 = {
     True: [[1832780943, 270669613], [64467757, 2916123636], [2465931498, 255383827]],
@@ -52,6 +55,13 @@ def evaluated(code: str) -> Any:
 
 
 # ---- the hash -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("published", "expected"), list(zip(PUBLISHED, PUBLISHED_13, strict=True)))
+def test_the_rounds_are_the_published_ones(published: Any, expected: Any) -> None:
+    key, counter, _ = published
+    (found,) = [s for s in threefry.steps(key, counter) if s.what.startswith("round 13,")]
+    assert found.words == expected
 
 
 @pytest.mark.parametrize(("key", "counter", "expected"), PUBLISHED)
@@ -229,10 +239,10 @@ def test_keys_of_one_split_are_removed_together() -> None:
 def test_what_cannot_be_done_is_said(message: dict[str, Any]) -> None:
     widget = KeyExplorer(tree_of())
     before = widget.data
-    widget._answer(widget, message, [])
-    assert widget.said.endswith(".") and widget.data == before
-    widget._answer(widget, {"do": "split", "node": 0, "count": 2}, [])
-    assert widget.said == "" and len(widget.data["nodes"]) == 3
+    refused = asked(widget, message)
+    assert not refused["ok"] and refused["text"].endswith(".") and widget.data == before
+    done = asked(widget, {"do": "split", "node": 0, "count": 2})
+    assert done == {"request": "r", "ok": True, "text": ""} and len(widget.data["nodes"]) == 3
     assert widget.detail["code"] == "k = random.split(random.key(42))[0]"
 
 
@@ -242,6 +252,23 @@ def test_garbage_changes_nothing(message: Any) -> None:
     before = widget.data
     widget._answer(widget, message, [])
     assert widget.data == before
+
+
+def test_a_preview_is_what_a_draw_gives_and_is_no_node() -> None:
+    widget = KeyExplorer(tree_of())
+    asked(widget, {"do": "look", "node": 0, "preview": "normal"})
+    expected = np.asarray(random.normal(random.key(42), (1000,)), np.float64)
+    preview = widget.detail["preview"]
+    assert len(widget.data["nodes"]) == 1 and widget.data["nodes"][0]["used"] == []
+    assert preview["facts"]["mean"] == pytest.approx(expected.mean())
+    assert preview["facts"]["std"] == pytest.approx(expected.std())
+    counts, _ = np.histogram(expected, preview["histogram"]["edges"])
+    assert preview["histogram"]["counts"] == counts.tolist()
+    asked(widget, {"do": "draw", "node": 0, "distribution": "normal", "shape": "3"})
+    asked(widget, {"do": "look", "node": 1, "preview": "normal"})
+    assert "preview" not in widget.detail
+    asked(widget, {"do": "look", "node": 0, "preview": "<b>"})
+    assert "preview" not in widget.detail
 
 
 def test_there_is_an_end_to_nodes() -> None:
@@ -296,10 +323,15 @@ def test_a_key_of_the_notebook_with_its_uses(notebook: Notebook) -> None:
     notebook.ok("perspex.key_explorer(sub)")
     assert notebook.out.splitlines()[0].startswith("sub  ")
     assert "used by random.normal(sub, (3,))" in notebook.out
+    bad = [line for line in notebook.out.splitlines() if "more than one use" in line]
+    assert len(bad) == 2 and all("used by random." in line for line in bad)
     # Looking has been no use.
     notebook.ok("%keys")
     report = repr(notebook.displayed) + notebook.out
     assert "key_explorer" not in report
+    notebook.ok("globals()['no name'] = globals()['if'] = other = random.key(7)\ndel other")
+    notebook.ok("perspex.key_explorer(globals()['if'])")
+    assert notebook.out.startswith("random.key(7)  ")
     notebook.ok("keys = random.split(key, 40)\nperspex.key_explorer(keys)")
     assert "keys[15]  " in notebook.out and "keys[16]" not in notebook.out
     assert "The first 16 of 40 keys." in notebook.out

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from IPython.core.error import UsageError
 
+from perspex import source
 from perspex.runtime.profile import Session
 from perspex_magics import roofline
 from perspex_magics.profile import ProfileMagics
@@ -86,6 +87,24 @@ def test_the_latest_of_each_cell_is_kept(cells: Notebook) -> None:
     cells.ok("%%profile\nc = f(x)")
     of_function = [line for line in magics(cells).lines() if line.line == 6]
     assert [line.runs for line in of_function] == [1]
+
+
+def test_a_line_keeps_its_time_while_its_neighbours_are_measured(cells: Notebook) -> None:
+    cells.ok(
+        "import perspex\nimport perspex.numpy as jnp\n"
+        "one = perspex.jit(lambda x: x @ x)\n"
+        "two = perspex.jit(lambda x: jnp.sort(x))"
+    )
+    here = cells.shell.execution_count - 1
+    cells.ok("%%profile\n_ = [one(x) for _ in range(3)]")
+    cells.ok("%%profile\n_ = [two(x) for _ in range(2)]")
+    named = f"Cell In[{here}]"
+    found = {
+        line.line: line.runs
+        for line in magics(cells).lines()
+        if source.cell_name(line.file) == named
+    }
+    assert found == {3: 3, 4: 2}
 
 
 def test_a_cell_that_fails_fails(cells: Notebook) -> None:

@@ -107,6 +107,14 @@ def test_a_cell_under_a_magic(notebook: Notebook) -> None:
     assert "`x`: f32[3] -> f32[4]" in text and "interactiveshell" not in text
 
 
+@pytest.mark.parametrize("magic", ["%%time\n", "%timeit -n1 -r1 "])
+def test_a_call_whose_time_is_measured(notebook: Notebook, magic: str) -> None:
+    notebook.ok(DEFINITION + "scaled(np.ones(3, 'f'), n=1)")
+    data, text, _ = card(notebook, f"{magic}scaled(np.ones(4, 'f'), n=1)")
+    assert data["rows"][0]["at"] == "this cell (timed)"
+    assert "this cell (timed): `x`: f32[3] -> f32[4]" in text and "<timed" not in text
+
+
 def test_what_a_cell_under_a_magic_captured(notebook: Notebook) -> None:
     cell = (
         "%%jit --static n\ny = helper(jnp.ones(3)) * n\nif mode == 'up':\n    y = jnp.sort(y) + 1"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import gc
 import re
-import warnings
 import weakref
 from collections.abc import Iterator
 from typing import Any
@@ -17,9 +16,9 @@ import pytest
 import perspex
 from perspex import config, events
 from perspex.control import stale
-from perspex.errors import StaleCaptureError, StaleCaptureWarning
+from perspex.errors import StaleCaptureError
 from perspex_magics.stale import Watcher, _watchers
-from shells import Notebook
+from shells import Notebook, Told
 
 
 @pytest.fixture(autouse=True)
@@ -27,30 +26,6 @@ def default_policy() -> Iterator[None]:
     config.update("stale_captures", "warn")
     yield
     config.update("stale_captures", "warn")
-
-
-class Told:
-    """Runs a cell that must succeed; keeps what it warned of."""
-
-    def __init__(self, notebook: Notebook) -> None:
-        self.notebook = notebook
-        self.warnings: list[StaleCaptureWarning] = []
-
-    def ok(self, cell: str) -> Any:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            value = self.notebook.ok(cell)
-        self.warnings = [w.message for w in caught if isinstance(w.message, StaleCaptureWarning)]
-        return value
-
-    @property
-    def variables(self) -> list[str]:
-        return [change.variable for warning in self.warnings for change in warning.changes]
-
-
-@pytest.fixture
-def told(notebook: Notebook) -> Told:
-    return Told(notebook)
 
 
 JIT = "@perspex.jit\n"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from pathlib import Path
+
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
@@ -95,3 +98,81 @@ def test_short_tracebacks_keep_the_message(notebook: Notebook, mode: str) -> Non
     notebook.ok(f"%xmode {mode}")
     shown = notebook.fails("perspex.jit(lambda x: 1 if x > 0 else 2)(1.0)", TypeError)
     assert "jnp.where(x > 0, 1, 2)" in shown and "perspex/" not in shown
+
+
+def test_errors_of_scripts(notebook: Notebook, tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import perspex, perspex.numpy as jnp\n"
+        "@perspex.jit\ndef f(a, b):\n    c = jnp.sin(a)\n    return c + b\n"
+        "f(jnp.ones(3), jnp.ones(4))\n"
+    )
+    notebook.ok(f"%run {script}")
+    short = notebook.out
+    assert frames(short) == [f"File {script}:6", f"File {script}:5, in f(a, b)"]
+    rows = [" ".join(row.split()) for row in short.splitlines()]
+    start = rows.index("From the arguments to here:")
+    assert rows[start + 1 : start + 5] == [
+        "argument of `f` `a` float32[3]",
+        "train.py:4 (f) c = jnp.sin(a) sin float32[3]",
+        "argument of `f` `b` float32[4]",
+        "train.py:5 (f) return c + b needed here",
+    ]
+    notebook.run("%tb")
+    assert len(frames(notebook.out)) > 2
+    notebook.ok("%xmode Verbose")
+    notebook.ok(f"%run {script}")
+    assert len(frames(notebook.out)) > 2
+    notebook.ok("%xmode Context")
+
+
+ENDINGS = {
+    "as ever": "def f(x):\n    return x / 0\nf(1)\n",
+    "no Python": "x = = 1\n",
+    "exit": "import sys\nsys.exit(3)\n",
+    "a good end": "import sys\nsys.exit(0)\n",
+}
+
+
+@pytest.mark.parametrize("case", ENDINGS)
+def test_other_ends_of_scripts_are_as_ever(notebook: Notebook, tmp_path: Path, case: str) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(ENDINGS[case])
+    notebook.run(f"%run {script}")
+    ours = notebook.out
+    notebook.ok("%unload_ext perspex_magics")
+    notebook.run(f"%run {script}")
+    assert ours == notebook.out
+
+
+def test_errors_that_end_a_thread(shell: InteractiveShell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threading, "excepthook", threading.__excepthook__)
+    notebook = Notebook(shell)
+    notebook.ok("%load_ext perspex_magics\nimport perspex, perspex.numpy as jnp")
+    notebook.ok("import threading\nf = perspex.jit(lambda a, b: a + b)")
+    here = notebook.shell.execution_count - 1
+    cell = (
+        "def work():\n    f(jnp.ones(3), jnp.ones(4))\n"
+        "thread = threading.Thread(target=work, name='loader')\nthread.start()\nthread.join()"
+    )
+    notebook.ok(cell)
+    shown = notebook.out
+    assert shown.startswith("Exception in thread loader:\nTraceback (most recent call last):\n")
+    rows = [row.strip() for row in shown.splitlines()]
+    assert f'File "Cell In[{here + 1}]", line 2, in work' in rows
+    assert f'File "Cell In[{here}]", line 2, in <lambda>' in rows
+    assert "f = perspex.jit(lambda a, b: a + b)" in rows
+    assert "perspex/" not in shown and "From the arguments to here:" in rows
+    notebook.ok("%xmode Verbose")
+    notebook.ok(cell)
+    assert "perspex/staging.py" in notebook.out
+    notebook.ok("%xmode Context")
+
+
+def test_unloading_leaves_scripts_and_threads_alone(shell: InteractiveShell) -> None:
+    hook = threading.excepthook
+    notebook = Notebook(shell)
+    notebook.ok("%load_ext perspex_magics")
+    assert threading.excepthook is not hook
+    notebook.ok("%unload_ext perspex_magics")
+    assert threading.excepthook is hook and "safe_execfile" not in vars(shell)

@@ -13,12 +13,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from widgets import asked
 
 import perspex
 import perspex.numpy as jnp
+from perspex.runtime import cache
 from perspex_magics.documents.program import document
 from perspex_magics.measuring import measure
-from perspex_magics.widgets import modules
+from perspex_magics.panel.topics.programs import compilation
+from perspex_magics.widgets import modules, show
 from perspex_magics.widgets.cache_view import CacheView
 from perspex_magics.widgets.modules import STATIC, ModuleError, module
 from perspex_magics.widgets.show import Show
@@ -150,6 +153,37 @@ def test_show_has_html_of_all_forms() -> None:
     assert "<b>" not in data["text/html"]
 
 
+def test_show_is_compared_with_what_was_shown_before() -> None:
+    first = document(perspex.jit(lambda x: jnp.sin(x)).trace(1.0), name="compared")
+    again = document(perspex.jit(lambda x: jnp.sin(x)).trace(1.0), name="compared")
+    second = document(perspex.jit(lambda x: jnp.sin(x) * 2).trace(1.0), name="compared")
+    other = document(perspex.jit(lambda x: jnp.cos(x)).trace(1.0), name="another")
+    # The lines of the test differ, as those of a cell that was edited do.
+    for one in (first, again, second, other):
+        one["sources"] = []
+    versions = show._Versions()
+    assert versions.before(first) is None
+    assert versions.before(again) is None
+    assert versions.before(second) is again
+    assert versions.before(other) is None
+    assert versions.before(second) is again
+    assert versions.before(first) is second
+    for i in range(show._MOST_FUNCTIONS):
+        versions.before({**first, "name": f"f{i}"})
+    assert versions.before(second) is None
+
+
+def test_show_in_a_notebook_knows_the_version_before(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Show] = []
+    monkeypatch.setattr(show, "shown", made.append)
+    for body in ("jnp.sin(x)", "jnp.sin(x) * 2"):
+        notebook.ok(f"def changed(x):\n    return {body}\nperspex.show(changed, jnp.ones(3))")
+    assert [one.previous is None for one in made] == [True, False]
+    assert made[1].previous == made[0].data
+
+
 # ---- timings ------------------------------------------------------------------------------------
 
 
@@ -227,6 +261,65 @@ def test_the_cache_view_follows_the_session(notebook: Notebook) -> None:
     assert len(view.data["rows"]) == count
     notebook.ok("perspex.cache_view()")
     assert "first" in notebook.out
+
+
+def test_programs_are_pinned_and_evicted_in_the_cache_view(notebook: Notebook) -> None:
+    notebook.ok("@perspex.jit\ndef kept(x): return x * 5 - 1.25")
+    notebook.ok("kept(jnp.ones(3))")
+    view = CacheView(notebook.shell)
+
+    def row() -> dict[str, Any] | None:
+        return next((row for row in view.data["rows"] if row["name"] == "kept"), None)
+
+    id = row()["id"]
+    one = compilation(notebook.shell, id)
+    key = bytes.fromhex(one.key)
+    assert asked(view, {"do": "pin", "id": id})["text"].endswith("stays in memory.")
+    assert cache.is_pinned(key) and row()["pinned"]
+    assert asked(view, {"do": "unpin", "id": id})["ok"]
+    assert not cache.is_pinned(key) and not row()["pinned"]
+    assert asked(view, {"do": "evict", "id": id})["text"].endswith("its next call compiles it.")
+    assert not cache.is_remembered(key) and row() is None
+    assert asked(view, {"do": "evict", "id": id}) == {
+        "request": "r",
+        "ok": False,
+        "text": "This program is not in the record any more.",
+    }
+    notebook.ok("kept(jnp.ones(3))")
+    assert row()["found"] == "xla"
+    view.close()
+
+
+def test_all_programs_are_cleared_in_the_cache_view(notebook: Notebook) -> None:
+    notebook.ok("perspex.jit(lambda x: x * 7 - 2.5)(jnp.ones(3))")
+    view = CacheView(notebook.shell)
+    assert view.data["rows"] and cache.remembered_count()
+    answer = asked(view, {"do": "clear"})
+    assert answer["ok"] and "are forgotten; those on disk stay" in answer["text"]
+    assert view.data["rows"] == [] and not cache.remembered_count()
+    view.close()
+
+
+def test_the_cache_view_shows_what_was_done_elsewhere(notebook: Notebook) -> None:
+    notebook.ok("@perspex.jit\ndef kept(x): return x * 5 - 1.75")
+    notebook.ok("kept(jnp.ones(3))")
+    view = CacheView(notebook.shell)
+    (row,) = [row for row in view.data["rows"] if row["name"] == "kept"]
+    assert not row["pinned"]
+    cache.pin(bytes.fromhex(compilation(notebook.shell, row["id"]).key))
+    notebook.ok("1 + 1")
+    (row,) = [row for row in view.data["rows"] if row["name"] == "kept"]
+    assert row["pinned"]
+    cache.unpin()
+    view.close()
+
+
+@pytest.mark.parametrize("do", [None, "", "__class__", ["pin"], {}, "forget"])
+def test_the_cache_view_does_nothing_else(notebook: Notebook, do: Any) -> None:
+    view = CacheView(notebook.shell)
+    assert not asked(view, {"do": do, "id": {"x": 1}})["ok"]
+    assert asked(view, {"do": "greet"}) == {"request": "r", "ok": True, "text": ""}
+    view.close()
 
 
 def test_the_cache_view_without_a_notebook_prints(capsys: pytest.CaptureFixture[str]) -> None:

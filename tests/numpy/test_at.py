@@ -304,3 +304,11 @@ def test_fill_diagonal_and_place() -> None:
     np.place(want, x > 2, [10, 20])
     for f in (jnp.place, perspex.jit(jnp.place, static_argnames="inplace")):
         compare(f(jnp.array(x), jnp.array(x > 2), jnp.array([10, 20]), inplace=False), want)
+
+
+@pytest.mark.parametrize("places", [np.array([[0, 5], [-1, -7]]), np.array([3, 250], np.uint8)])
+def test_put_clips_as_numpy(places: Any) -> None:
+    want = np.arange(10.0, dtype=np.float32)
+    np.put(want, places, -1, mode="clip")
+    got = jnp.put(np.arange(10.0, dtype=np.float32), places, -1, mode="clip", inplace=False)
+    np.testing.assert_array_equal(got, want)

@@ -324,3 +324,21 @@ def test_derivative_of_reading_adds_up() -> None:
     np.testing.assert_array_equal(f(jnp.zeros(3)), [3, 0, 0])
     g = perspex.grad(lambda x: x[1] * x[-1] + x[::2].sum())
     np.testing.assert_array_equal(g(jnp.array([1.0, 2.0, 3.0])), [1, 3, 3])
+
+
+LONG = 2**31 + 16
+
+
+def test_known_places_beyond_int32() -> None:
+    x = jnp.zeros((LONG, 0), jnp.int8)
+    for index in (0, -1, 2**31 + 1, -LONG):
+        assert x[index].shape == perspex.jit(lambda x, i=index: x[i])(x).shape == (0,)
+    assert x[2**31 :].shape == (16, 0)
+    with pytest.raises(OverflowError):
+        jnp.ones(3)[2**31]
+
+
+def test_traced_places_beyond_int32_are_refused() -> None:
+    x = perspex.ShapeDtypeStruct((LONG,), "int8")
+    with pytest.raises(OverflowError, match="enable_x64"):
+        perspex.eval_shape(lambda x, i: x[i], x, 3)

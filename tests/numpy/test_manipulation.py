@@ -454,3 +454,31 @@ def test_operations_map_over_a_batch() -> None:
             compare(got, [np.stack([np.asarray(r[k]) for r in rows]) for k in range(len(got))])
         else:
             compare(got, np.stack([np.asarray(r) for r in rows]), 1e-5)
+
+
+def test_no_differences_are_the_array_itself() -> None:
+    assert jnp.diff(3, 0) == np.diff(3, 0) == 3
+    x = np.arange(4, dtype=np.float32)
+    compare(jnp.diff(x, 0, 7), np.diff(x, 0, 7))
+
+
+def test_turns_are_whole() -> None:
+    with pytest.raises(TypeError, match="rot90: k"):
+        jnp.rot90(np.ones((2, 3)), 0.5)  # type: ignore[arg-type]
+
+
+def test_a_number_has_no_zeros_to_trim() -> None:
+    assert (jnp.trim_zeros(2.5), jnp.trim_zeros(0)) == (2.5, 0)
+
+
+def test_a_complex_number_is_not_read_as_other_widths() -> None:
+    with pytest.raises(ValueError, match="itemsize"):
+        np.complex64(1).view("int8")
+    with pytest.raises(ValueError, match="itemsize"):
+        jnp.asarray(np.complex64(1)).view("int8")
+
+
+@pytest.mark.parametrize("shape", [2**63, (2**40, 2**40)])
+def test_sizes_beyond_all_memory_are_refused(shape: Any) -> None:
+    with pytest.raises(ValueError, match="bytes or more"):
+        jnp.zeros(shape)

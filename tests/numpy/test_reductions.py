@@ -405,3 +405,28 @@ def test_derivatives_against_differences(f: Any) -> None:
         _, (t,) = jvp(lambda v: [f(v)], [jnp.asarray(x)], [jnp.asarray(direction)])
         ends = [np.asarray(f(jnp.asarray(x + s * 1e-6 * direction))) for s in (1, -1)]
         np.testing.assert_allclose(np.asarray(t), (ends[0] - ends[1]) / 2e-6, rtol=1e-6, atol=1e-7)
+
+
+NOTHING = np.zeros((0, 3), np.float32)
+
+
+@pytest.mark.parametrize("method", ["linear", "midpoint", "lower", "inverted_cdf"])
+def test_quantiles_of_no_lines(method: str) -> None:
+    for axis, shape in ((-1, (0,)), ((), (0, 3)), (0, (3,))):
+        got = jnp.quantile(NOTHING, 0.5, axis=axis, method=method)
+        assert got.shape == shape
+        assert np.isnan(got).all()
+    assert jnp.median(NOTHING, axis=1).shape == jnp.nanmedian(NOTHING, axis=1).shape == (0,)
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "any", "all", "max", "mean", "var"])
+def test_where_has_no_axes_of_its_own(name: str) -> None:
+    options: dict[str, Any] = {"initial": 0} if name == "max" else {}
+    with pytest.raises(ValueError, match=r"where has the shape \(2, 1\)"):
+        getattr(jnp, name)(np.ones(6, np.float32), where=np.array([[True], [False]]), **options)
+
+
+@pytest.mark.parametrize("name", ["var", "nanvar"])
+def test_variance_of_nothing_as_integers(name: str) -> None:
+    got = getattr(jnp, name)(np.ones(3, np.float32), ddof=3, dtype="int8")
+    assert (got.dtype, int(got)) == (np.int8, 0)

@@ -129,3 +129,9 @@ def test_derivative_goes_where_the_element_went() -> None:
     )
     rows = perspex.vmap(jnp.sort)(jnp.array(ARRAYS["m"]))
     np.testing.assert_array_equal(rows, np.sort(ARRAYS["m"]))
+
+
+@pytest.mark.parametrize("name", ["partition", "argpartition"])
+def test_partition_takes_an_integer(name: str) -> None:
+    with pytest.raises(TypeError, match=f"{name}: kth"):
+        getattr(jnp, name)(np.arange(3), 0.5)

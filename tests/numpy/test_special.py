@@ -78,3 +78,27 @@ def test_unwrap_of_integers_and_nothing() -> None:
     assert jnp.unwrap(jnp.zeros((2, 0))).shape == (2, 0)
     with pytest.raises(ValueError, match="reals"):
         jnp.unwrap(jnp.array([1j]))
+
+
+def test_unwrap_refuses_a_sequence_for_a_number() -> None:
+    with pytest.raises(TypeError, match="unwrap requires ndarray or scalar arguments"):
+        jnp.unwrap(np.ones(3), (0, 1))  # type: ignore[arg-type]
+
+
+def test_a_constant_has_no_roots() -> None:
+    assert jnp.roots(3).shape == jnp.roots(2.5, strip_zeros=False).shape == (0,)
+
+
+@pytest.mark.parametrize("dtype", [jnp.float8_e4m3fn, jnp.float8_e5m2, jnp.float8_e4m3b11fnuz])
+def test_parts_of_8_bit_floats(dtype: Any) -> None:
+    x = np.array([1, -2, 0.5, 0.0625, 0.015625, 6, 0], np.float32)
+    mantissa, exponent = jnp.frexp(x.astype(dtype))
+    want = np.frexp(x)
+    assert mantissa.dtype == dtype
+    np.testing.assert_array_equal(mantissa.astype("float32"), want[0])
+    np.testing.assert_array_equal(exponent, want[1])
+    scaled = jnp.ldexp(x.astype(dtype), 1)
+    assert scaled.dtype == dtype
+    np.testing.assert_array_equal(scaled.astype("float32"), np.ldexp(x, 1))
+    with pytest.raises(TypeError, match="spacing does not accept dtype float8"):
+        jnp.spacing(x.astype(dtype))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -335,3 +337,31 @@ MIXED = [
     test_batch,
     test_weak,
 ) = harness.tests([*ARITHMETIC, *TRANSCENDENTAL, *LOGIC, *PARTS, *CHOICE, *MIXED])
+
+
+DIVISIONS = """
+import numpy as np, perspex
+from perspex import lax
+
+def known(op, dtype):
+    return perspex.jit(lambda: op(np.full(3, 7, dtype), np.array([0, 2, 0], dtype)))()
+
+def found_out(op, dtype):
+    return perspex.jit(lambda x: op(np.full(3, 7, dtype), x - x))(np.arange(3, dtype=dtype))
+
+for dtype in ("int8", "uint8", "int32"):
+    top = np.iinfo(dtype).max if dtype == "uint8" else -1
+    assert known(lax.div, dtype).tolist() == [top, 3, top]
+    assert known(lax.rem, dtype).tolist() == [7, 1, 7]
+    assert found_out(lax.div, dtype).tolist() == [top] * 3
+    assert found_out(lax.rem, dtype).tolist() == [7] * 3
+    assert perspex.jit(lambda x: lax.div(x, np.array(2, dtype)))(np.array(7, dtype)) == 3
+perspex.jit(lambda: perspex.numpy.mean(perspex.numpy.zeros(0), dtype=int))()
+"""
+
+
+def test_integers_divided_by_a_known_zero() -> None:
+    # In a process of its own, which the compiler would end. The results are those of XLA on
+    # operands that it does not know.
+    done = subprocess.run([sys.executable, "-c", DIVISIONS], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -348,3 +348,13 @@ def test_the_names_of_arguments_in_errors_count_keys_as_one() -> None:
         f(random.key(0), {"a": random.key(1), "b": "text"})
     with pytest.raises(TypeError, match=r"got <class 'str'>|type <class 'str'>"):
         random.normal("text")
+
+
+def test_keys_are_not_numbers() -> None:
+    one, some = random.key(0), random.split(random.key(0), 3)
+    for call in (one.sum, one.max, one.prod, one.mean, lambda: some.sum(axis=())):
+        with pytest.raises(TypeError, match="key_data"):
+            call()
+    for keys in (one, some):
+        with pytest.raises(TypeError, match="neither true nor false"):
+            bool(keys)

@@ -256,3 +256,57 @@ def test_hessian() -> None:
     np.testing.assert_allclose(found["a"]["b"], np.diag(3 * F * F))
     np.testing.assert_allclose(found["b"]["a"], np.diag(3 * F * F))
     assert not np.any(found["b"]["b"])
+
+
+def _integer_and_float(w: Any, i: Any) -> Any:
+    return (w * i).sum()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda f, x, i: perspex.jit(f)(x, i),
+        lambda f, x, i: perspex.checkpoint(f)(x, i),
+        lambda f, x, i: lax.cond(pnp.sum(x) > 0, f, f, x, i),
+        lambda f, x, i: perspex.jit(lambda x, i: lax.cond(x[0] < 0, f, f, x, i))(x, i),
+    ],
+    ids=["jit", "checkpoint", "cond", "cond in jit"],
+)
+def test_the_gradient_of_integers_leaves_programs(call: Any) -> None:
+    gradient = grad(_integer_and_float, argnums=(0, 1), allow_int=True)
+    for _ in range(2):
+        dw, di = call(gradient, pnp.ones(3), pnp.arange(3))
+        np.testing.assert_array_equal(dw, [0.0, 1.0, 2.0])
+        assert di.dtype == float0
+        assert di.shape == (3,)
+
+
+def test_the_gradient_of_integers_in_batches_and_loops() -> None:
+    gradient = grad(_integer_and_float, argnums=(0, 1), allow_int=True)
+    x, i = pnp.ones((2, 3)), pnp.arange(6).reshape(2, 3)
+    in_turn = lax.scan(lambda c, row: (c, gradient(*row)), 0.0, (x, i))[1]
+    at_once = perspex.vmap(gradient)(x, i)
+    for dw, di in (in_turn, at_once, perspex.vmap(perspex.jit(gradient))(x, i)):
+        np.testing.assert_array_equal(dw, np.arange(6.0).reshape(2, 3))
+        assert (di.dtype, di.shape) == (float0, (2, 3))
+
+
+def test_tangents_of_integers_enter_programs() -> None:
+    def push(x: Any, i: Any, di: Any) -> Any:
+        return jvp(lambda x, i: (x * i, i + 1), (x, i), (x, di))
+
+    x, i, nothing = pnp.ones(3), pnp.arange(3), np.zeros(3, float0)
+    for mapped in (perspex.jit(push), perspex.vmap(push), perspex.jit(perspex.vmap(push))):
+        (_, after), (dx, di) = mapped(x, i, nothing)
+        np.testing.assert_array_equal(after, [1, 2, 3])
+        np.testing.assert_array_equal(dx, [0.0, 1.0, 2.0])
+        assert (di.dtype, di.shape) == (float0, (3,))
+
+
+def test_tangents_of_integers_stay_what_they_are() -> None:
+    nothing = np.zeros((2, 3), float0)
+    jitted = perspex.jit(pnp.zeros_like)
+    for same in (pnp.asarray, pnp.zeros_like, perspex.device_put, jitted, perspex.jit(lambda x: x)):
+        found = same(nothing)
+        assert (found.dtype, found.shape) == (float0, (2, 3))
+    assert perspex.make_jaxpr(lambda x: x)(nothing).in_avals[0].str_short() == "float0[2,3]"

@@ -113,3 +113,16 @@ def test_names_and_documentation() -> None:
 def test_errors(call: Any, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         call()
+
+
+def test_what_is_not_mapped_may_be_anything() -> None:
+    def apply(f: Any, mode: str, options: Any, x: Any) -> Any:
+        return f(x) if mode == "plain" else options["scale"] * f(x)
+
+    axes = (None, None, {"scale": 0, "name": None}, 0)
+    found = vmap(apply, in_axes=axes)(
+        lambda x: x + 1.0, "scaled", {"scale": pnp.arange(3.0), "name": "s"}, pnp.arange(3.0)
+    )
+    np.testing.assert_array_equal(found, [0.0, 2.0, 6.0])
+    with pytest.raises(TypeError, match="vmap: argument mode is of type <class 'str'>"):
+        vmap(apply, in_axes=(None, 0, None, 0))(pnp.sin, "s", {}, pnp.arange(3.0))

@@ -334,3 +334,27 @@ def test_a_decision_by_an_argument_names_the_remedy() -> None:
         checkpoint(choose)(1.0, True)
     assert "`flag`" in str(info.value)
     assert "checkpoint(choose, static_argnums=...)" in info.value.__notes__[0]
+
+
+@pytest.mark.parametrize("policy", ["names", "names and dots"])
+def test_a_stored_name_is_found_by_equations_before_it(policy: str) -> None:
+    # The derivative of `tanh` reads its result, and is written before the result has a name.
+    weights = pnp.arange(16.0).reshape(4, 4) / 20
+    x = pnp.arange(1.0, 5.0) / 8
+
+    def f(x: Any) -> Any:
+        return (checkpoint_name(pnp.tanh(weights @ x), "k") @ weights).sum()
+
+    policies_of = {
+        "names": policies.save_only_these_names("k"),
+        "names and dots": policies.save_from_both_policies(
+            policies.dots_saveable, policies.save_only_these_names("k")
+        ),
+    }
+    slope = 1 - np.tanh(np.asarray(weights) @ np.asarray(x)) ** 2
+    expected = np.asarray(weights).T @ (slope * np.asarray(weights).sum(1))
+    found = grad(checkpoint(f, policy=policies_of[policy]))
+    np.testing.assert_allclose(found(x), expected, rtol=1e-5)
+    np.testing.assert_allclose(jit(found)(x), expected, rtol=1e-5)
+    twice = perspex.hessian(checkpoint(f, policy=policies_of[policy]))(x)
+    np.testing.assert_allclose(twice, perspex.hessian(f)(x), rtol=1e-4, atol=1e-7)

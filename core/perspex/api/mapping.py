@@ -6,11 +6,11 @@ import functools
 import operator
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from perspex import dtypes, tree
-from perspex.api.calls import Call, check_callable
-from perspex.avals import shaped
+from perspex.api.calls import Call, argument_avals, check_callable
+from perspex.avals import ShapedArray, shaped
 from perspex.control.bodies import parameter, place
 from perspex.control.jit import function_name
 from perspex.ops.structural import broadcast_in_dim, convert, move_axis, reduce_sum
@@ -33,7 +33,8 @@ def vmap(
       fun: a function of pytrees of arrays.
       in_axes: which axis of the positional arguments to map over: an integer, `None` for what all
         examples have in common, or a tuple or list with an entry for each argument, which may be a
-        tree. Arguments by name are mapped over their first axis.
+        tree. Arguments by name are mapped over their first axis. What is not mapped may be
+        anything, functions and strings too.
       out_axes: where the results have the axis; a prefix of their structure.
       axis_name: what collectives such as `lax.psum` call the axis inside `fun`.
       axis_size: the number of examples, where no argument tells.
@@ -76,11 +77,12 @@ def vmap(
                 "positional arguments passed to the function, but got "
                 f"len(in_axes)={len(in_axes)}, len(args)={len(args)}."
             )
-        call = Call("vmap", fun, args, kwargs)
+        call = Call("vmap", fun, args, kwargs, has_others=True)
         found = _flatten_axes("in_axes", call.in_tree, in_axes, lambda: _arguments(fun, len(args)))
         found += [0] * (len(call.leaves) - len(found))
-        axes = [_resolve_axis(call, i, axis) for i, axis in enumerate(found)]
-        axis = Axis(_size(call, axes, axis_size), axis_name)
+        columns = {i: _column(call, i, at) for i, at in enumerate(found) if at is not None}
+        axis = Axis(_size(call, columns, axis_size), axis_name)
+        axes = [columns[i].axis if i in columns else None for i in range(len(found))]
         outs, places = batch(call, axis, call.leaves, axes)
         wanted = _flatten_axes("out_axes", call.out_tree, out_axes, lambda: "result")
         if sum_match:
@@ -126,11 +128,21 @@ def _is_axis(x: Any) -> bool:
     return True
 
 
-def _resolve_axis(call: Call, i: int, axis: Any) -> int | None:
-    """The axis of argument `i`, counted from the front."""
-    if axis is None:
-        return None
-    axis, aval = operator.index(axis), call.avals[i]
+class _Column(NamedTuple):
+    """An argument that holds one value for each example, and where: an axis from the front."""
+
+    aval: ShapedArray
+    axis: int
+
+    @property
+    def length(self) -> int:
+        return self.aval.shape[self.axis]
+
+
+def _column(call: Call, i: int, axis: Any) -> _Column:
+    """The argument `i`, which is mapped over `axis`."""
+    (aval,) = argument_avals("vmap", [call.leaves[i]], lambda _: call.path(i))
+    axis = operator.index(axis)
     if not -aval.ndim <= axis < aval.ndim:
         named = i >= call.in_tree.num_leaves
         at = "" if named else f" by {tree.axis_path('in_axes', call.in_tree, i)}"
@@ -140,12 +152,12 @@ def _resolve_axis(call: Call, i: int, axis: Any) -> int | None:
             f"{aval.ndim} (its shape is {aval.shape}); give another axis{at}, or None for a value "
             "that all examples have in common"
         )
-    return axis % aval.ndim
+    return _Column(aval, axis % aval.ndim)
 
 
-def _size(call: Call, axes: Sequence[int | None], given: int | None) -> int:
+def _size(call: Call, columns: dict[int, _Column], given: int | None) -> int:
     """The number of examples, on which all arguments must agree."""
-    sizes = [aval.shape[at] for aval, at in zip(call.avals, axes, strict=True) if at is not None]
+    sizes = [column.length for column in columns.values()]
     if given is not None:
         given = operator.index(given)
     if not sizes and given is None:
@@ -161,14 +173,8 @@ def _size(call: Call, axes: Sequence[int | None], given: int | None) -> int:
         return sizes[0] if sizes else int(given)  # type: ignore[arg-type]
     lines = [] if given is None else [f"  * the `axis_size` argument was {given}"]
     for size, count in Counter(sizes).most_common():
-        i, at = next(
-            (i, at)
-            for i, (aval, at) in enumerate(zip(call.avals, axes, strict=True))
-            if at is not None and aval.shape[at] == size
-        )
-        example = (
-            f"axis {at} of {call.path(i)} of type {call.avals[i].str_short(short_dtypes=False)}"
-        )
+        i, (aval, at) = next((i, c) for i, c in columns.items() if c.length == size)
+        example = f"axis {at} of {call.path(i)} of type {aval.str_short(short_dtypes=False)}"
         if count == 1:
             lines.append(f"  * one axis had size {size}: {example}")
         else:

@@ -12,7 +12,7 @@ and lets it start only when the cotangents are there (`prevent_cse`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from perspex import effects
@@ -233,17 +233,27 @@ class _Plan(NamedTuple):
 def _plan(known: Jaxpr, residuals: Sequence[Atom], policy: Policy | None) -> _Plan:
     plan = _Plan(known.replace(), [], [], {})
     stored = {id(eqn): is_saved(policy, eqn) for eqn in known.eqns}
+    named: set[Any] = set()
     for eqn in known.eqns:
         if eqn.primitive is name_p:
             (before,), (behind,) = eqn.invars, eqn.outvars
             # A rule may have read the value before it got its name: it is stored all the same.
             if not stored[id(eqn)]:
                 plan.same[behind] = before
-            elif before.__class__ is not Literal and before not in known.invars:
-                plan.same.setdefault(plan.read(before), behind)
-    needed = {plan.read(v) for v in residuals}
+            else:
+                named.add(behind)
+                if before.__class__ is not Literal and before not in known.invars:
+                    plan.same.setdefault(plan.read(before), behind)
+    needed: set[Atom] = set()
+
+    def need(atoms: Iterable[Any]) -> None:
+        # What has a name may be read by equations before the one that gives the name.
+        plan.saved.extend([v for v in dict.fromkeys(atoms) if v in named and v not in plan.saved])
+        needed.update(atoms)
+
+    need([plan.read(v) for v in residuals])
     for i, eqn in reversed(list(enumerate(known.eqns))):
-        mine = [v for v in eqn.outvars if v in needed]
+        mine = [v for v in eqn.outvars if v in needed and v not in named]
         if not mine:
             continue
         if stored[id(eqn)]:
@@ -261,7 +271,7 @@ def _plan(known: Jaxpr, residuals: Sequence[Atom], policy: Policy | None) -> _Pl
                 again = again.replace(params=map_programs(again.params, without_effects))
             again = _renamed(again, {v: plan.read(v) for v in again.invars})
             plan.again.append(again)
-            needed.update(again.invars)
+            need(again.invars)
     plan.again.reverse()
     return plan
 

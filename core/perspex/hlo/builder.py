@@ -251,10 +251,18 @@ class Builder:
     def constant(self, value: Any, aval: ShapedArray) -> Any:
         """A constant of type `aval`; a scalar fills the shape."""
         physical = aval.physical()
-        value = np.asarray(value, physical.dtype)
+        value = np.asarray(False if aval.is_float0 else value, physical.dtype)
         return self.op(
             "stablehlo.constant", attributes={"value": types.dense(value, physical)}, aval=physical
         )
+
+    def is_without_zero(self, value: Any) -> bool:
+        """Whether `value` is a constant of integers none of which is zero."""
+        owner = value.owner
+        if isinstance(owner, ir.Block) or owner.name != "stablehlo.constant":
+            return False
+        numbers = ir.DenseIntElementsAttr(owner.attributes["value"])
+        return numbers.get_splat_value().value != 0 if numbers.is_splat else 0 not in numbers
 
     def broadcast(self, value: Any, aval: ShapedArray, dims: tuple[int, ...] = ()) -> Any:
         """`value` spread over `aval`, its axes becoming the axes `dims` of the result."""

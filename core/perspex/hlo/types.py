@@ -7,6 +7,7 @@ One context serves the process. Types and attributes are cached because making o
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -95,6 +96,12 @@ def tensor_type(aval: ShapedArray) -> Any:
     found = _tensor_types.get(aval)
     if found is None:
         physical = aval.physical()
+        if math.prod(physical.shape) * physical.dtype.itemsize >= 2**63:
+            # The compiler ends the process for it.
+            raise ValueError(
+                f"an array of shape {physical.shape} and dtype {physical.dtype.name} would take "
+                "2**63 bytes or more"
+            )
         found = _tensor_types[aval] = ir.RankedTensorType.get(
             physical.shape, element_type(physical.dtype), loc=unknown
         )

@@ -48,6 +48,9 @@ def cond(
       operands: pytrees of arrays.
       operand: the only operand, by name.
 
+    JAX's older order, with an operand for each function, is understood too:
+    `cond(pred, true_operand, true_fun, false_operand, false_fun)`.
+
     Returns:
       The result of the function that was chosen.
 
@@ -58,6 +61,10 @@ def cond(
     >>> lax.cond(3.0 > 2.0, lambda x: x + 1, lambda x: x - 1, 5.0)
     Array(6., dtype=float32, weak_type=True)
     """
+    if not callable(true_fun) and len(operands) == 2 and callable(operands[1]):
+        # Each with an operand of its own: pred, true_operand, true_fun, false_operand, false_fun.
+        operands, functions = (true_fun, operands[0]), (false_fun, operands[1])
+        true_fun, false_fun = lambda x, _: functions[0](x), lambda _, x: functions[1](x)
     if not (callable(true_fun) and callable(false_fun)):
         raise TypeError("lax.cond: true_fun and false_fun arguments should be callable.")
     operands = _operands("cond", operands, operand)

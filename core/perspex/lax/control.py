@@ -67,6 +67,7 @@ def scan(
     length: int | None = None,
     reverse: bool = False,
     unroll: int | bool = 1,
+    _split_transpose: bool = False,
 ) -> tuple[Any, Any]:
     """Apply a function along the first axis of arrays, carrying values along.
 
@@ -90,6 +91,7 @@ def scan(
       length: the number of steps, where it does not follow from `xs`.
       reverse: go from the last element to the first; results stay in the order of `xs`.
       unroll: how many steps one turn of the compiled loop makes; `True` for all of them.
+      _split_transpose: accepted for JAX's sake; the backward pass is one loop in either case.
 
     Returns:
       The last carry, and the results of all steps stacked along a new first axis.

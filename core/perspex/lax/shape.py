@@ -138,13 +138,19 @@ def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     """`array` with axes of size one put in; `dimensions` are their places in the result.
 
     Errors:
-      `ValueError` if an axis is out of bounds or comes twice.
+      `ValueError` if an axis is out of bounds or comes twice; `TypeError` for a number.
 
     >>> import perspex.numpy as jnp
     >>> expand_dims(jnp.arange(2), (0, -1)).shape
     (1, 2, 1)
     """
     shape = list(typeof(array).shape)
+    if not np.ndim(dimensions):
+        raise TypeError(
+            f"expand_dims: dimensions must be a sequence of integers, got {dimensions!r}; for one "
+            f"axis write ({dimensions!r},)"
+        )
+    dimensions = tuple(dimensions)
     if not dimensions:
         return as_array(array)
     ndim = len(shape) + len(dimensions)

@@ -546,7 +546,8 @@ def put(
       a: the array.
       ind: integers.
       v: the new elements; repeated if they are fewer.
-      mode: what happens outside: `"clip"`, the default, or `"wrap"`.
+      mode: what happens outside: `"clip"` takes the first and the last element, also for negative
+        integers, and `"wrap"` goes round; None clips too, but negative integers count from the end.
       inplace: must be False, because arrays never change.
 
     Errors:
@@ -573,6 +574,8 @@ def _put(a: Any, ind: Any, v: Any, mode: Any) -> Any:
     places, values = flat(places), flat(values)
     if mode == "wrap":
         places = remainder(places, x.size)
+    elif mode == "clip":
+        places = ops.max(places, places.dtype.type(0))
     n = places.size
     if values.size < n:
         values = tile(values, reps=(-(-n // values.size),))

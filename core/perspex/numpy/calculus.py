@@ -65,6 +65,8 @@ def diff(
     order = concrete("diff: n", operator.index, n)
     if order < 0:
         raise ValueError(f"diff: order must be non-negative but got {order}")
+    if not order:
+        return asarray(a)
     if not np.ndim(a):
         raise ValueError("diff requires input that is at least one dimensional, got a scalar")
     ends = [v for v in (prepend, append) if v is not None]
@@ -74,8 +76,6 @@ def diff(
 
 @fused(static=("n", "axis"))
 def _diff(a: Any, prepend: Any, append: Any, n: int, axis: int) -> Any:
-    if not n:
-        return asarray(a)
     parts = [v for v in (prepend, a, append) if v is not None]
     shape = np.shape(a)
     one = tuple([1 if d == axis else m for d, m in enumerate(shape)])

@@ -156,6 +156,8 @@ def _from_host(x: Any, dtype: Any) -> Any:
         raise TypeError(f"array: {x!r:.60} has no numbers: {error}") from None
     if dtype is None:
         dtype = canonical
+        if dtype == dtypes.float0:
+            return x
     elif x.dtype != dtype:
         x = x.astype(dtype)
     return constant(x, ShapedArray(x.shape, dtype))
@@ -368,6 +370,8 @@ def _like(name: str, a: Any, value: int, dtype: Any, shape: Any, device: Any) ->
 
 @fused(static=("value", "shape", "dtype", "weak"))
 def _repeated(value: int, shape: tuple[int, ...], dtype: Any, weak: bool = False) -> Any:
+    if dtype == dtypes.float0:
+        return np.zeros(shape, dtype)
     number = constant(value, ShapedArray((), dtype, True)) if weak else dtype.type(value)
     return spread(number, shape) if weak else filled(number, shape)
 

@@ -116,17 +116,17 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
         many roots as without zeros, with NaNs in the last places.
 
     Errors:
-      `ValueError` for an array with another number of axes.
+      `ValueError` for an array of more than one axis.
 
     >>> import perspex.numpy as jnp
     >>> jnp.roots(jnp.array([1.0, -3.0, 2.0]))
     Array([2.+0.j, 1.+0.j], dtype=complex64)
     """
     p = arraylike("roots", p)
-    if p.ndim != 1:
+    if p.ndim > 1:
         raise ValueError(f"roots takes a vector of coefficients, got the shape {p.shape}")
     (p,) = promote_dtypes("roots", p, to=dtypes.to_inexact_dtype)
-    p = as_array(p)
+    p = as_array(p).ravel()
     if strip_zeros:
         nonzero = np.flatnonzero(known("roots with strip_zeros=True", p))
         start = int(nonzero[0]) if nonzero.size else p.shape[0]

@@ -175,6 +175,11 @@ def _bits(x: Any) -> Any:
     return bitcast_convert_type(x, new_dtype=np.dtype(f"uint{width}"))
 
 
+def _is_narrow(x: Any) -> bool:
+    """Whether `x` has floats of 8 bits or fewer, whose bits are not laid out as IEEE 754 says."""
+    return dtypes.itemsize_bits(x.dtype) <= 8
+
+
 def _power_of_two(exponent: Any, dtype: np.dtype) -> Any:
     """`2 ** exponent` exactly, for exponents of normal numbers."""
     info = dtypes.finfo(dtype)
@@ -243,6 +248,8 @@ def spacing(x: ArrayLike, /) -> Array:
     x = inexact("spacing", x)
     if x.dtype.kind == "c":
         raise ValueError("spacing is not defined for complex numbers")
+    if _is_narrow(x):
+        raise TypeError(f"spacing does not accept dtype {x.dtype.name}; take np.spacing")
     infinity = like(x, np.inf)
     if x.dtype == np.dtype("float16"):
         return ops.sub(ops.nextafter(x, infinity), x)
@@ -275,6 +282,8 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 def _scale(x: Any, n: Any) -> Any:
     """`x * 2 ** n` in two steps, since `2 ** n` alone may leave the range."""
+    if _is_narrow(x):
+        return convert(_scale(convert(x, np.dtype("float32")), n), x.dtype)
     info = dtypes.finfo(x.dtype)
     most = np.int32(2 * (info.maxexp - 2))
     if dtypes.issubdtype(n.dtype, np.unsignedinteger):
@@ -301,6 +310,9 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     x = inexact("frexp", x)
     check_real("frexp", x)
     x = as_dtype(x, x.dtype)
+    if _is_narrow(x):
+        mantissa, exponent = frexp(convert(x, np.dtype("float32")))
+        return convert(mantissa, x.dtype), exponent
     info = dtypes.finfo(x.dtype)
     bits = _bits(x)
     number = bits.dtype.type

@@ -442,12 +442,20 @@ def wrapped(values: Any, n: int) -> Any:
             np.int64 if n > 2**31 - 1 else INT32
         )
     dtype = typeof(values).dtype
-    if dtypes.issubdtype(dtype, np.unsignedinteger):
+    if n > 2**31 - 1 and dtype.itemsize <= 4:
+        wide = np.dtype("int64")
+        if dtypes.canonicalize_dtype(wide) != wide:
+            raise OverflowError(
+                f"places on an axis of size {n} do not fit {dtype.name}: index it with known "
+                "integers and slices, or turn enable_x64 on"
+            )
+        values = convert(values, wide)
+    elif dtypes.issubdtype(dtype, np.unsignedinteger):
         if dtype.itemsize >= 4:
             # Too great a number would become a negative one: any number outside does.
             values = ops.min(values, dtype.type(n))
         return values
-    if dtype.itemsize < 4:
+    elif dtype.itemsize < 4:
         values = convert(values, INT32)
     number = typeof(values).dtype.type
     return ops.select(ops.lt(values, number(0)), ops.add(values, number(n)), values)

@@ -47,16 +47,23 @@ def getitem(x: Array, index: Any) -> Array:
 
     Errors:
       `TypeError` for lists, floats and strings; `IndexError` for too many indices and masks that do
-      not fit; `NonConcreteBooleanIndexError` for masks that are traced.
+      not fit; `NonConcreteBooleanIndexError` for masks that are traced; `OverflowError` for
+      integers beyond int32, unless they are on an axis that is as long.
 
     >>> import perspex.numpy as jnp
     >>> jnp.arange(6).reshape(2, 3)[1, ::2]
     Array([3, 5], dtype=int32)
     """
     if state.trace is EVAL:
-        if index.__class__ is int:
-            return _row.fast(x, index)
-        return evaluate(_read, x, parse(index, x.shape))
+        try:
+            if index.__class__ is int:
+                return _row.fast(x, index)
+            return evaluate(_read, x, parse(index, x.shape))
+        except OverflowError:
+            parsed = parse(index, x.shape)
+            if max(x.shape, default=0) < 2**31 or not indexers.is_static(parsed):
+                raise
+            return _read_far(x, parsed)
     shape = x.aval.shape
     if index.__class__ is int and shape and -shape[0] <= index < shape[0]:
         return _known_row(x, index, shape)
@@ -67,6 +74,12 @@ def getitem(x: Array, index: Any) -> Array:
 def _row(x: Any, place: Any) -> Any:
     indexers.check_place(0, x.shape)
     return read(x, Index((Point(place), *indexers.whole(x.shape[1:]))))
+
+
+@fused(static=("index",))
+def _read_far(x: Any, index: Index) -> Any:
+    """What is on axes with places that int32 does not hold: they stand in the program."""
+    return read(x, index)
 
 
 def _known_row(x: Any, place: int, shape: tuple[int, ...]) -> Any:

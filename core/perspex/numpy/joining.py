@@ -19,6 +19,7 @@ from perspex.numpy.promotion import (
     ArrayLike,
     DTypeLike,
     arraylike,
+    as_array,
     as_dtype,
     canonical_axis,
     check_arraylike,
@@ -641,6 +642,8 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Any = None) -> Array:
     Array([1, 2], dtype=int32)
     """
     x = arraylike("trim_zeros", filt)
+    if not x.ndim:
+        return as_array(x)
     axes = range(x.ndim) if axis is None else np.atleast_1d(axis)
     places = np.nonzero(known("trim_zeros", x))
     index = [slice(None)] * x.ndim

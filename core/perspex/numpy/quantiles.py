@@ -194,7 +194,7 @@ def _quantile(
     if weights is not None:
         weights = _lines(as_dtype(weights, a.dtype), axes)
     places = flat(as_dtype(q, q.dtype))
-    if lines.shape[-1] == 0:
+    if 0 in lines.shape:
         out = filled(a.dtype.type(np.nan), (*lines.shape[:-1], places.size))
     else:
         out = _of_lines(lines, places, weights, method, leave_nan_out)

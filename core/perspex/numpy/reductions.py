@@ -105,6 +105,10 @@ def _reduced(
 ) -> Any:
     """The reduction of the array `a`, in the dtype `computation` and given as `result`."""
     axes = canonical_axes(axis, a.ndim)
+    if isinstance(computation, dtypes.KeyType):
+        raise TypeError(
+            f"{name} does not accept dtype {computation.name}; random.key_data(key) gives numbers"
+        )
     if identity is None:
         if where is not None and initial is None:
             raise ValueError(
@@ -119,6 +123,11 @@ def _reduced(
         identity = primitive.identity
     a = convert(a, computation)
     if where is not None:
+        if where.ndim > a.ndim:
+            raise ValueError(
+                f"{name}: where has the shape {where.shape}, with more axes than the array of "
+                f"shape {a.shape}; it must spread over the array"
+            )
         a = select(name, where, a, identity(computation))
         axes = canonical_axes(axis, a.ndim)
     out = primitive(a, axes=axes) if axes else a

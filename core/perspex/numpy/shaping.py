@@ -218,6 +218,8 @@ def view(a: ArrayLike, dtype: DTypeLike = None) -> Array:
 def _view(x: Any, dtype: np.dtype) -> Any:
     if x.dtype == dtype:
         return x
+    if not x.ndim and x.dtype.itemsize != dtype.itemsize:
+        raise ValueError("view: of a 0d array it is only supported if the itemsize is unchanged")
     if x.dtype == bool:
         x = convert(x, np.dtype("uint8"))
     if dtype.kind == "b":
@@ -228,8 +230,6 @@ def _view(x: Any, dtype: np.dtype) -> Any:
         x = reshape(concatenate(*parts, dimension=x.ndim), (*x.shape[:-1], -1))
     target = ops.real_dtype(dtype)
     old, new = dtypes.itemsize_bits(x.dtype), dtypes.itemsize_bits(target)
-    if not x.ndim and (old != new or target != dtype):
-        raise ValueError("view: of a 0d array it is only supported if the itemsize is unchanged")
     if new > old:
         ratio = new // old
         if x.shape[-1] % ratio:
@@ -562,7 +562,7 @@ def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     if x.ndim < 2:
         raise ValueError(f"rot90: the array must have at least two axes, got shape {x.shape}")
     first, second = canonical_axes(tuple(axes), x.ndim)
-    turns = concrete("rot90: k", int, k) % 4
+    turns = concrete("rot90: k", operator.index, k) % 4
     if turns == 2:
         return rev(x, dimensions=(first, second))
     if turns == 1:

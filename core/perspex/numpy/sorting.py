@@ -5,6 +5,7 @@ NaNs come last, `-0.0` and `0.0` are equal, complex numbers go by real part, the
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,6 +20,7 @@ from perspex.numpy.promotion import (
     as_array,
     canonical_axis,
     check_arraylike,
+    concrete,
     promote_dtypes,
 )
 from perspex.ops import elementwise as ops
@@ -194,7 +196,7 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
 def _partition_axis(name: str, a: Any, kth: Any, axis: int) -> int:
     if a.dtype.kind == "c":
         raise NotImplementedError(f"{name} is not defined for complex numbers; use sort")
-    axis = canonical_axis(axis, a.ndim)
+    axis, kth = canonical_axis(axis, a.ndim), concrete(f"{name}: kth", operator.index, kth)
     if not -a.shape[axis] <= kth < a.shape[axis]:
         raise ValueError(f"{name}: kth={kth} is out of bounds for an axis of {a.shape[axis]}")
     return axis

@@ -226,7 +226,7 @@ def unwrap(
 
 @fused(static=("axis",))
 def _unwrap(p: Any, discont: Any, period: Any, axis: int) -> Any:
-    check_arraylike("unwrap", p)
+    check_arraylike("unwrap", p, *(() if discont is None else (discont,)), period)
     p, period = promote_dtypes("unwrap", p, period)
     if p.dtype.kind == "c":
         raise ValueError("unwrap takes reals; take jnp.angle of complex numbers first")

@@ -236,15 +236,21 @@ def _var(
     working = squares.dtype
     total = reductions.sum(squares, axis, working, keepdims=keepdims, where=where)
     count = _count(a, axis, keepdims, where, working)
+    nothing = _nothing(result)
     if correction is None and where is None:
         left = working.type(count - shift)
         if left <= 0:
-            return filled(result.type(np.nan), total.shape)
+            return filled(nothing, total.shape)
         return convert(ops.div(total, left), result)
     correction = shift if correction is None else correction
     left = ops.sub(count, as_dtype(correction, working))
     out = convert(ops.div(total, left), result)
-    return ops.select(ops.gt(left, working.type(0)), out, result.type(np.nan))
+    return ops.select(ops.gt(left, working.type(0)), out, nothing)
+
+
+def _nothing(dtype: np.dtype) -> Any:
+    """The variance of no element: NaN, or 0 where there is none."""
+    return dtype.type(np.nan if dtypes.issubdtype(dtype, np.inexact) else 0)
 
 
 def _squares(x: Any) -> Any:
@@ -506,4 +512,4 @@ def _nanvar(a: Any, where: Any, mean: Any, ddof: Any, axis: Any, dtype: Any, kee
     number = squares.dtype.type
     some = ops.gt(count, number(0))
     out = ops.div(total, ops.select(some, count, number(1)))
-    return convert(ops.select(some, out, number(np.nan)), result)
+    return convert(ops.select(some, out, _nothing(squares.dtype)), result)

@@ -99,14 +99,14 @@ class Quotient(Elementwise):
 
 div: Elementwise = Quotient(
     "div",
-    lambda b, x, y: b.op("stablehlo.divide", x, b.spread_anew(y, b.out_avals[0])),
+    lambda b, x, y: expansions.quotient(b, "stablehlo.divide", x, y),
     NUMBER,
     [lambda t, x, y, z: div(t, y), lambda t, x, y, z: neg(mul(div(z, y), t))],
     transposed=lambda ct, x, y: [div(ct, y), None],
 )
 rem = binary(
     "rem",
-    "stablehlo.remainder",
+    lambda b, x, y: expansions.quotient(b, "stablehlo.remainder", x, y),
     REAL,
     lambda t, x, y, z: t,
     lambda t, x, y, z: neg(mul(t, _truncated_quotient(x, y))),

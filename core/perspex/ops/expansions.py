@@ -12,7 +12,7 @@ import numpy as np
 
 from perspex import dtypes
 from perspex.avals import ShapedArray
-from perspex.hlo import types
+from perspex.hlo import types, versions
 
 
 def real_dtype(dtype: Any) -> Any:
@@ -41,6 +41,23 @@ def extremum(b: Any, op: str, direction: str, x: Any, y: Any) -> Any:
     same = b.compare("EQ", rx, ry, part)
     chosen = b.op("stablehlo.select", same, by_imag, by_real, aval=flag)
     return b.op("stablehlo.select", chosen, x, y)
+
+
+def quotient(b: Any, op: str, x: Any, y: Any) -> Any:
+    """`op`, a division or its remainder, of integers by zero too: -1, and what was divided.
+
+    That is what XLA makes of it; the zero is only kept from compilers that fail on it.
+    """
+    out = b.out_avals[0]
+    if not versions.FOLDS_DIVISIONS_BY_ZERO and dtypes.issubdtype(out.dtype, np.integer):
+        if b.is_without_zero(y):
+            return b.op(op, x, y)
+        is_zero = b.compare("EQ", y, b.constant(0, out), out)
+        safe = b.op("stablehlo.select", is_zero, b.constant(1, out), y)
+        whole = ~np.zeros((), out.dtype)
+        of_zero = b.constant(whole, out) if op == "stablehlo.divide" else x
+        return b.op("stablehlo.select", is_zero, of_zero, b.op(op, x, safe))
+    return b.op(op, x, b.spread_anew(y, out) if op == "stablehlo.divide" else y)
 
 
 def comparison(b: Any, direction: str, x: Any, y: Any) -> Any:

@@ -47,7 +47,8 @@ _KINDS: dict[str, tuple[Any, ...]] = {
 def check_dtype(name: str, dtype: Any, kind: str) -> None:
     """Raise `TypeError` unless `dtype` is of the `kind` that the operation takes."""
     if not any(dtypes.issubdtype(dtype, k) for k in _KINDS[kind]):
-        raise TypeError(f"{name} does not accept dtype {dtype.name}: it takes a {kind}")
+        article = "an" if kind[0] in "aeiou" else "a"
+        raise TypeError(f"{name} does not accept dtype {dtype.name}: it takes {article} {kind}")
 
 
 def broadcast_shape(name: str, avals: Sequence[ShapedArray]) -> tuple[int, ...]:

@@ -251,8 +251,6 @@ class _Face(ArrayMethods):
         if self.is_deleted():  # type: ignore[attr-defined]
             raise deleted_error(self)
         array = methods.face.copy(self) if copy else self
-        if array.dtype == bool:
-            array = methods.face.view(array, np.uint8)
         return _jax.buffer_to_dlpack_managed_tensor(array, stream=stream)
 
     def __dlpack_device__(self) -> tuple[int, int]:

@@ -18,6 +18,15 @@ SingleDeviceSharding: Any = _jax.SingleDeviceSharding
 # below a notebook's fifty frames. Nothing of ours reads it.
 _jax.set_tracebacks_enabled(False)
 
+
+def _name_of_sharding(self: Any) -> str:
+    kind = self._memory_kind or self._device.default_memory().kind
+    return f"SingleDeviceSharding(device={self._device!r}, memory_kind={kind})"
+
+
+# jaxlib's class has no text of its own.
+SingleDeviceSharding.__repr__ = _name_of_sharding
+
 _lock = threading.Lock()
 _clients: dict[str, Any] = {}
 

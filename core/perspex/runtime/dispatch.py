@@ -16,9 +16,10 @@ from jaxlib import _jax
 from perspex import config, events, tree
 from perspex.avals import shaped
 from perspex.containers import call_registry
+from perspex.dtypes import float0
 from perspex.jaxpr import ClosedJaxpr, Jaxpr
 from perspex.runtime import client, invalid, pressure
-from perspex.runtime.executable import Executable, Lowered, choose_device
+from perspex.runtime.executable import Executable, Lowered, choose_device, deleted_error
 from perspex.runtime.transfer import put, signature
 from perspex.staging import eval_jaxpr, stage
 from perspex.tracing import Primitive, Trace, Tracer, leaked, refused, under
@@ -203,12 +204,14 @@ def device_put(x: Any, device: Any = None, *, may_alias: bool | None = None) -> 
 
 
 def _put_leaf(x: Any, device: Any, committed: bool) -> Any:
-    if isinstance(x, Tracer):
+    if isinstance(x, Tracer) or getattr(x, "dtype", None) == float0:
         return x
     from_key = getattr(x, "base", None) if hasattr(x, "aval") else None
     if from_key is not None:
         return type(x)(x.aval, _put_leaf(from_key, device, committed))
     if isinstance(x, _jax.ArrayImpl):
+        if x.is_deleted():
+            raise deleted_error(x)
         if x._sharding._device is device and (x._committed or not committed):
             return x
         return _jax.batched_device_put(x.aval, client.sharding(device), [x], [device], committed)

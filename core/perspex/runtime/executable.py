@@ -10,6 +10,7 @@ import numpy as np
 from jaxlib import _jax
 
 from perspex import config, events
+from perspex.avals import ShapedArray
 from perspex.containers import call_registry
 from perspex.effects import has_order
 from perspex.errors import JaxRuntimeError
@@ -83,6 +84,13 @@ def choose_device(args: Sequence[Any], what: str, given: Any = None) -> tuple[An
     if chosen is None:
         return platform.default_device(), False
     return chosen, True
+
+
+def _logical(aval: ShapedArray, out: Any) -> Any:
+    """The result of type `aval` that a program returned as an array of plain numbers."""
+    if aval.is_float0:
+        return np.zeros(aval.shape, aval.dtype)
+    return KeyArray(aval, out) if aval.is_extended else out
 
 
 class Lowered:
@@ -256,10 +264,11 @@ class Executable:
         self.donated = lowered.donated
         self.calls = lowered.module.callbacks
         self.has_effects = lowered.has_effects
+        self.is_plain = all(aval.physical() is aval for aval in self.out_avals)
         self.token_place = len(self.consts) if lowered.is_ordered else None
         sharding = platform.sharding(self.device)
         self.handlers = [
-            result_handler(aval.physical() if aval.is_extended else aval, sharding, self.committed)
+            result_handler(aval.physical(), sharding, self.committed)
             for aval in [*[TOKEN] * lowered.is_ordered, *self.out_avals]
         ]
 
@@ -296,10 +305,9 @@ class Executable:
             for x, donated in zip(args, self.donated, strict=True):
                 if donated and hasattr(x, "delete"):
                     x.delete()
-        return [
-            KeyArray(aval, out) if aval.is_extended else out
-            for aval, out in zip(self.out_avals, outs, strict=True)
-        ]
+        if not self.is_plain:
+            outs = [_logical(aval, out) for aval, out in zip(self.out_avals, outs, strict=True)]
+        return outs
 
     def lowered_again(self, numbers: Mapping[Any, int]) -> Lowered:
         """The module that it was compiled from, with the numbers of equations in its locations."""
@@ -324,7 +332,9 @@ class Executable:
             return None
         if self.calls:
             return None  # each run has its token, and tells the callbacks who started it
-        if any(aval.is_extended for aval in self.out_avals):
+        if any(aval.is_float0 for aval in self.out_avals):
+            return None  # C++ would give the booleans that stand for them
+        if not self.is_plain:
             # The program returns the numbers of typed keys, of which C++ is to make keys. It cannot
             # for those in a container of a class that only the default registry knows.
             numbers, out_tree = call_registry.flatten(result)

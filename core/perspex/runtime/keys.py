@@ -73,6 +73,9 @@ class KeyArray(ArrayMethods):
         """Give up the memory of the keys."""
         self.base.delete()
 
+    def __bool__(self) -> bool:
+        raise TypeError("a typed key is neither true nor false; random.bernoulli(key) draws either")
+
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         raise TypeError(
             "a typed key is not an array of numbers; random.key_data(key) gives the numbers in it"

@@ -30,6 +30,9 @@ def put(x: Any, device: Any, committed: bool = False, aval: ShapedArray | None =
         raise TypeError(f"expected an array or a number, got {x!r} of type {type(x).__name__}")
     if host.dtype != aval.dtype:
         host = host.astype(aval.dtype)
+    elif host.dtype.kind == "V" and aval.is_float0:
+        aval = aval.physical()
+        host = np.zeros(aval.shape, aval.dtype)
     elif host is x and host.flags.writeable:
         # jaxlib may keep reading the caller's memory, which the caller may write to.
         host = host.copy()

@@ -189,6 +189,7 @@ export class ProgramDocument {
     const row = model.tables.programs.get(id);
     const earlier = row && previousOf(row, model.tables.programs.inOrder());
     replace(this._status, 'The kernel writes the program down…');
+    let isDrawn = false;
     try {
       const [program, previous] = await Promise.all([
         model.program(id),
@@ -212,10 +213,21 @@ export class ProgramDocument {
       replace(this._status);
       this._host.hidden = false;
       this._view.update(program, { previous });
+      isDrawn = true;
+      // What is there may be looked at while the kernel writes the rest.
+      const [compiled, before] = await Promise.all([
+        model.compiled(id),
+        earlier && previous ? model.compiled(earlier.id) : null
+      ]);
+      if (this._id === id) {
+        this._view.complete(compiled, before);
+      }
     } catch (error) {
       if (this._id === id) {
-        this._host.hidden = true;
-        replace(this._bar);
+        if (!isDrawn) {
+          this._host.hidden = true;
+          replace(this._bar);
+        }
         replace(
           this._status,
           el('span', { class: 'pspx-error' }, said((error as Error).message, 1000))

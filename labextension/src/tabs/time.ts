@@ -150,7 +150,7 @@ export class TimeTab implements Tab {
           el(
             'caption',
             null,
-            `${duration(total)} in all, on ${rows.length} lines${rows.length > SLOWEST ? `; the ${SLOWEST} slowest` : ''}. Hatched: shares of fusions that several lines have part in.`
+            `Of each line the last measured cell that had work of it, as in the margin of the cells: ${duration(total)} in all, on ${rows.length} lines${rows.length > SLOWEST ? `; the ${SLOWEST} slowest` : ''}. Hatched: shares of fusions that several lines have part in.`
           ),
           heads('line', 'share', 'time', 'runs'),
           el(
@@ -200,8 +200,12 @@ export class TimeTab implements Tab {
         el(
           'table',
           { class: 'pspx-table pspx-wide' },
-          el('caption', null, 'While it was measured; the line is the course of a call’s time.'),
-          heads('function', 'share', 'time', 'calls'),
+          el(
+            'caption',
+            null,
+            'Sums over all cells that were measured; the curve is the course of a call’s time.'
+          ),
+          heads('function', 'share', 'sum', 'calls'),
           el(
             'tbody',
             null,

@@ -3,132 +3,186 @@
 In both, locations hold numbers (`perspex.hlo.numbering`): those of equations in a module that is
 written to be looked at, those of operations in what XLA made of the module that it was given.
 Locations, metadata and tables of files are left out of the lines.
+
+A long program has tens of thousands of lines. So a listing is few large values, one text and one
+list of links, and not an object for each line, which Python makes, searches for garbage and writes
+down more slowly.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from perspex.hlo.numbering import PRODUCTS, Origin, number_in
 
-Line = dict[str, Any]
+# Of one line: the number of an equation, several of them in order, or none.
+Links = int | list[int] | None
 # Of a line of text, in characters; what is longer is cut.
 _LONGEST = 2_000
 
 
-def line(text: str, links: Iterable[int] = ()) -> Line:
-    """One line of a listing; `fold` is found by `folded`."""
-    if len(text) > _LONGEST:
-        text = f"{text[:_LONGEST]} … {len(text) - _LONGEST} characters more"
-    return {"text": text, "fold": 0, "links": sorted(set(links))}
+def packed(texts: Iterable[str], links: list[Links]) -> dict[str, Any]:
+    """The `Listing` of the panel's schema for some lines and, for each, its equations.
+
+    >>> packed(["f(", "  x", ")"], [None, 0, [0, 1]])
+    {'text': 'f(\\n  x\\n)', 'folds': [[0, 1]], 'links': [None, 0, [0, 1]]}
+    """
+    lines = [text if len(text) <= _LONGEST else _cut(text) for text in texts]
+    return {"text": "\n".join(lines), "folds": _folds(lines), "links": links}
 
 
-def folded(lines: list[Line]) -> list[Line]:
-    """The lines with, in each, how many of the following are indented deeper than it."""
-    open_lines: list[tuple[int, Line, int]] = []  # indentation, line and number
+def links_of(numbers: Iterable[int]) -> Links:
+    """Links as a listing has them.
+
+    >>> links_of([]), links_of([7, 7]), links_of({3, 1})
+    (None, 7, [1, 3])
+    """
+    found = sorted(set(numbers))
+    return found if len(found) > 1 else found[0] if found else None
+
+
+def _cut(text: str) -> str:
+    return f"{text[:_LONGEST]} … {len(text) - _LONGEST} characters more"
+
+
+def _folds(lines: Sequence[str]) -> list[list[int]]:
+    """For each line that has some, how many of the following are indented deeper than it."""
+    found: list[list[int]] = []
+    open_lines: list[tuple[int, int]] = []  # indentation and number
     last = -1  # the last line that is not empty
-    for i, one in enumerate([*lines, line("end")]):
-        text = one["text"]
-        indent = len(text) - len(text.lstrip(" "))
-        if not text.strip():
+    for i, text in enumerate(lines):
+        bare = text.lstrip(" ")
+        if not bare or bare.isspace():
             continue
+        indent = len(text) - len(bare)
         while open_lines and open_lines[-1][0] >= indent:
-            _, head, first = open_lines.pop()
-            head["fold"] = last - first
-        open_lines.append((indent, one, i))
+            first = open_lines.pop()[1]
+            if last > first:
+                found.append([first, last - first])
+        open_lines.append((indent, i))
         last = i
-    return lines
+    found += [[first, last - first] for _, first in open_lines if last > first]
+    return sorted(found)
 
 
 # ---- StableHLO ----------------------------------------------------------------------------------
 
-_ALIAS = re.compile(r'(#loc\d*) = loc\("((?:[^"\\]|\\.)*)"\(')
-_AT_END = re.compile(r" loc\((#loc\d*|unknown)\)$")
+_ALIAS = re.compile(r'^(#loc\d*) = loc\("((?:[^"\\]|\\.)*)"\(', re.MULTILINE)
 _OF_ARGUMENT = re.compile(r" loc\((?:#loc\d*|unknown)\)(?=[,)])")
 
 
-def stablehlo(text: str) -> list[Line]:
-    """The lines of a module's text with debug information, whose locations number equations."""
-    rows = text.splitlines()
-    numbers = {}
-    for row in rows:
-        if row.startswith("#loc"):
-            found = _ALIAS.match(row)
-            if found:
-                numbers[found[1]] = number_in(found[2])
-    lines: list[Line] = []
+def stablehlo(text: str) -> dict[str, Any]:
+    """A module's text with debug information, whose locations number equations, as a listing."""
+    numbers = {name: number_in(at) for name, at in _ALIAS.findall(text)}
+    lines: list[str] = []
+    links: list[Links] = []
     # An operation with regions has its location behind them: by indentation, its earlier lines.
-    waiting: dict[int, list[Line]] = {}
-    for row in rows:
+    waiting: dict[int, list[int]] = {}
+    for row in text.splitlines():
         if row.startswith("#loc") or not row.strip():
             continue
-        at = _AT_END.search(row)
-        if at is not None:
-            row = row[: at.start()]
+        row, at = _without_location(row)
         if " loc(" in row:
             row = _OF_ARGUMENT.sub("", row)
-        indent = len(row) - len(row.lstrip(" "))
-        one = line(row)
-        lines.append(one)
         if at is None:
-            waiting.setdefault(indent, []).append(one)
-            continue
-        number = numbers.get(at[1])
-        for same in (*waiting.pop(indent, ()), one):
-            same["links"] = [] if number is None else [number]
-    return folded(lines)
+            waiting.setdefault(_indent(row), []).append(len(lines))
+            links.append(None)
+        else:
+            number = numbers.get(at)
+            links.append(number)
+            if waiting:
+                for same in waiting.pop(_indent(row), ()):
+                    links[same] = number
+        lines.append(row)
+    return packed(lines, links)
+
+
+def _without_location(row: str) -> tuple[str, str | None]:
+    """What stands before the location that ends a line, and the location, if there is one."""
+    start = row.rfind(" loc(")
+    at = row[start + 5 : -1]
+    if start >= 0 and row.endswith(")") and (at.startswith("#loc") or at == "unknown"):
+        return row[:start], at
+    return row, None
+
+
+def _indent(row: str) -> int:
+    return len(row) - len(row.lstrip(" "))
 
 
 # ---- Optimized HLO ------------------------------------------------------------------------------
 
 _TABLES = re.compile(r"^(?:FileNames|FunctionNames|FileLocations|StackFrames)$")
-_METADATA = re.compile(r',? metadata=\{(?:[^{}"]|"(?:[^"\\]|\\.)*")*\}')
+_METADATA = re.compile(
+    r',? metadata=\{(?:op_name="((?:[^"\\]|\\.)*)")?(?:[^{}"]|"(?:[^"\\]|\\.)*")*\}'
+)
 _OP_NAME = re.compile(r'op_name="((?:[^"\\]|\\.)*)"')
 _PRODUCT = re.compile(rf" ({'|'.join(PRODUCTS)})\(")
 _HEAD = re.compile(r"(?:ENTRY )?%?([\w.\-]+) \(.*\{$")
 _FUSED = re.compile(r" fusion\(.*calls=%?([\w.\-]+)")
 
 
-def optimized(text: str, operations: Sequence[Origin]) -> list[Line]:
-    """The lines of optimized HLO; `operations` are those of the module, by their numbers."""
-    lines: list[Line] = []
+def optimized(text: str, operations: Sequence[Origin]) -> dict[str, Any]:
+    """Optimized HLO as a listing; `operations` are those of the module, by their numbers."""
+    lines: list[str] = []
+    links: list[Links] = []
     inside: dict[str, set[int]] = {}  # by computation, the equations of its instructions
-    fusions: list[tuple[Line, str]] = []
+    fusions: list[tuple[int, str]] = []
     current: set[int] = set()
     in_tables = False
     for row in text.splitlines():
-        if _TABLES.match(row):
+        if row.startswith(" "):
+            if in_tables:
+                continue
+        elif _TABLES.match(row):
             in_tables = True
-        if not row.strip() or (in_tables and not row.endswith("{")) or row[0].isdigit():
             continue
-        in_tables = in_tables and row[0].isdigit()
-        head = _HEAD.match(row) if not row.startswith(" ") else None
-        if head:
-            current = inside.setdefault(head[1], set())
-        one = line(_METADATA.sub("", row), _equations(row, operations))
-        lines.append(one)
-        current.update(one["links"])
-        fused = _FUSED.search(row)
-        if fused:
-            fusions.append((one, fused[1]))
-    _link_fusions(fusions, inside)
-    return folded(lines)
+        elif not row or (in_tables and not row.endswith("{")) or row[0].isdigit():
+            continue
+        else:
+            in_tables = False
+            head = _HEAD.match(row)
+            if head:
+                current = inside.setdefault(head[1], set())
+        found: Links = None
+        metadata = _METADATA.search(row)
+        if metadata is not None:
+            found = _equations(row, metadata, operations)
+            row = row[: metadata.start()] + row[metadata.end() :]
+            if isinstance(found, int):
+                current.add(found)
+            elif found is not None:
+                current.update(found)
+        if " fusion(" in row and (fused := _FUSED.search(row)):
+            fusions.append((len(lines), fused[1]))
+        lines.append(row)
+        links.append(found)
+    for i, name in fusions:
+        links[i] = _joined(links[i], inside.get(name, ()))
+    return packed(lines, links)
 
 
-def _equations(row: str, operations: Sequence[Origin]) -> list[int]:
+def _equations(row: str, metadata: re.Match[str], operations: Sequence[Origin]) -> Links:
     """The equations that an instruction comes from, by its metadata."""
-    found = _OP_NAME.search(row)
-    number = number_in(found[1]) if found else None
+    name = metadata[1]
+    if name is None:
+        found = _OP_NAME.search(metadata[0])
+        if found is None:
+            return None
+        name = found[1]
+    number = number_in(name)
     if number is None or number >= len(operations):
-        return []
+        return None
     origin = operations[number]
+    if origin.product is None:
+        return origin.number
     kind = _PRODUCT.search(row)
     product = origin.of(kind[1]) if kind else None
-    return [equation for equation in (origin.number, product) if equation is not None]
+    return links_of([one for one in (origin.number, product) if one is not None])
 
 
-def _link_fusions(fusions: Iterable[tuple[Line, str]], inside: Mapping[str, set[int]]) -> None:
-    for one, name in fusions:
-        one["links"] = sorted({*one["links"], *inside.get(name, ())})
+def _joined(links: Links, more: Iterable[int]) -> Links:
+    own = [] if links is None else [links] if isinstance(links, int) else links
+    return links_of([*own, *more])

@@ -9,18 +9,23 @@ is compiled for the sake of them.
 
 from __future__ import annotations
 
+import contextlib
+import gc
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from perspex import events, pretty, source
 from perspex.api.stages import Traced
-from perspex.control.higher_order import equation_work
+from perspex.control.higher_order import Work, equation_work
 from perspex.effects import has_order
 from perspex.hlo.numbering import origins
 from perspex.runtime.transfer import signature
-from perspex_magics.documents.listings import folded, line, optimized, stablehlo
+from perspex_magics.documents.listings import links_of, optimized, packed, stablehlo
 from perspex_magics.documents.sources import excerpts
+
+# So many objects are made before Python looks for garbage among them.
+_RARE = 10_000_019
 
 
 def document(
@@ -37,64 +42,111 @@ def document(
 
     >>> import perspex, perspex.numpy as pnp
     >>> found = document(perspex.jit(lambda x: pnp.sin(x) * 2).trace(pnp.zeros(3)))
-    >>> [(one["primitive"], one["inputs"], one["flops"]) for one in found["equations"]]
-    [('sin', [], 3.0), ('mul', [0], 3.0)]
+    >>> found["equations"]["primitive"], found["equations"]["inputs"], found["jaxpr"]["links"]
+    (['sin', 'mul'], [[], [0]], [[0, 1]])
     """
-    with events.unheard():
-        return _document(traced, name, cell_of)
+    return {**outline(traced, name=name, cell_of=cell_of), **compiled(traced)}
 
 
-def _document(traced: Traced, name: str | None, cell_of: Callable[[str], str]) -> dict[str, Any]:
-    jaxpr = traced.jaxpr.jaxpr
-    listing = pretty.listing(jaxpr)
-    entries = listing.entries
+def outline(
+    traced: Traced, *, name: str | None = None, cell_of: Callable[[str], str] = lambda file: ""
+) -> dict[str, Any]:
+    """A document without what has to be lowered for it: the lines of the user and the jaxpr."""
+    with _aside():
+        jaxpr = traced.jaxpr.jaxpr
+        listing = pretty.listing(jaxpr)
+        entries = listing.entries
+        works = [equation_work(entry.eqn) for entry in entries]
+        places = {i: entry.eqn.source for i, entry in enumerate(entries) if entry.eqn.source}
+        texts, links = zip(*listing.lines, strict=True)
+        return {
+            "name": traced.fun_name if name is None else name,
+            "signature": signature(traced.jaxpr.in_avals),
+            "sources": excerpts(places, cell_of),
+            "equations": _equations(entries, works),
+            "jaxpr": packed(texts, list(map(links_of, links))),
+            "notes": _notes(traced, entries, works),
+        }
+
+
+def compiled(traced: Traced) -> dict[str, Any]:
+    """The rest of the document: StableHLO, and optimized HLO."""
+    with _aside():
+        executable = traced.compiled()
+        lowered = executable.lowered_again(_numbers(pretty.listing(traced.jaxpr.jaxpr).entries))
+        return {
+            "stablehlo": stablehlo(lowered.as_text(debug_info=True)),
+            "hlo": optimized(executable.as_text(), origins(lowered.compiler_ir())),
+        }
+
+
+def _numbers(entries: Sequence[pretty.Entry]) -> dict[Any, int]:
+    """Equations by the variables that they bind, or themselves if they bind none."""
     numbers: dict[Any, int] = {}
     for i, entry in enumerate(entries):
         for key in entry.eqn.outvars or (entry.eqn,):
             numbers.setdefault(key, i)
-    equations = [_equation(entry, numbers) for entry in entries]
-    places = {i: entry.eqn.source for i, entry in enumerate(entries) if entry.eqn.source}
-    compiled = traced.compiled()
-    lowered = compiled.lowered_again(numbers)
+    return numbers
+
+
+@contextlib.contextmanager
+def _aside() -> Iterator[None]:
+    """Tell nobody of what is done, and have Python look for garbage next to never meanwhile.
+
+    That was half of the time of a long document. No garbage is made here, and all that is made is
+    held until the end. The thread of a cell that runs meanwhile has the same threshold.
+    """
+    young, *older = gc.get_threshold()
+    gc.set_threshold(_RARE, *older)
+    try:
+        with events.unheard():
+            yield
+    finally:
+        now, *older = gc.get_threshold()
+        if now == _RARE:  # if not, the user has set another since
+            gc.set_threshold(young, *older)
+
+
+def _equations(entries: Sequence[pretty.Entry], works: Sequence[Work]) -> dict[str, list[Any]]:
+    """The columns of a table of the equations."""
+    numbers = _numbers(entries)
+    lines: dict[str, int] = {"": 0}
+    places: dict[source.Source | None, int] = {None: 0}
+    at, inputs = [], []
+    for entry in entries:
+        eqn = entry.eqn
+        place = places.get(eqn.source)
+        if place is None:
+            frame = eqn.source.frame
+            text = source.line_name(frame.file, frame.line)
+            place = places[eqn.source] = lines.setdefault(text, len(lines))
+        at.append(place)
+        read = {numbers[v]: None for v in eqn.invars if not hasattr(v, "val") and v in numbers}
+        inputs.append(list(read))
     return {
-        "name": traced.fun_name if name is None else name,
-        "signature": signature(traced.jaxpr.in_avals),
-        "sources": excerpts(places, cell_of),
-        "equations": equations,
-        "jaxpr": folded([line(text, links) for text, links in listing.lines]),
-        "stablehlo": stablehlo(lowered.as_text(debug_info=True)),
-        "hlo": optimized(compiled.as_text(), origins(lowered.compiler_ir())),
-        "notes": _notes(traced, equations),
+        "primitive": [entry.eqn.primitive.name for entry in entries],
+        "outputs": [entry.outputs for entry in entries],
+        "parent": [entry.parent for entry in entries],
+        "inputs": inputs,
+        "lines": list(lines),
+        "at": at,
+        "flops": [work.flops for work in works],
+        "bytes": [work.traffic for work in works],
     }
 
 
-def _equation(entry: pretty.Entry, numbers: dict[Any, int]) -> dict[str, Any]:
-    eqn = entry.eqn
-    work = equation_work(eqn)
-    inputs = {numbers[v]: None for v in eqn.invars if not hasattr(v, "val") and v in numbers}
-    frame = source.resolve(eqn.source)
-    return {
-        "primitive": eqn.primitive.name,
-        "outputs": entry.outputs,
-        "parent": entry.parent,
-        "inputs": list(inputs),
-        "at": "" if frame is None else source.line_name(frame.file, frame.line),
-        "flops": work.flops,
-        "bytes": work.traffic,
-    }
-
-
-def _notes(traced: Traced, equations: list[dict[str, Any]]) -> list[str]:
+def _notes(traced: Traced, entries: Sequence[pretty.Entry], works: Sequence[Work]) -> list[str]:
     """What a reader has to know of the figures and the links."""
-    parts = [equation_work(eqn).flops for eqn in traced.jaxpr.eqns]
+    # Programs that are called more than once are printed first, and stand in none's either.
+    ours = set(map(id, traced.jaxpr.eqns))
+    parts = [
+        work.flops for entry, work in zip(entries, works, strict=True) if id(entry.eqn) in ours
+    ]
     if None in parts:
-        holders = {one["parent"] for one in equations if one["flops"] is None}
-        unknown = Counter(
-            one["primitive"]
-            for i, one in enumerate(equations)
-            if one["flops"] is None and i not in holders
-        )
-        names = ", ".join(f"{n} {name}" for name, n in sorted(unknown.items()))
+        unknown = [i for i, work in enumerate(works) if work.flops is None]
+        holders = {entries[i].parent for i in unknown}
+        counted = Counter(entries[i].eqn.primitive.name for i in unknown if i not in holders)
+        names = ", ".join(f"{n} {name}" for name, n in sorted(counted.items()))
         notes = [f"The FLOPs of a run are not known, because of: {names}."]
     else:
         total = sum(part for part in parts if part is not None)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from perspex import source
-from perspex_magics.documents.listings import folded, line
+from perspex_magics.documents.listings import links_of, packed
 
 # Lines that are shown around one that has equations, and of a cell as a whole.
 _AROUND = 4
@@ -34,13 +34,13 @@ def excerpts(
         name = source.cell_name(file)
         for first, last in _ranges(sorted(links), len(text), whole=name is not None):
             rows = [text[n - 1].rstrip("\n") if n <= len(text) else "" for n in range(first, last)]
-            lines = [line(row, links.get(first + i, ())) for i, row in enumerate(rows)]
+            behind = [links_of(links.get(n, ())) for n in range(first, last)]
             found.append(
                 {
                     "name": name or file,
                     "cell": cell_of(file),
                     "first": first,
-                    "lines": folded(lines),
+                    "lines": packed(rows, behind),
                 }
             )
     return found

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from IPython.core.error import UsageError
 
 from perspex.events import report_ignored
-from perspex.runtime import cache
 from perspex_magics.buffers import free
-from perspex_magics.cache import forget
 from perspex_magics.compilations import Compilation
-from perspex_magics.documents.program import document
+from perspex_magics.documents.program import compiled, outline
+from perspex_magics.keeping import UNKNOWN, WITH_ONE, clear
 from perspex_magics.outermost import is_cell_on_a_stack
 from perspex_magics.panel.clients import Client
 from perspex_magics.panel.messages import Ask
@@ -31,6 +31,8 @@ from perspex_magics.panel.topics.topic import magics
 from perspex_magics.profile import ProfileMagics
 from perspex_magics.roofline import peak
 
+# What changes nothing.
+_LOOKING = ("program", "compiled")
 _MOST_WAITING = 100
 _IDLE = 10.0
 
@@ -40,7 +42,8 @@ class Answer(NamedTuple):
 
     ok: bool
     text: str
-    program: dict[str, Any] | None = None
+    # What else the reply has, by name.
+    made: Mapping[str, Any] = MappingProxyType({})
 
 
 class Desk:
@@ -53,9 +56,8 @@ class Desk:
         self._thread: threading.Thread | None = None
         self._answers: dict[str, Callable[[Ask], Answer]] = {
             "program": self._program,
-            "evict": self._evict,
-            "pin": self._pin,
-            "unpin": self._unpin,
+            "compiled": self._program,
+            **dict.fromkeys(WITH_ONE, self._keep),
             "clear": self._clear,
             "free": self._free,
             "profile": self._profile,
@@ -90,7 +92,7 @@ class Desk:
                 self.outbox.clients.remove(client)
                 report_ignored(error, "in answering the Perspex panel", client.send)
             del client
-            if ask.what != "program":
+            if ask.what not in _LOOKING:
                 self.outbox.refresh_all()
 
     def _answer(self, ask: Ask) -> Answer:
@@ -115,51 +117,21 @@ class Desk:
                 False,
                 f"`{one.name}` or its program is gone; call the function again to look at it.",
             )
-        made = document(traced, cell_of=self.outbox.places.cell_of)
-        return Answer(True, f"`{one.name}` ({one.signature})", made)
-
-    def _evict(self, ask: Ask) -> Answer:
-        one = self._found(ask)
-        if one is None:
-            return _UNKNOWN
-        closed = one.origin and one.origin.closed()
-        owner = one.origin and one.origin.owner()
-        if owner is not None and closed is not None:
-            owner.evict(closed)
-        if one.key:
-            cache.evict(bytes.fromhex(one.key))
-            recorder_of(self.shell).remove(one.key)
-        if owner is None or closed is None:
-            said = "XLA compiles it when it is needed anew; what holds it still uses it."
+        # What takes longer is asked for apart, so that the rest can be looked at.
+        if ask.what == "compiled":
+            made = compiled(traced)
         else:
-            said = "its next call compiles it."
-        return Answer(True, f"`{one.name}` ({one.signature}) is forgotten: {said}")
+            made = outline(traced, cell_of=self.outbox.places.cell_of)
+        return Answer(True, f"`{one.name}` ({one.signature})", {ask.what: made})
 
-    def _pin(self, ask: Ask) -> Answer:
+    def _keep(self, ask: Ask) -> Answer:
         one = self._found(ask)
         if one is None:
             return _UNKNOWN
-        if not one.key:
-            return Answer(False, f"`{one.name}` calls Python functions, and is never kept.")
-        key = bytes.fromhex(one.key)
-        if not cache.pin(key):
-            return Answer(False, "So many programs are pinned already that there is no room.")
-        if cache.is_remembered(key):
-            return Answer(True, f"`{one.name}` ({one.signature}) stays in memory.")
-        return Answer(True, f"`{one.name}` is not in memory now; it stays once it is needed again.")
-
-    def _unpin(self, ask: Ask) -> Answer:
-        one = self._found(ask)
-        if one is None:
-            return _UNKNOWN
-        if one.key:
-            cache.unpin(bytes.fromhex(one.key))
-        return Answer(True, f"`{one.name}` ({one.signature}) may go when others need the room.")
+        return Answer(*WITH_ONE[ask.what](recorder_of(self.shell), one))
 
     def _clear(self, ask: Ask) -> Answer:
-        count = forget(recorder_of(self.shell))
-        kept = "those on disk stay; `%cache clear --disk` removes them"
-        return Answer(True, f"{count} programs in memory are forgotten; {kept}.")
+        return Answer(*clear(recorder_of(self.shell)))
 
     # ---- the rest ---------------------------------------------------------------------------
 
@@ -183,12 +155,12 @@ class Desk:
         return Answer(True, f"Device times by line are {state}.")
 
 
-_UNKNOWN = Answer(False, "This program is not in the record any more.")
+_UNKNOWN = Answer(*UNKNOWN)
 
 
 def reply(
-    request: int, ok: bool, text: str, program: dict[str, Any] | None = None
+    request: int, ok: bool, text: str, made: Mapping[str, Any] = MappingProxyType({})
 ) -> dict[str, Any]:
     """The message that answers a request."""
     message = {"type": "reply", "request": request, "ok": ok, "text": cut(text, SENTENCE)}
-    return message if program is None else {**message, "program": program}
+    return {**message, **made}

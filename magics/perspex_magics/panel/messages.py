@@ -16,6 +16,7 @@ _LONGEST_ID = 1_000
 # What can be asked, and whether it takes an `id`, and whether it takes `on`.
 ASKS: Mapping[str, tuple[bool, bool]] = {
     "program": (True, False),
+    "compiled": (True, False),
     "evict": (True, False),
     "pin": (True, False),
     "unpin": (True, False),

@@ -7,9 +7,11 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 
 from perspex_magics.cache import CacheMagics, overview, summary
+from perspex_magics.keeping import UNKNOWN, WITH_ONE, clear
 from perspex_magics.panel.places import Places
 from perspex_magics.panel.tables import NOTHING
-from perspex_magics.panel.topics.programs import ProgramsTopic
+from perspex_magics.panel.topics.programs import ProgramsTopic, compilation, recorder_of
+from perspex_magics.widgets.refusals import Refused
 from perspex_magics.widgets.view import View, shell_here, shown
 
 # The newest of them; the panel shows them all.
@@ -17,23 +19,36 @@ _MOST_ROWS = 500
 
 
 class CacheView(View, entry="cache_widget.js"):
-    """The widget. It looks again at the end of each cell that has compiled something."""
+    """The widget. It looks again at the end of each cell, and when something is asked of it."""
 
     def __init__(self, shell: InteractiveShell) -> None:
-        self._shell, self._has_news = shell, False
+        self._shell = shell
         self._topic = ProgramsTopic(shell, Places(shell))
-        self._topic.changed = self._note
         self._topic.begin()
         shell.events.register("post_run_cell", self._look)
         super().__init__(data=self._rows())
 
-    def _note(self) -> None:
-        self._has_news = True
+    def on_ask(self, message: dict[str, Any]) -> str:
+        recorder, what = recorder_of(self._shell), message.get("do")
+        if what == "clear":
+            done = clear(recorder)
+        elif isinstance(what, str) and what in WITH_ONE:
+            one = compilation(self._shell, str(message.get("id")))
+            done = UNKNOWN if one is None else WITH_ONE[what](recorder, one)
+        else:
+            raise Refused("Programs can be pinned, unpinned and evicted, and all be cleared.")
+        self._look()
+        if not done.ok:
+            raise Refused(done.text)
+        return done.text
 
     def _look(self, result: object = None) -> None:
-        if self._has_news:
-            self._has_news = False
-            self.data = self._rows()
+        """Tell the page what has changed, also by the panel or a magic."""
+        with self._answering:
+            self._topic.cell_ended(0)
+            rows = self._rows()
+            if rows != self.data:
+                self.data = rows
 
     def _rows(self) -> dict[str, Any]:
         self._topic.refresh()
@@ -51,8 +66,11 @@ class CacheView(View, entry="cache_widget.js"):
 
     @property
     def text(self) -> str:
-        recorder = self._shell.magics_manager.registry[CacheMagics.__name__].recorder
-        return repr(overview(recorder, False))
+        return repr(overview(recorder_of(self._shell), False))
+
+    @property
+    def html(self) -> str:
+        return overview(recorder_of(self._shell), False)._repr_html_()
 
 
 def cache_view() -> CacheView | None:

@@ -9,6 +9,7 @@ record that `%keys` reads.
 from __future__ import annotations
 
 import itertools
+import keyword
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,12 +19,14 @@ import traitlets
 from perspex import config
 from perspex.runtime.keys import KeyArray
 from perspex_magics.keys import KeysMagics, numbers_of_keys, story
+from perspex_magics.markup import MONO, MUTED, escape, shortened, tag
 from perspex_magics.widgets.distributions import DISTRIBUTIONS
 from perspex_magics.widgets.key_tree import KeyTree
 from perspex_magics.widgets.threefry import Words
 from perspex_magics.widgets.view import View, shell_here, shown
 
 _MOST_ROOTS = 16
+_BAD = "color:var(--jp-error-color1,#d32f2f)"
 _GENERATOR = "threefry2x32"
 
 
@@ -37,7 +40,7 @@ class KeyExplorer(View, entry="keys_explorer_widget.js"):
         self._selected = next(iter(tree.nodes))
         super().__init__(data=self._data(), detail=self._detail())
 
-    def on_ask(self, message: dict[str, Any]) -> None:
+    def on_ask(self, message: dict[str, Any]) -> str:
         tree, id = self._tree, message.get("node")
         made = self._selected
         match message.get("do"):
@@ -54,10 +57,11 @@ class KeyExplorer(View, entry="keys_explorer_widget.js"):
             case "look":
                 made = tree.node(id).id
         self._selected = made
-        detail = self._detail(message.get("index", 0))
+        detail = self._detail(message.get("index", 0), message.get("preview"))
         with self.hold_sync():
             self.data = self._data()
             self.detail = detail
+        return ""
 
     def _data(self) -> dict[str, Any]:
         return {
@@ -68,8 +72,12 @@ class KeyExplorer(View, entry="keys_explorer_widget.js"):
             "notebook": self._notebook(),
         }
 
-    def _detail(self, index: object = 0) -> dict[str, Any]:
-        return self._tree.detail(self._selected, index)
+    def _detail(self, index: object = 0, preview: object = None) -> dict[str, Any]:
+        tree, id = self._tree, self._selected
+        told = tree.detail(id, index)
+        if isinstance(preview, str) and preview in DISTRIBUTIONS and tree.node(id).kind != "draw":
+            told["preview"] = tree.preview(id, preview)
+        return told
 
     def _notebook(self) -> list[dict[str, Any]]:
         """Where the notebook made and used the first keys."""
@@ -85,11 +93,49 @@ class KeyExplorer(View, entry="keys_explorer_widget.js"):
     @property
     def text(self) -> str:
         lines = [self._tree.text(), self._note]
-        lines += [
-            "  ".join(filter(None, [row["indent"] + row["text"], row["place"], row["remark"]]))
-            for row in self._notebook()
-        ]
+        for row in self._notebook():
+            parts = [row["indent"] + row["text"], row["place"], row["remark"], _reuse(row)]
+            lines.append("  ".join(filter(None, parts)))
         return "\n".join(filter(None, lines))
+
+    @property
+    def html(self) -> str:
+        """The tree and the lines of the notebook, without scripts."""
+        tree = self._tree.as_data()
+        nodes = [tag("div", _node_html(node), style="white-space:pre") for node in tree["nodes"]]
+        lines = [tag("div", _line_html(row), style="white-space:pre") for row in self._notebook()]
+        where = tag("div", "In the notebook", style=f"{MUTED};margin-top:6px") if lines else ""
+        note = tag("div", escape(self._note), style=MUTED) if self._note else ""
+        return tag(
+            "div",
+            tag("div", *nodes, style=f"{MONO};overflow:auto"),
+            note,
+            where,
+            tag("div", *lines, style=f"{MONO};overflow:auto"),
+        )
+
+
+def _node_html(node: Mapping[str, Any]) -> str:
+    words = "" if node["kind"] == "draw" else " ".join(node["words"])
+    said = [escape("  " * node["depth"]) + tag("strong", escape(shortened(node["label"])))]
+    said += [tag("span", escape(words), style=MUTED)] if words else []
+    said += [escape(f"same bits: {node['alike']}")] if node["alike"] else []
+    if node["used"]:
+        said.append(tag("span", escape("used twice: " + ", ".join(node["used"])), style=_BAD))
+    return "  ".join(said)
+
+
+def _reuse(row: Mapping[str, Any]) -> str:
+    """Colour alone is not seen by all."""
+    return "more than one use" if row["is_bad"] else ""
+
+
+def _line_html(row: Mapping[str, Any]) -> str:
+    said = escape(row["indent"] + shortened(row["text"]))
+    rest = [shortened(part) for part in (row["place"], row["remark"], _reuse(row)) if part]
+    if row["is_bad"]:
+        return tag("span", "  ".join([said, *map(escape, rest)]), style=_BAD)
+    return said + tag("span", escape("".join(["  " + part for part in rest])), style=MUTED)
 
 
 def key_explorer(key: Any = 0) -> KeyExplorer | None:
@@ -158,9 +204,10 @@ def _numbers(key: Any) -> Any:
 
 
 def _name_of(key: Any, namespace: Mapping[str, Any]) -> str:
-    """The variable that holds the key, if one does."""
-    found = (name for name, x in list(namespace.items()) if x is key and not name.startswith("_"))
-    return next(found, "")
+    """The variable that holds the key, if one does that code can name."""
+    names = [name for name, x in list(namespace.items()) if x is key]
+    found = (name for name in names if name.isidentifier() and not keyword.iskeyword(name))
+    return next((name for name in found if not name.startswith("_")), "")
 
 
 def _index(index: tuple[int, ...]) -> str:

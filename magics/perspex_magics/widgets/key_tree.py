@@ -20,6 +20,7 @@ import numpy as np
 
 from perspex import events, random
 from perspex.random import lineage
+from perspex_magics.markup import shortened
 from perspex_magics.widgets import threefry
 from perspex_magics.widgets.distributions import DISTRIBUTIONS, histogram
 from perspex_magics.widgets.refusals import Refused
@@ -30,6 +31,8 @@ MOST_CHILDREN = 64
 MOST_SAMPLES = 100_000
 _MOST_AXES = 8
 _SHOWN = 12
+# So many samples make a preview.
+_PREVIEW = (1000,)
 
 _SHAPE = re.compile(r"\(?\s*(\d+(?:\s*,\s*\d+)*)?\s*,?\s*\)?")
 
@@ -229,35 +232,26 @@ class KeyTree:
         }
         return told | {"drawn": self._drawn(node, index)} if node.kind == "draw" else told
 
+    def preview(self, id: object, distribution: str) -> dict[str, Any]:
+        """What a draw with a key would look like, as JSON; it adds no node and is no use."""
+        samples = _samples(distribution, self.key(id).words, _PREVIEW)
+        return _told_of(distribution, samples)
+
     def _drawn(self, node: Node, index: object) -> dict[str, Any]:
         name, samples = node.samples
         values = samples.ravel()
-        distribution = DISTRIBUTIONS[name]
         element = _whole("the element", index, 0, max(values.size - 1, 0))
         block = None
-        if distribution.is_direct and values.size:
+        if DISTRIBUTIONS[name].is_direct and values.size:
             block = threefry.element(node.words, element, values.size, self.partitionable)
-        told: dict[str, Any] = {
-            "distribution": name,
-            "shape": list(node.shape),
-            "size": values.size,
-            "dtype": samples.dtype.name,
+        return {
+            **_told_of(name, samples),
             "index": element,
             "values": [_written(x) for x in values[:_SHOWN]],
             "block": block and _block(block),
             "bits": None if block is None else f"{threefry.taken(block)[0]:08x}",
             "value": _written(values[element]) if values.size else "",
         }
-        if values.size:
-            numbers = values.astype(np.float64)
-            told["histogram"] = histogram(samples, distribution)._asdict()
-            told["facts"] = {
-                "min": float(numbers.min()),
-                "mean": float(numbers.mean()),
-                "std": float(numbers.std()),
-                "max": float(numbers.max()),
-            }
-        return told
 
     def text(self) -> str:
         """The tree for a terminal and for exported notebooks."""
@@ -268,7 +262,9 @@ class KeyTree:
             remarks = [f"same bits: {alike[node.id]}"] if node.id in alike else []
             if node.kind != "draw" and node.words in consumed:
                 remarks.append("used more than once: " + ", ".join(consumed[node.words]))
-            lines.append("  ".join(filter(None, ["  " * depth + node.label, words, *remarks])))
+            lines.append(
+                "  ".join(filter(None, ["  " * depth + shortened(node.label), words, *remarks]))
+            )
         return "\n".join(lines)
 
 
@@ -298,6 +294,26 @@ def _samples(name: str, words: Words, shape: tuple[int, ...]) -> np.ndarray[Any,
     with events.unheard(), lineage.unrecorded():
         key = random.wrap_key_data(np.array(words, np.uint32), impl="threefry2x32")
         return np.asarray(DISTRIBUTIONS[name].draw(key, shape))
+
+
+def _told_of(name: str, samples: np.ndarray[Any, Any]) -> dict[str, Any]:
+    """What samples are all together, as JSON."""
+    told: dict[str, Any] = {
+        "distribution": name,
+        "shape": list(samples.shape),
+        "size": samples.size,
+        "dtype": samples.dtype.name,
+    }
+    if samples.size:
+        numbers = samples.ravel().astype(np.float64)
+        told["histogram"] = histogram(samples, DISTRIBUTIONS[name])._asdict()
+        told["facts"] = {
+            "min": float(numbers.min()),
+            "mean": float(numbers.mean()),
+            "std": float(numbers.std()),
+            "max": float(numbers.max()),
+        }
+    return told
 
 
 def _block(block: Block) -> dict[str, Any]:

@@ -2,44 +2,109 @@
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
+
+import traitlets
 
 from perspex.api.jit import jit
 from perspex_magics.documents.program import document
 from perspex_magics.listing import Listing
-from perspex_magics.markup import MUTED, escape, tag
+from perspex_magics.markup import MUTED, escape, shortened, tag
 from perspex_magics.widgets.view import View, shown
 
 _FORMS = {"jaxpr": "jaxpr", "stablehlo": "StableHLO", "hlo": "optimized HLO"}
+# Of so many functions what was shown last is kept, to be compared with.
+_MOST_FUNCTIONS = 32
+
+_LONGEST_TYPES = 400
+
+Program = dict[str, Any]
 
 
 class Show(View, entry="program_widget.js"):
-    """The widget; `data` is a `Program` of the panel's schema."""
+    """The widget; `data` is a `Program` of the panel's schema, and so is `previous`, or nothing."""
+
+    previous = traitlets.Dict(default_value=None, allow_none=True).tag(sync=True)
 
     @property
     def text(self) -> str:
-        return f"{self._heading()}\n{self._listing('jaxpr')}"
+        return f"{self._heading()}\n{_listing(self._program, 'jaxpr')}"
 
     @property
     def html(self) -> str:
-        heading = tag("div", escape(self._heading()), style=MUTED)
-        folded = [Listing(title, self._listing(form)) for form, title in _FORMS.items()]
-        return tag("div", heading, *(listing._repr_html_() for listing in folded))
+        program = self._program
+        notes = [tag("div", escape(note), style=MUTED) for note in program["notes"]]
+        forms = [("source", _source(program))]
+        forms += [(title, _listing(program, form)) for form, title in _FORMS.items()]
+        folded = [
+            Listing(title, text).folded(is_open=title in ("source", "jaxpr"))
+            for title, text in forms
+            if text
+        ]
+        return tag("div", tag("div", escape(self._heading()), style=MUTED), *folded, *notes)
+
+    @property
+    def _program(self) -> Program:
+        program: Program = self.data
+        return program
 
     def _heading(self) -> str:
-        program: Any = self.data
-        return f"{program['name']}({program['signature']})"
+        name, types = self._program["name"], self._program["signature"]
+        return f"{shortened(name)}({shortened(types, _LONGEST_TYPES)})"
 
-    def _listing(self, form: str) -> str:
-        program: Any = self.data
-        return "\n".join([line["text"] for line in program[form]])
+
+def _listing(program: Program, form: str) -> str:
+    text: str = program[form]["text"]
+    return text
+
+
+def _source(program: Program) -> str:
+    """The user's lines, with their numbers."""
+    parts = []
+    for one in program["sources"]:
+        lines = one["lines"]["text"].split("\n")
+        numbered = [f"{i:>4}  {text}" for i, text in enumerate(lines, one["first"])]
+        parts.append("\n".join([one["name"], *numbered]))
+    return "\n\n".join(parts)
+
+
+class _Versions:
+    """What was shown of each function: the last program, and the one before that was another."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: OrderedDict[str, tuple[Program, Program | None]] = OrderedDict()
+
+    def before(self, program: Program) -> Program | None:
+        """The last program of this function that was another one; `program` is the last now."""
+        name = program["name"]
+        with self._lock:
+            last, previous = self._known.pop(name, (None, None))
+            if last is not None and _content(last) != _content(program):
+                previous = last
+            self._known[name] = program, previous
+            if len(self._known) > _MOST_FUNCTIONS:
+                self._known.popitem(last=False)
+        return previous
+
+
+def _content(program: Program) -> tuple[str, ...]:
+    """What makes it this program, wherever it stands."""
+    sources = [one["lines"]["text"] for one in program["sources"]]
+    return program["signature"], *(_listing(program, form) for form in _FORMS), *sources
+
+
+_versions = _Versions()
 
 
 def show(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Look at the program of a function: source, jaxpr, StableHLO and optimized HLO, linked.
 
-    The function is traced and compiled, and not run.
+    The function is traced and compiled, and not run. Once another program of a function of the
+    same name was shown in this session, the two can be compared.
 
     Args:
       fun: a function of arrays, compiled or not; `args` and `kwargs` may be arrays or
@@ -58,4 +123,5 @@ def show(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     if not callable(fun):
         raise TypeError(f"show takes a function and its arguments, got a {type(fun).__name__}")
     compiled: Any = fun if hasattr(fun, "trace") else jit(fun)
-    return shown(Show(data=document(compiled.trace(*args, **kwargs))))
+    program = document(compiled.trace(*args, **kwargs))
+    return shown(Show(data=program, previous=_versions.before(program)))

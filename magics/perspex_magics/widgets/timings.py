@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from perspex_magics.measuring import Measured, measure
+from perspex_magics.markup import LINE, MONO, MUTED, escape, shortened, tag
+from perspex_magics.measuring import Measured, duration, measure
 from perspex_magics.widgets.view import View, shown
 
 _BARS = 40
@@ -25,6 +26,10 @@ class Timings(View, entry="timings_widget.js"):
     @property
     def text(self) -> str:
         return self.measured.text()
+
+    @property
+    def html(self) -> str:
+        return _still(self.measured, as_data(self.measured))
 
 
 def timings(fun: Callable[..., Any], *args: Any, seconds: float = 1.0, **kwargs: Any) -> Any:
@@ -61,3 +66,69 @@ def as_data(measured: Measured) -> dict[str, Any]:
         "outside": int(total.size - counts.sum()),
         "runs": int(total.size),
     }
+
+
+# ---- without scripts ----------------------------------------------------------------------------
+
+_HEIGHT = 90
+_BAR = "var(--jp-brand-color1,#1976d2)"
+
+
+def _still(measured: Measured, data: dict[str, Any]) -> str:
+    """What was measured, as HTML for where no widget can live."""
+    name = f"{shortened(measured.name)}({shortened(measured.signature, 400)})"
+    stages = [(stage.name, duration(stage.seconds), stage.note) for stage in measured.stages]
+    quantiles = measured.quantiles()
+    calls = [(part, *map(duration, of.values())) for part, of in quantiles.items()]
+    said = [measured.sentence()]
+    if data["outside"]:
+        said.append(f"{data['outside']} of them took longer than the picture shows.")
+    if measured.queued is not None:
+        took = duration(measured.queued)
+        said.append(f"Handed over one after the other without waiting, a call takes {took}.")
+    return tag(
+        "div",
+        tag("div", escape(name), style=f"{MONO};overflow-wrap:anywhere"),
+        _table("Making the program, once", (), stages),
+        _table(f"{data['runs']} runs", tuple(quantiles["total"]), calls),
+        _bars(**data["histogram"]),
+        tag("div", escape(" ".join(said)), style=MUTED),
+    )
+
+
+def _table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    style = "padding:1px 12px 1px 0;border:none;background:transparent;text-align:{}"
+    lined = f"{style};border-bottom:1px solid {LINE};font-weight:normal"
+    title = tag("caption", escape(caption), style=f"{MUTED};text-align:left;padding:0")
+    titles = [tag("th", escape(x), style=lined.format("right"), scope="col") for x in head]
+    lines = [tag("tr", tag("td", style=lined.format("left")), *titles)]
+    for first, *rest in rows:
+        label = tag("th", escape(first), style=style.format("left"), scope="row")
+        cells = [
+            tag("td", escape(x), style=style.format("right" if head or not i else "left"))
+            for i, x in enumerate(rest)
+        ]
+        lines.append(tag("tr", label, *cells))
+    shape = "border-collapse:collapse;border:none;margin:6px 0;table-layout:auto"
+    return tag("table", title, *lines if head else lines[1:], style=shape)
+
+
+def _bars(edges: Sequence[float], counts: Sequence[int]) -> str:
+    top = max(*counts, 1)
+    heights = [max(1, round(_HEIGHT * n / top)) if n else 0 for n in counts]
+    # A border, because forced colours take backgrounds away.
+    bar = f"flex:1;margin-right:1px;height:0;border-bottom:{{}}px solid {_BAR};opacity:0.75"
+    bars = [tag("div", style=bar.format(height)) for height in heights]
+    row = f"display:flex;align-items:flex-end;height:{_HEIGHT}px;border-bottom:1px solid {LINE}"
+    low, high = duration(edges[0]), duration(edges[-1])
+    ends = tag("div", tag("span", escape(low)), tag("span", escape(high)), style=_APART)
+    label = f"Histogram of the runs, from {low} to {high}"
+    return tag(
+        "div",
+        tag("div", *bars, style=row, role="img", **{"aria-label": label}),
+        ends,
+        style="max-width:420px;margin:6px 0",
+    )
+
+
+_APART = f"display:flex;justify-content:space-between;{MUTED}"

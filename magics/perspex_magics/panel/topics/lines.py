@@ -1,4 +1,7 @@
-"""The topic `lines`: device time by source line, as the last `%%profile` or `%profile on` found."""
+"""The topic `lines`: device time by source line, as the last cell found that was measured.
+
+Of each line by itself: a cell with two functions keeps the times of one when the other is measured.
+"""
 
 from __future__ import annotations
 

@@ -33,6 +33,8 @@ const CACHE_PAGE = 200;
 /** Below this width, in pixels, only the columns that are not `wide` are shown. */
 const CACHE_NARROW = 560;
 
+const CACHE_NO_KERNEL = "Nothing can be done without the kernel, which has not answered.";
+
 const CACHE_FOUND = {
   xla: { text: "compiled", hint: "XLA compiled it" },
   memory: { text: "memory", hint: "found in this process: it had compiled the same program" },
@@ -137,8 +139,9 @@ function cacheTotal(row) {
  *
  * @param {HTMLElement} host where it is drawn.
  * @param {CacheActions} [actions] a button without an action is not drawn.
- * @returns {{update: (rows: CacheRow[]) => void, dispose: () => void}} `update` takes all rows each
- *   time, in any order; a row that did not change is the same object as before.
+ * @returns {{update: (rows: CacheRow[]) => void, enable: (isEnabled: boolean) => void,
+ *   dispose: () => void}} `update` takes all rows each time, in any order; a row that did not change
+ *   is the same object as before. `enable` says whether anything can be done just now.
  */
 export function cacheView(host, actions = {}) {
   /** @type {CacheRow[]} */
@@ -148,6 +151,7 @@ export function cacheView(host, actions = {}) {
   let shown = CACHE_PAGE;
   let narrow = false;
   let wanted = "";
+  let isEnabled = true;
   /** @type {Set<string>} */
   const open = new Set();
   /** @type {Map<string, {row: CacheRow, line: HTMLElement}>} */
@@ -174,7 +178,7 @@ export function cacheView(host, actions = {}) {
   const more = el("div");
   const root = el(
     "div",
-    { class: "pspx-view pspx-cache", role: "region", "aria-label": "Compiled programs" },
+    { class: "pspx-view pspx-cache", role: "group", "aria-label": "Compiled programs" },
     stylesheet(LOOK + CACHE_STYLE),
     el("div", { class: "pspx-row" }, search, summary, clearing),
     el(
@@ -262,9 +266,9 @@ export function cacheView(host, actions = {}) {
   }
 
   function draw() {
+    const focus = cacheFocus(body, search);
     drawHead();
     const found = chosen();
-    const focused = /** @type {HTMLElement | null} */ (root.ownerDocument.activeElement);
     /** @type {Map<string, {row: CacheRow, line: HTMLElement}>} */
     const now = new Map();
     /** @type {HTMLElement[]} */
@@ -280,9 +284,7 @@ export function cacheView(host, actions = {}) {
     }
     drawn = now;
     body.replaceChildren(...lines);
-    if (focused && focused.isConnected && focused !== root.ownerDocument.activeElement) {
-      focused.focus();
-    }
+    focus.restore();
     if (!found.length) {
       const text = rows.length ? "No program fits the filter." : "Nothing has been compiled yet.";
       body.append(el("tr", null, el("td", { class: "pspx-left pspx-muted", colspan: 99 }, text)));
@@ -330,6 +332,8 @@ export function cacheView(host, actions = {}) {
         {
           class: "pspx-quiet pspx-code pspx-cache-name",
           "aria-expanded": String(open.has(row.id)),
+          "data-pspx-row": row.id,
+          "data-pspx-act": "open",
           onclick: () => {
             if (!open.delete(row.id)) {
               open.add(row.id);
@@ -393,12 +397,20 @@ export function cacheView(host, actions = {}) {
           `${row.miss.here} from this line`,
       );
     }
-    const { show, evict, pin, unpin } = actions;
+    const { show, evict } = actions;
+    const pin = row.pinned ? actions.unpin : actions.pin;
+    /** @type {(act: string, text: string, onclick: () => void) => HTMLElement} */
+    const button = (act, text, onclick) => {
+      const made = cacheButton("pspx-button", onclick, text);
+      made.toggleAttribute("disabled", !isEnabled);
+      made.dataset.pspxRow = row.id;
+      made.dataset.pspxAct = act;
+      return made;
+    };
     const buttons = [
-      show && row.canShow && cacheButton("pspx-button", () => show(row.id), "Show program"),
-      !row.pinned && pin && cacheButton("pspx-button", () => tell(pin(row.id)), "Pin"),
-      row.pinned && unpin && cacheButton("pspx-button", () => tell(unpin(row.id)), "Unpin"),
-      evict && cacheButton("pspx-button", () => tell(evict(row.id)), "Evict"),
+      show && row.canShow && button("show", "Show program", () => show(row.id)),
+      pin && button("pin", row.pinned ? "Unpin" : "Pin", () => tell(pin(row.id))),
+      evict && button("evict", "Evict", () => tell(evict(row.id))),
     ];
     return el(
       "tr",
@@ -407,7 +419,8 @@ export function cacheView(host, actions = {}) {
         "td",
         { colspan: columns().length },
         el("dl", null, facts),
-        buttons.some(Boolean) && el("div", { class: "pspx-row" }, buttons),
+        buttons.some(Boolean) &&
+          el("div", { class: "pspx-row" }, buttons, !isEnabled && el("span", { class: "pspx-muted" }, CACHE_NO_KERNEL)),
       ),
     );
   }
@@ -442,6 +455,10 @@ export function cacheView(host, actions = {}) {
       replace(clearing, ask);
       ask.focus();
     };
+    ask.toggleAttribute("disabled", !isEnabled);
+    if (!isEnabled) {
+      ask.title = CACHE_NO_KERNEL;
+    }
     replace(clearing, ask);
   }
 
@@ -459,6 +476,13 @@ export function cacheView(host, actions = {}) {
       rows = next;
       draw();
     },
+    enable(now) {
+      if (now !== isEnabled) {
+        isEnabled = now;
+        offerClear();
+        draw();
+      }
+    },
     dispose() {
       observer.disconnect();
       root.remove();
@@ -473,4 +497,38 @@ export function cacheView(host, actions = {}) {
  */
 function cacheButton(look, onclick, ...content) {
   return el("button", { class: look, type: "button", onclick }, ...content);
+}
+
+/**
+ * Which button of the table has the focus, for when the table is drawn again: the same one, or the
+ * row's name where it is gone, that of the next row where the row is gone, and else `rest`.
+ *
+ * @param {HTMLElement} body
+ * @param {HTMLElement} rest
+ */
+function cacheFocus(body, rest) {
+  const page = body.ownerDocument;
+  const focused = page.activeElement;
+  if (!(focused instanceof HTMLElement) || !body.contains(focused)) {
+    return { restore() {} };
+  }
+  const { pspxRow = "", pspxAct = "" } = focused.dataset;
+  const names = () => /** @type {HTMLElement[]} */ ([...body.querySelectorAll('[data-pspx-act="open"]')]);
+  const at = names().findIndex((name) => name.dataset.pspxRow === pspxRow);
+  const of = (/** @type {string} */ act) =>
+    /** @type {HTMLElement | null} */ (
+      body.querySelector(`[data-pspx-row="${CSS.escape(pspxRow)}"][data-pspx-act="${CSS.escape(act)}"]:not(:disabled)`)
+    );
+  return {
+    restore() {
+      if (page.activeElement === focused) {
+        return;
+      }
+      const left = names();
+      const next = focused.isConnected
+        ? focused
+        : (of(pspxAct) ?? of("open") ?? left[Math.min(at, left.length - 1)] ?? rest);
+      next.focus({ preventScroll: true });
+    },
+  };
 }

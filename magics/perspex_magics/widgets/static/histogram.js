@@ -9,11 +9,15 @@ const HISTOGRAM_HEIGHT = 120;
 export const HISTOGRAM_STYLE = `
 .pspx-histogram { margin: 0; max-width: 420px; }
 .pspx-histogram svg { display: block; width: 100%; height: auto; }
-.pspx-histogram-bars { fill: var(--pspx-accent); opacity: 0.55; }
+.pspx-histogram-bars { fill: var(--pspx-accent); opacity: 0.75; }
 .pspx-histogram-line { fill: none; stroke: var(--pspx-text, currentColor); stroke-width: 1.2; }
 .pspx-histogram-axis { stroke: var(--pspx-line); }
 .pspx-histogram-ends { display: flex; justify-content: space-between; font-size: 12px; color: var(--pspx-muted); }
-@media (forced-colors: active) { .pspx-histogram-bars { fill: Highlight; opacity: 1; } }
+@media (forced-colors: active) {
+  .pspx-histogram-bars { fill: Highlight; opacity: 1; }
+  .pspx-histogram-line, .pspx-histogram-axis { stroke: CanvasText; }
+  .pspx-histogram-line { stroke-width: 2; }
+}
 `;
 
 /**

@@ -23,9 +23,11 @@ import { LOOK } from "./look.js";
  *   histogram?: {edges: number[], counts: number[], expected: number[], outside: number},
  *   facts?: Record<string, number>}} KeyDrawn
  * @typedef {{id: number, kind: string, code: string, numbers: number[], origin: string,
- *   blocks: KeyBlock[], drawn?: KeyDrawn}} KeyDetail
- * @typedef {{tree: KeyTreeData, detail: KeyDetail, said: string}} KeysExplorerData
+ *   blocks: KeyBlock[], drawn?: KeyDrawn, preview?: KeyDrawn}} KeyDetail
+ * @typedef {{tree: KeyTreeData, detail: KeyDetail}} KeysExplorerData
  */
+
+const KEYS_NO_KERNEL = "Nothing can be done without the kernel, which has not answered.";
 
 const KEYS_STYLE = `
 .pspx-keys { container-type: inline-size; padding: 2px 0 4px; }
@@ -61,24 +63,31 @@ const KEYS_STYLE = `
 .pspx-keys-forms { display: flex; flex-wrap: wrap; gap: 6px 14px; margin: 6px 0 10px; }
 .pspx-keys-forms form { display: inline-flex; gap: 4px; align-items: baseline; margin: 0; }
 .pspx-keys-forms input { width: 6em; }
+.pspx-keys-preview { flex-basis: 100%; }
 .pspx-keys-detail { min-width: 0; }
 .pspx-keys-detail p { margin: 0 0 6px; }
 .pspx-keys-facts { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: 2px 12px; margin: 0 0 8px; }
 .pspx-keys-facts dt { color: var(--pspx-muted); font-weight: normal; }
 .pspx-keys-facts dd { margin: 0; overflow-wrap: anywhere; }
-.pspx-keys-rounds { overflow: auto; max-height: 420px; }
+.pspx-keys-rounds { overflow: auto; max-height: 560px; }
 .pspx-keys .pspx-keys-rounds td, .pspx-keys .pspx-keys-rounds th { padding-top: 0; padding-bottom: 0; white-space: nowrap; }
 .pspx-keys-rounds svg { vertical-align: middle; }
 .pspx-keys-injected > * { color: var(--pspx-accent); }
 .pspx-keys-lines { overflow: auto; white-space: pre; }
 .pspx-keys summary { cursor: pointer; }
+@media (forced-colors: active) {
+  .pspx-keys-node[aria-selected="true"] { outline: 2px solid Highlight; outline-offset: -2px; }
+  .pspx-keys-lit .pspx-keys-alike { forced-color-adjust: none; color: HighlightText; background: Highlight; border-color: Highlight; }
+}
 `;
 
 /**
  * @param {HTMLElement} host
- * @param {{ask: (message: Record<string, unknown>) => void}} actions `ask` sends what was clicked:
- *   `{do: "split" | "fold_in" | "draw" | "remove" | "look", node, ...}`.
- * @returns {{update: (data: KeysExplorerData) => void, dispose: () => void}}
+ * @param {{ask: (message: Record<string, unknown>) => Promise<string>}} actions `ask` sends what was
+ *   clicked, `{do: "split" | "fold_in" | "draw" | "remove" | "look", node, ...}`, and is rejected
+ *   with what cannot be done.
+ * @returns {{update: (data: KeysExplorerData) => void, enable: (isEnabled: boolean) => void,
+ *   dispose: () => void}} `enable` says whether there is anybody to ask.
  */
 export function keysExplorerView(host, actions) {
   /** @type {KeysExplorerData | null} */
@@ -86,6 +95,7 @@ export function keysExplorerView(host, actions) {
   // What was typed stays, whichever node is selected.
   const typed = { count: "2", number: "0", distribution: "normal", shape: "1000" };
   const openDetails = new Map([["rounds", true]]);
+  let isEnabled = true;
 
   const tree = el("div", { class: "pspx-keys-tree", role: "tree", "aria-label": "Keys" });
   const detail = el("div", { class: "pspx-keys-detail", role: "group", "aria-label": "Selected node" });
@@ -94,7 +104,7 @@ export function keysExplorerView(host, actions) {
   const status = el("div", { role: "status", class: "pspx-error" });
   const root = el(
     "div",
-    { class: "pspx-view pspx-keys", role: "region", "aria-label": "Random keys" },
+    { class: "pspx-view pspx-keys", role: "group", "aria-label": "Random keys" },
     stylesheet(LOOK + HISTOGRAM_STYLE + KEYS_STYLE),
     el("div", { class: "pspx-keys-columns" }, el("div", null, tree, note, notebook), detail),
     status,
@@ -127,15 +137,28 @@ export function keysExplorerView(host, actions) {
       }
     } else if (event.key === "Delete" && here.kind !== "root") {
       event.preventDefault();
-      actions.ask({ do: "remove", node: here.id });
+      ask({ do: "remove", node: here.id });
     }
     // The notebook has shortcuts of its own.
     event.stopPropagation();
   }
 
+  /** @param {Record<string, unknown>} message */
+  function ask(message) {
+    if (isEnabled) {
+      const preview = openDetails.get("preview") === true ? { preview: typed.distribution } : {};
+      actions.ask({ ...preview, ...message }).then(
+        () => replace(status),
+        (error) => replace(status, said(String(error?.message ?? error), 400)),
+      );
+    } else {
+      replace(status, KEYS_NO_KERNEL);
+    }
+  }
+
   /** @param {number} id */
   function look(id) {
-    actions.ask({ do: "look", node: id });
+    ask({ do: "look", node: id });
   }
 
   /** @param {KeyTreeData} told */
@@ -213,7 +236,9 @@ export function keysExplorerView(host, actions) {
               class: "pspx-button",
               type: "button",
               "data-pspx-field": "remove",
-              onclick: () => actions.ask({ do: "remove", node: node.id }),
+              "data-pspx-asks": true,
+              disabled: !isEnabled,
+              onclick: () => ask({ do: "remove", node: node.id }),
             },
             "Remove",
           ),
@@ -262,7 +287,7 @@ export function keysExplorerView(host, actions) {
         {
           onsubmit: (event) => {
             event.preventDefault();
-            actions.ask({ node: node.id, ...message() });
+            ask({ node: node.id, ...message() });
           },
           // JupyterLab takes the submission by Enter away from forms in outputs.
           onkeydown: (event) => {
@@ -272,7 +297,11 @@ export function keysExplorerView(host, actions) {
             }
           },
         },
-        el("button", { class: "pspx-button", "data-pspx-field": name }, verb),
+        el(
+          "button",
+          { class: "pspx-button", "data-pspx-field": name, "data-pspx-asks": true, disabled: !isEnabled },
+          verb,
+        ),
         ...fields,
       );
     const chooser = /** @type {HTMLSelectElement} */ (
@@ -284,11 +313,17 @@ export function keysExplorerView(host, actions) {
           "data-pspx-field": "distribution",
           onchange: () => {
             typed.distribution = chooser.value;
+            preview();
           },
         },
         told.distributions.map((name) => el("option", { value: name, selected: name === typed.distribution }, name)),
       )
     );
+    const preview = () => {
+      if (openDetails.get("preview") === true && node.preview?.distribution !== typed.distribution) {
+        look(node.id);
+      }
+    };
     return el(
       "div",
       { class: "pspx-keys-forms" },
@@ -311,7 +346,56 @@ export function keysExplorerView(host, actions) {
         chooser,
         field("shape", "Shape of the samples", "text"),
       ),
+      previewOf(node, preview),
     );
+  }
+
+  /**
+   * @param {KeyDetail} node
+   * @param {() => void} wanted is called where the histogram is to be seen.
+   */
+  function previewOf(node, wanted) {
+    const { preview } = node;
+    const fold = el(
+      "details",
+      {
+        class: "pspx-keys-preview",
+        open: openDetails.get("preview") === true,
+        ontoggle: () => {
+          openDetails.set("preview", fold.hasAttribute("open"));
+          wanted();
+        },
+      },
+      el(
+        "summary",
+        { title: "What a draw would look like; it adds no node and is no use of the key", "data-pspx-field": "preview" },
+        `Preview of ${preview?.distribution ?? typed.distribution}`,
+      ),
+      preview && histogramOf(preview),
+    );
+    return fold;
+  }
+
+  /** @param {KeyDrawn} drawn */
+  function histogramOf({ histogram, facts, size, dtype, shape }) {
+    if (!histogram || !facts) {
+      return [];
+    }
+    const told = Object.entries(facts).map(([name, value]) => `${name} ${fourDigits(value)}`);
+    return [
+      el("p", { class: "pspx-muted" }, [`${dtype}[${shape.join(", ")}]`, ...told].join(" · ")),
+      histogramFigure(
+        histogram,
+        `Histogram of ${size} samples: ${told.join(", ")}; the line is what the distribution expects`,
+        fourDigits,
+      ),
+      el(
+        "p",
+        { class: "pspx-muted" },
+        "Bars: these samples. Line: expected of the distribution.",
+        histogram.outside ? ` ${histogram.outside} samples lie farther out.` : "",
+      ),
+    ];
   }
 
   /**
@@ -421,25 +505,11 @@ export function keysExplorerView(host, actions) {
    */
   function samplesOf(node, drawn) {
     const parts = [];
-    const { histogram, facts } = drawn;
-    const shape = `${drawn.dtype}[${drawn.shape.join(", ")}]`;
-    if (!histogram || !facts) {
-      return [el("p", { class: "pspx-muted" }, `${shape}: no elements`)];
+    if (!drawn.size) {
+      return [el("p", { class: "pspx-muted" }, `${drawn.dtype}[${drawn.shape.join(", ")}]: no elements`)];
     }
-    const told = Object.entries(facts).map(([name, value]) => `${name} ${fourDigits(value)}`);
     parts.push(
-      el("p", { class: "pspx-muted" }, [shape, ...told].join(" · ")),
-      histogramFigure(
-        histogram,
-        `Histogram of ${drawn.size} samples: ${told.join(", ")}; the line is what the distribution expects`,
-        fourDigits,
-      ),
-      el(
-        "p",
-        { class: "pspx-muted" },
-        "Bars: these samples. Line: expected of the distribution.",
-        histogram.outside ? ` ${histogram.outside} samples lie farther out.` : "",
-      ),
+      ...histogramOf(drawn),
       el("p", { class: "pspx-code" }, drawn.values.join("  ") + (drawn.size > drawn.values.length ? "  …" : "")),
     );
     if (!drawn.block) {
@@ -457,7 +527,7 @@ export function keysExplorerView(host, actions) {
         value: drawn.index,
         "aria-label": "Element, in row-major order",
         "data-pspx-field": "index",
-        onchange: () => actions.ask({ do: "look", node: node.id, index: wholeOrNull(index.value) }),
+        onchange: () => ask({ do: "look", node: node.id, index: wholeOrNull(index.value) }),
       })
     );
     parts.push(
@@ -497,6 +567,7 @@ export function keysExplorerView(host, actions) {
             said(line.text, 100),
             line.place && el("span", { class: line.is_bad ? null : "pspx-muted" }, "  ", said(line.place, 100)),
             line.remark && el("span", { class: line.is_bad ? null : "pspx-muted" }, "  ", said(line.remark, 100)),
+            line.is_bad && "  more than one use",
           ),
         ),
       ),
@@ -515,7 +586,11 @@ export function keysExplorerView(host, actions) {
       if (before?.detail !== next.detail || before?.tree !== next.tree) {
         drawDetail(next.tree, next.detail);
       }
-      replace(status, next.said);
+    },
+    enable(now) {
+      isEnabled = now;
+      root.querySelectorAll("[data-pspx-asks]").forEach((button) => button.toggleAttribute("disabled", !now));
+      replace(status, now ? "" : KEYS_NO_KERNEL);
     },
     dispose() {
       root.remove();

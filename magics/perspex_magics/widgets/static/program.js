@@ -4,7 +4,7 @@
  * pins it and brings it into sight everywhere.
  */
 
-import { count, el, replace, said, size, stylesheet } from "./dom.js";
+import { count, cut, el, replace, said, size, stylesheet, visible } from "./dom.js";
 import { LOOK } from "./look.js";
 import { programEdits, programNameless } from "./program_difference.js";
 import { ProgramGraph } from "./program_graph.js";
@@ -16,14 +16,18 @@ const PROGRAM_NARROW = 620;
 
 /**
  * @typedef {import("./program_difference.js").ProgramForm} ProgramForm
- * @typedef {import("./program_pane.js").ProgramLine} ProgramLine
+ * @typedef {import("./program_pane.js").ProgramListing} ProgramListing
  * @typedef {import("./program_pane.js").ProgramRow} ProgramRow
- * @typedef {{name: string, cell: string, first: number, lines: ProgramLine[]}} ProgramSource
+ * @typedef {{name: string, cell: string, first: number, lines: ProgramListing}} ProgramSource
  * @typedef {{
- *   name: string, signature: string, sources: ProgramSource[],
- *   equations: import("./program_graph.js").ProgramEquation[], jaxpr: ProgramLine[],
- *   stablehlo: ProgramLine[], hlo: ProgramLine[], notes: string[]
+ *   primitive: string[], outputs: string[][], parent: number[], inputs: number[][], lines: string[],
+ *   at: number[], flops: (number | null)[], bytes: (number | null)[]
+ * }} ProgramEquations
+ * @typedef {{
+ *   name: string, signature: string, sources: ProgramSource[], equations: ProgramEquations,
+ *   jaxpr: ProgramListing, stablehlo?: ProgramListing, hlo?: ProgramListing, notes: string[]
  * }} ProgramDocument The `Program` of the panel's schema.
+ * @typedef {{stablehlo: ProgramListing, hlo: ProgramListing}} ProgramCompiled Of the schema, too.
  * @typedef {{text: string, cell: string, file: string, line: number}} ProgramPlace
  * @typedef {{
  *   layout?: import("./program_graph.js").ProgramLayOut, reveal?: (place: ProgramPlace) => void,
@@ -45,7 +49,8 @@ const PROGRAM_FORMS = [
  * @param {HTMLElement} host its height is the view's.
  * @param {ProgramActions} actions
  * @returns {{update: (program: ProgramDocument, options?: {previous?: ProgramDocument | null}) => void,
- *   dispose: () => void}}
+ *   complete: (compiled: ProgramCompiled, previous?: ProgramCompiled | null) => void,
+ *   dispose: () => void}} `complete` adds the forms that `update` was not given yet.
  */
 export function programView(host, actions) {
   const view = new ProgramView(actions);
@@ -54,6 +59,7 @@ export function programView(host, actions) {
   watch.observe(view.root);
   return {
     update: (program, options) => view.update(program, options?.previous ?? null),
+    complete: (compiled, previous) => view.complete(compiled, previous ?? null),
     dispose: () => {
       watch.disconnect();
       view.root.remove();
@@ -69,6 +75,8 @@ class ProgramView {
     this.program = null;
     /** @type {ProgramDocument | null} */
     this.previous = null;
+    /** @type {import("./program_graph.js").ProgramEquation[]} */
+    this.equations = [];
     this.isComparing = false;
     this.isNarrow = false;
     /** @type {Set<string>} */
@@ -100,13 +108,13 @@ class ProgramView {
       })
     );
     this.status = el("span", { class: "pspx-muted", role: "status" });
-    this.details = el("div", { class: "pspx-program-details", role: "region", "aria-label": "Pinned equation" });
+    this.details = el("div", { class: "pspx-program-details", role: "group", "aria-label": "Pinned equation" });
     this.notes = el("div", { class: "pspx-program-notes pspx-muted" });
     this.frames = new Map(this.panes.map(pane => [pane.form, this.frame(pane)]));
     this.stage = el("div", { class: "pspx-program-stage" }, ...this.frames.values(), this.graph?.element);
     this.root = el(
       "div",
-      { class: "pspx-view pspx-program", role: "region", "aria-label": "Program" },
+      { class: "pspx-view pspx-program", role: "group", "aria-label": "Program" },
       stylesheet(LOOK + PROGRAM_STYLE),
       el("div", { class: "pspx-row pspx-program-bar" }, this.title, this.switches, this.tools),
       this.stage,
@@ -146,6 +154,7 @@ class ProgramView {
   update(program, previous) {
     this.program = program;
     this.previous = previous;
+    this.equations = programEquations(program.equations);
     this.isComparing = this.isComparing && previous !== null;
     this.pinned = new Set();
     replace(this.title, said(program.name, 60), " ", el("span", { class: "pspx-muted" }, said(program.signature, 80)));
@@ -155,24 +164,38 @@ class ProgramView {
     this.describe();
   }
 
+  /** @param {ProgramCompiled} compiled @param {ProgramCompiled | null} previous */
+  complete(compiled, previous) {
+    this.program = this.program && { ...this.program, ...compiled };
+    this.previous = this.previous && { ...this.previous, ...previous };
+    for (const pane of this.panes.filter(one => one.form === "stablehlo" || one.form === "hlo")) {
+      this.fillPane(pane);
+      pane.scrollToLinks(this.pinned);
+    }
+    if (this.search.value) {
+      this.find();
+    } else if (this.isComparing) {
+      this.tellChanges();
+    }
+  }
+
   fill() {
-    const { program } = this;
-    if (program === null) {
+    this.panes.forEach(pane => this.fillPane(pane));
+    this.find();
+    this.highlight(new Set());
+  }
+
+  /** @param {ProgramPane} pane */
+  fillPane(pane) {
+    if (this.program === null) {
       return;
     }
-    for (const pane of this.panes) {
-      const now = programForm(program, pane.form);
-      const rows =
-        this.isComparing && this.previous !== null
-          ? programCompared(pane.form, programForm(this.previous, pane.form), now)
-          : now;
-      pane.setRows(rows);
+    const now = programForm(this.program, pane.form);
+    const before = this.isComparing && this.previous && programForm(this.previous, pane.form);
+    pane.setRows(before ? programCompared(pane.form, before, now) : now);
+    if (pane.form === "hlo") {
+      pane.scrollToRow(Math.max(0, pane.rows.findIndex(row => row.text.startsWith("ENTRY "))));
     }
-    this.find();
-    const hlo = this.panes[3];
-    hlo.scrollToRow(Math.max(0, hlo.rows.findIndex(row => row.text.startsWith("ENTRY "))));
-    this.graph?.show(program.equations, -1);
-    this.highlight(new Set());
   }
 
   // ---- Links ---------------------------------------------------------------------------------
@@ -192,8 +215,8 @@ class ProgramView {
     if (links.size) {
       this.panes.filter(pane => pane !== from).forEach(pane => pane.scrollToLinks(links));
     }
-    if (this.graph && this.program && this.open.has("graph") && links.size) {
-      this.graph.show(this.program.equations, Math.min(...links));
+    if (links.size) {
+      this.drawGraph();
     }
     this.describe();
   }
@@ -215,7 +238,7 @@ class ProgramView {
       replace(this.details, el("span", { class: "pspx-muted" }, "Click a line, or press Enter on it, to pin what belongs to it."));
       return;
     }
-    const equations = pinned.map(i => program.equations[i]);
+    const equations = pinned.map(i => this.equations[i]);
     const outer = equations.filter(one => !this.pinned.has(one.parent));
     const flops = programTotal(outer.map(one => one.flops));
     const bytes = programTotal(outer.map(one => one.bytes));
@@ -224,7 +247,7 @@ class ProgramView {
       equations.length === 1
         ? [said(first.outputs.join(" "), 120), first.outputs.length ? " = " : "", el("strong", null, said(first.primitive, 60))]
         : [`${equations.length} equations: `, said([...new Set(equations.map(one => one.primitive))].join(", "), 120)];
-    const place = programPlace(program, pinned[0]);
+    const place = programPlace(program, pinned[0], first.at);
     const { reveal } = this.actions;
     const where =
       place && reveal
@@ -307,9 +330,6 @@ class ProgramView {
     }
     this.arrange();
     this.find();
-    if (form === "graph" && this.program) {
-      this.graph?.show(this.program.equations, this.pinned.size ? Math.min(...this.pinned) : -1);
-    }
     for (const pane of this.panes) {
       pane.scrollToLinks(this.pinned);
     }
@@ -356,11 +376,22 @@ class ProgramView {
       replace(this.tools, this.search, step("↑", "previous match", -1), step("↓", "next match", 1), this.status, this.compare);
     }
     this.compare?.toggleAttribute("hidden", this.previous === null);
+    if (this.compare && this.previous) {
+      this.compare.title = visible(`What has changed since ${cut(this.previous.name, 60)}(${cut(this.previous.signature, 200)})`);
+    }
     this.compare?.setAttribute("aria-pressed", String(this.isComparing));
     for (const [form, frame] of this.frames) {
       frame.toggleAttribute("hidden", !this.isOpen(form));
     }
     this.graph?.element.toggleAttribute("hidden", !this.isOpen("graph"));
+    this.drawGraph();
+  }
+
+  /** Draw the graph if it is in sight, which is no work where it is drawn already. */
+  drawGraph() {
+    if (this.graph && this.isOpen("graph")) {
+      this.graph.show(this.equations, programLeast(this.pinned));
+    }
   }
 
   toggleComparing() {
@@ -368,9 +399,7 @@ class ProgramView {
     this.fill();
     this.arrange();
     if (this.isComparing) {
-      const changed = this.panes.map(pane => pane.rows.filter(row => row.kind === "new" || row.kind === "gone").length);
-      const texts = this.panes.map((pane, i) => `${pane.title} ${changed[i]}`);
-      replace(this.status, changed.some(n => n) ? `changed lines: ${texts.join(", ")}` : "nothing has changed");
+      this.tellChanges();
       for (const pane of this.panes) {
         const first = pane.rows.findIndex(row => row.kind === "new" || row.kind === "gone");
         if (first >= 0) {
@@ -380,6 +409,12 @@ class ProgramView {
     } else {
       replace(this.status, "");
     }
+  }
+
+  tellChanges() {
+    const changed = this.panes.map(pane => pane.rows.filter(row => row.kind === "new" || row.kind === "gone").length);
+    const texts = this.panes.map((pane, i) => `${pane.title} ${changed[i]}`);
+    replace(this.status, changed.some(n => n) ? `changed lines: ${texts.join(", ")}` : "nothing has changed");
   }
 
   /** @param {ProgramPane} pane */
@@ -399,6 +434,13 @@ class ProgramView {
 }
 
 /**
+ * Stands where a form is not there yet.
+ *
+ * @type {ProgramRow}
+ */
+const PROGRAM_COMING = { text: "…", fold: 0, links: [], level: 0, number: "", kind: "head", index: -1 };
+
+/**
  * The rows of one form of a program.
  *
  * @param {ProgramDocument} program
@@ -407,14 +449,11 @@ class ProgramView {
  */
 function programForm(program, form) {
   if (form !== "source") {
-    return programRows(program[form]);
+    const listing = program[form];
+    return listing ? programRows(listing) : [{ ...PROGRAM_COMING }];
   }
   return program.sources.flatMap(source => {
-    const lines = programRows(source.lines).map(row => ({
-      ...row,
-      level: row.level + 1,
-      number: String(source.first + row.index)
-    }));
+    const lines = programRows(source.lines, source.first, 1);
     /** @type {ProgramRow} */
     const head = { text: source.name, fold: lines.length, links: [], level: 0, number: "", kind: "head", index: -1 };
     return [head, ...lines];
@@ -441,17 +480,44 @@ function programCompared(form, before, now) {
 }
 
 /**
+ * The table of equations by rows.
+ *
+ * @param {ProgramEquations} table
+ * @returns {import("./program_graph.js").ProgramEquation[]}
+ */
+function programEquations({ primitive, outputs, parent, inputs, lines, at, flops, bytes }) {
+  return primitive.map((name, i) => ({
+    primitive: name,
+    outputs: outputs[i],
+    parent: parent[i],
+    inputs: inputs[i],
+    at: lines[at[i]],
+    flops: flops[i],
+    bytes: bytes[i]
+  }));
+}
+
+/** @param {Iterable<number>} numbers @returns {number} the least of them, or -1. */
+function programLeast(numbers) {
+  let least = -1;
+  for (const n of numbers) {
+    least = least < 0 ? n : Math.min(least, n);
+  }
+  return least;
+}
+
+/**
  * The line of the user's code that an equation comes from.
  *
  * @param {ProgramDocument} program
  * @param {number} equation
+ * @param {string} text how the line is called.
  * @returns {ProgramPlace | null}
  */
-function programPlace(program, equation) {
+function programPlace(program, equation, text) {
   for (const { name, cell, first, lines } of program.sources) {
-    const i = lines.findIndex(line => line.links.includes(equation));
+    const i = lines.links.findIndex(link => (Array.isArray(link) ? link.includes(equation) : link === equation));
     if (i >= 0) {
-      const text = program.equations[equation].at;
       return { text, cell, file: cell || name.startsWith("Cell ") ? "" : name, line: first + i };
     }
   }

@@ -38,6 +38,10 @@ export class ProgramGraph {
     this.turn = 0;
     /** @type {Map<number, Element>} */
     this.nodes = new Map();
+    /** @type {Set<number>} */
+    this.lit = new Set();
+    /** @type {Set<number>} */
+    this.pinned = new Set();
     this.path = el("div", { class: "pspx-program-path" });
     this.canvas = el("div", { class: "pspx-program-canvas", tabindex: 0, role: "group", "aria-label": "Graph" });
     this.element = el("div", { class: "pspx-program-graph" }, this.path, this.canvas);
@@ -93,7 +97,14 @@ export class ProgramGraph {
     /** @type {Map<number, number[]>} */
     const readers = new Map();
     for (const i of all) {
-      this.equations[i].inputs.forEach(n => readers.set(n, [...(readers.get(n) ?? []), i]));
+      for (const n of this.equations[i].inputs) {
+        const known = readers.get(n);
+        if (known) {
+          known.push(i);
+        } else {
+          readers.set(n, [i]);
+        }
+      }
     }
     const allowed = new Set(all);
     const found = new Set([start]);
@@ -167,10 +178,13 @@ export class ProgramGraph {
     });
     const box = { width: Math.max(layout.width, 1), height: Math.max(layout.height, 1) };
     replace(this.canvas, svg("svg", { ...box, viewBox: `-4 -4 ${box.width + 8} ${box.height + 8}` }, ...edges, ...nodes));
+    this.highlight(this.lit, this.pinned);
   }
 
   /** @param {Set<number>} lit @param {Set<number>} pinned */
   highlight(lit, pinned) {
+    this.lit = lit;
+    this.pinned = pinned;
     for (const [i, node] of this.nodes) {
       node.classList.toggle("pspx-program-lit", lit.has(i));
       node.classList.toggle("pspx-program-pinned", pinned.has(i));

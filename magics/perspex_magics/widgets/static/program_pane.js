@@ -16,7 +16,8 @@ const PROGRAM_SPARE = 12;
 const PROGRAM_LONGEST = 1000;
 
 /**
- * @typedef {{text: string, fold: number, links: number[]}} ProgramLine Of the panel's schema.
+ * @typedef {{text: string, folds: number[][], links: (number | number[] | null)[]}} ProgramListing
+ *   Of the panel's schema.
  * @typedef {{
  *   text: string, fold: number, links: number[], level: number, number: string,
  *   kind: "line" | "head" | "new" | "gone", index: number
@@ -413,23 +414,39 @@ export class ProgramPane {
 
 ProgramPane.count = 0;
 
+/** The links of all rows that have none. */
+const PROGRAM_UNLINKED = /** @type {number[]} */ ([]);
+
 /**
- * The lines of a document as rows of a pane, each at its level of folding.
+ * The lines of a listing as rows of a pane, each at its level of folding.
  *
- * @param {ProgramLine[]} lines
+ * @param {ProgramListing} listing
+ * @param {number} [first] the number of the first line.
+ * @param {number} [outside] how many rows that are no lines of it hold all of them.
  * @returns {ProgramRow[]}
  */
-export function programRows(lines) {
+export function programRows({ text, folds, links }, first = 1, outside = 0) {
+  const texts = visible(text).split("\n");
+  const fold = new Map(/** @type {[number, number][]} */ (folds));
   /** @type {number[]} */
   const ends = [];
-  return lines.map((line, i) => {
+  return links.map((link, i) => {
     while (ends.length && ends[ends.length - 1] < i) {
       ends.pop();
     }
-    const level = ends.length;
-    if (line.fold) {
-      ends.push(i + line.fold);
+    const level = outside + ends.length;
+    const inside = fold.get(i) ?? 0;
+    if (inside) {
+      ends.push(i + inside);
     }
-    return { ...line, text: visible(line.text), level, number: String(i + 1), kind: "line", index: i };
+    return {
+      text: texts[i],
+      fold: inside,
+      links: link === null ? PROGRAM_UNLINKED : typeof link === "number" ? [link] : link,
+      level,
+      number: String(first + i),
+      kind: "line",
+      index: i
+    };
   });
 }

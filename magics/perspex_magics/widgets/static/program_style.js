@@ -46,5 +46,10 @@ export const PROGRAM_STYLE = `
 @media (forced-colors: active) {
   .pspx-program-line.pspx-program-lit { outline: 1px dashed Highlight; outline-offset: -1px; }
   .pspx-program-line.pspx-program-pinned { outline: 2px solid Highlight; outline-offset: -2px; }
+  .pspx-program .pspx-program-node rect { fill: Canvas; stroke: CanvasText; }
+  .pspx-program .pspx-program-node text { fill: CanvasText; }
+  .pspx-program .pspx-program-edge { stroke: CanvasText; opacity: 1; }
+  .pspx-program .pspx-program-node.pspx-program-lit rect { stroke: Highlight; stroke-dasharray: 4 2; stroke-width: 2; }
+  .pspx-program .pspx-program-node.pspx-program-pinned rect { fill: Canvas; stroke: Highlight; stroke-dasharray: none; stroke-width: 4; }
 }
 `;

@@ -35,7 +35,7 @@ export function timingsView(host) {
   const content = el("div", { class: "pspx-timings" });
   const root = el(
     "div",
-    { class: "pspx-view", role: "region", "aria-label": "Timings" },
+    { class: "pspx-view", role: "group", "aria-label": "Timings" },
     stylesheet(LOOK + HISTOGRAM_STYLE + TIMINGS_STYLE),
     content,
   );

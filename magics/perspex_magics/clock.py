@@ -20,7 +20,7 @@ import os
 import re
 import time
 import uuid
-from collections import Counter, deque
+from collections import defaultdict, deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -28,7 +28,6 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, line_magic, magics_class
 
 from perspex import events
-from perspex.runtime.array import ArrayImpl
 from perspex_magics import notices
 from perspex_magics.markup import MUTED, escape, tag
 from perspex_magics.options import MagicParser
@@ -108,8 +107,8 @@ class Reading:
         self.cell, self.count, self.status = cell, 0, "running"
         self.head = text_of_cell.lstrip()[:_MOST_HEAD].partition("\n")[0].rstrip()
         self.seconds: dict[str, float] = dict.fromkeys(_PARTS, 0.0)
-        self.sources: Counter[str] = Counter()
-        self.bytes: Counter[str] = Counter()
+        self.sources: defaultdict[str, int] = defaultdict(int)
+        self.bytes: defaultdict[str, int] = defaultdict(int)
         self.wall = self.python = self.idle = 0.0
         # How long the device went on; `None` if it had nothing to do, or as long as it works.
         self.after: float | None = None
@@ -186,7 +185,7 @@ class Reading:
 
     def _remark(self, kind: str) -> str:
         if kind == "transfer":
-            moved = [f"{size(self.bytes[way])} {way}" for way in ("in", "out") if self.bytes[way]]
+            moved = [f"{size(self.bytes[way])} {way}" for way in ("in", "out") if way in self.bytes]
             return f" ({', '.join(moved)})" if moved else ""
         if kind != "compile" or set(self.sources) <= {"xla"}:
             return ""
@@ -340,12 +339,12 @@ class Clock:
 
     def _unready(self, result: Any) -> list[Any]:
         """Arrays of this cell that are not there yet; those of earlier cells are being watched."""
-        look = user_names(self.shell).look()
-        arrays, others = look.of(ArrayImpl), look.besides(PLAIN_OR_ARRAY)
-        others.append(getattr(result, "result", None))
-        if all_there(arrays) and all_there(arrays_in(others)):
+        names = user_names(self.shell)
+        new = [array for _, array in names.new_arrays(getattr(result, "info", None))]
+        others = [*names.look().besides(PLAIN_OR_ARRAY), getattr(result, "result", None)]
+        if all_there(new) and all_there(arrays_in(others)):
             return []
-        found = {id(x): x for x in (*arrays, *arrays_in(others)) if not is_there(x)}
+        found = {id(x): x for x in (*new, *arrays_in(others)) if not is_there(x)}
         if found:
             for known in self.watcher.ids():
                 found.pop(known, None)

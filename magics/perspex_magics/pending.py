@@ -11,9 +11,10 @@ import operator
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from types import BuiltinFunctionType, FunctionType, ModuleType
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any, Protocol
 
+import numpy as np
 from jaxlib import _jax
 
 from perspex.runtime.array import ArrayImpl
@@ -25,7 +26,10 @@ _MOST_ITEMS = 64
 _MOST_VALUES = 5_000
 # What most names hold, and what holds no array.
 _PLAIN: frozenset[type] = frozenset(
-    [int, float, bool, str, bytes, type(None), type, ModuleType, FunctionType, BuiltinFunctionType]
+    [
+        *(int, float, bool, str, bytes, type(None), type, np.ndarray),
+        *(ModuleType, FunctionType, BuiltinFunctionType, MethodType),
+    ]
 )
 PLAIN_OR_ARRAY: frozenset[type] = _PLAIN | {ArrayImpl}
 # Between two looks, in seconds: a part of the time waited so far, so that the error is in

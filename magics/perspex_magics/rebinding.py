@@ -60,11 +60,16 @@ class Rebinding(ast.NodeTransformer):
         # The names whose objects the cell may change in place.
         self.written: set[str] = set()
         # Functions of the notebook by name, with what they read.
-        self.functions: dict[str, tuple[weakref.ref[Any], frozenset[str]]] = {}
+        self.functions: dict[str, tuple[weakref.ref[Any], frozenset[str]] | None] = {}
+        # All that they read, traced or not.
+        self.reads: frozenset[str] = frozenset()
+        self.listed: list[str] | None = None
+        self.is_magic = False
+        self.learn()
 
     def begin(self, text: str) -> None:
         """Forget the last cell."""
-        self.inside_ours = False
+        self.inside_ours = self.is_magic = False
         self.text = text
         self.lines = {}
         self.written = set()
@@ -77,7 +82,7 @@ class Rebinding(ast.NodeTransformer):
             return tree
         magic = _cell_magic(tree)
         if magic is not None:
-            self.inside_ours = magic in self.ours
+            self.inside_ours, self.is_magic = magic in self.ours, True
             return tree
         statements = _statements(tree.body)
         changes = {id(node): _changes(node) for node in statements}
@@ -98,28 +103,30 @@ class Rebinding(ast.NodeTransformer):
         """Those of the names that a function has captured, or may capture in this very cell."""
         found = set(filter(self.captures, changed))
         if len(found) < len(changed):
-            found |= self.read_by_functions(changed)
+            found |= changed & self.reads
         if not changed <= found:
             found |= _words(tree, text)
         return found
 
-    def read_by_functions(self, names: Set[str]) -> set[str]:
-        """Those of the names that functions and classes of the notebook read, traced or not."""
-        found: set[str] = set()
-        known, count = self.functions, 0
+    def learn(self) -> None:
+        """Find what the functions and classes of the notebook read, as a cell has ended.
+
+        Those that the next cell defines are read in its text.
+        """
+        listed, get = self.names.listed(), self.namespace.get
+        is_same = listed is self.listed and not self.is_magic
+        if is_same and not any(type(get(name)) in _KINDS for name in self.lines):
+            return
+        self.listed, known = listed, self.functions
         look = self.names.look()
-        for kind in _KINDS:
-            for name, value in look.named(kind):
-                entry = known.get(name)
-                if entry is None or entry[0]() is not value:
-                    entry = known[name] = weakref.ref(value), _reads(value, self.namespace)
-                if not names.isdisjoint(entry[1]):
-                    found |= names & entry[1]
-                count += 1
-        if count < len(known):
-            for name in [name for name in known if type(self.namespace.get(name)) not in _KINDS]:
-                del known[name]
-        return found
+        values = [item for kind in _KINDS for item in look.named(kind)]
+        found = {name: known.get(name) for name, _ in values}
+        new = [(n, v) for n, v in values if (entry := found[n]) is None or entry[0]() is not v]
+        if new or len(found) != len(known):
+            for name, value in new:
+                found[name] = weakref.ref(value), _reads(value, self.namespace)
+            self.functions = found
+            self.reads = frozenset().union(*[entry[1] for entry in found.values() if entry])
 
 
 def _reads(value: Any, namespace: Mapping[str, Any]) -> frozenset[str]:

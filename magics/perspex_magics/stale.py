@@ -39,7 +39,7 @@ from perspex_magics.user_names import user_names
 
 # For how many seconds the objects that may change in place are looked at when a cell ends: a part
 # of the cell, within these bounds; and when one begins, if the last one ended some time before.
-_PART, _LEAST, _MOST = 5e-4, 25e-6, 60e-6
+_PART, _LEAST, _MOST = 5e-4, 15e-6, 60e-6
 _BEGIN_BUDGET, _SOON = 15e-6, 0.05
 _MISSING = object()
 _OURS = "perspex_magics"
@@ -278,7 +278,10 @@ class Watcher:
                     record.changed_at[name] = self._place(name, lines)
                     self.dirty[record] = None
             for name in written:
-                for record in self._note_written(name, now(name)):
+                value = now(name)
+                if name not in self.holding and id(value) not in self.holders:
+                    continue
+                for record in self._note_written(name, value):
                     record.changed_at.setdefault(name, self._place(name, lines))
                     self.dirty[record] = None
             self._probe(lines, is_begin)
@@ -446,6 +449,7 @@ def watch_captures(
     def end(result: Any) -> None:
         nonlocal known
         watcher.check(rebinding.lines, rebinding.written)
+        rebinding.learn()
         if len(begun) != known:
             known = len(begun)
             if begin in begun and not all(map(_is_ours, begun[begun.index(begin) :])):

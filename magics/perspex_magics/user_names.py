@@ -16,6 +16,8 @@ from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
+from perspex.runtime.array import ArrayImpl
+
 _IPYTHONS = re.compile(r"_{1,3}|_i{1,3}|_i?\d+|_[iod]h|In|Out")
 
 
@@ -27,16 +29,10 @@ class Look:
     def __init__(self, names: list[str], values: list[Any], places: dict[type, list[int]]) -> None:
         self.names, self.values, self.places = names, values, places
 
-    def of(self, kind: type) -> list[Any]:
-        """The values of exactly this type."""
-        values = self.values
-        return [values[i] for i in self.places.get(kind, ())]
-
-    def named(self, kind: type, most: int | None = None) -> list[tuple[str, Any]]:
-        """The values of exactly this type with their names, at most the last `most`."""
+    def named(self, kind: type) -> list[tuple[str, Any]]:
+        """The values of exactly this type with their names."""
         names, values = self.names, self.values
-        places = self.places.get(kind, [])
-        return [(names[i], values[i]) for i in (places[-most:] if most else places)]
+        return [(names[i], values[i]) for i in self.places.get(kind, ())]
 
     def besides(self, kinds: Collection[type]) -> list[Any]:
         """The values of all other types."""
@@ -56,10 +52,14 @@ class UserNames:
         # The types at the last look, and their places.
         self._kinds: list[type] = []
         self._places: dict[type, list[int]] = {}
+        # The arrays that there were when a cell ended, which cell that was, and what was new then.
+        self._arrays: dict[str, weakref.ref[Any]] = {}
+        self._ended: object = None
+        self._new: list[str] = []
 
     def look(self) -> Look:
         """The user's names and their values now."""
-        names = self._known()
+        names = self.listed()
         values = list(map(self._namespace.get, names))
         kinds, known = list(map(type, values)), self._kinds
         if len(kinds) != len(known) or not all(map(operator.is_, kinds, known)):
@@ -69,8 +69,26 @@ class UserNames:
             self._kinds, self._places = kinds, places
         return Look(names, values, self._places)
 
-    def _known(self) -> list[str]:
-        """Take in the names that are new: a dict has them at its end."""
+    def new_arrays(self, info: object) -> list[tuple[str, Any]]:
+        """The arrays that were not yet under their names when the last cell ended.
+
+        Whoever asks at the end of the cell with this `ExecutionInfo` is told the same ones.
+        """
+        get = self._namespace.get
+        if info is None or info is not self._ended:
+            self._ended, known = info, self._arrays
+            arrays = self.look().named(ArrayImpl)
+            new = [(n, x) for n, x in arrays if (ref := known.get(n)) is None or ref() is not x]
+            known.update([(name, weakref.ref(x)) for name, x in new])
+            if len(known) > 2 * len(arrays) + 100:
+                self._arrays = {name: known[name] for name, _ in arrays}
+            self._new = [name for name, _ in new]
+        found = [(name, get(name)) for name in self._new]
+        return [(name, x) for name, x in found if type(x) is ArrayImpl]
+
+    def listed(self) -> list[str]:
+        """The user's names; another list as soon as there are others."""
+        # Names that are new stand at the end of a dict.
         namespace = self._namespace
         added: list[str] = []
         try:

@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+import perspex.numpy as jnp
 from perspex_magics.user_names import UserNames
 
 IPYTHONS = {"_", "__", "___", "_i", "_ii", "_iii", "_oh", "_dh", "_ih", "In", "Out"}
@@ -42,7 +43,36 @@ def test_names_come_and_go(seed: int) -> None:
         for kind in (object, list, Thing):
             of_kind = [(name, value) for name, value in expected.items() if type(value) is kind]
             assert look.named(kind) == of_kind
-            assert look.named(kind, 2) == of_kind[-2:]
-            assert look.of(kind) == [value for _, value in of_kind]
         others = [id(value) for value in expected.values() if type(value) not in (list, Thing)]
         assert sorted(map(id, look.besides({list, Thing}))) == sorted(others)
+
+
+def test_arrays_are_new_once_and_for_all_who_ask_after_the_same_cell() -> None:
+    namespace: dict[str, object] = {"a": jnp.ones(1), "b": jnp.zeros(1), "other": 1.0}
+    names = UserNames(namespace)
+
+    def new(info: object) -> dict[str, object]:
+        return dict(names.new_arrays(info))
+
+    first, second = object(), object()
+    assert new(first) == new(first) == {"a": namespace["a"], "b": namespace["b"]}
+    assert new(second) == {}
+    # Under another name it is as new as another array; gone ones are not told, nor what is none.
+    namespace |= {"c": namespace["a"], "b": jnp.ones(2), "other": 2.0}
+    third = object()
+    assert new(third) == {"b": namespace["b"], "c": namespace["c"]}
+    del namespace["b"], namespace["c"]
+    assert new(third) == {}
+    namespace["b"] = jnp.ones(3)
+    assert new(object()) == {"b": namespace["b"]}
+
+
+def test_names_of_arrays_that_are_gone_are_forgotten() -> None:
+    namespace: dict[str, object] = {}
+    names = UserNames(namespace)
+    kept = jnp.ones(1)
+    for i in range(1_000):
+        namespace["x"], namespace[f"y{i}"] = kept, kept
+        names.new_arrays(object())
+        del namespace[f"y{i}"]
+    assert len(names._arrays) < 200

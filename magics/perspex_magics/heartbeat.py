@@ -2,7 +2,7 @@
 
 It says which function, for how long, how many equations there are so far, and which line makes most
 of them. A thread looks at the core's lists of what is going on (`events.running`,
-`staging.writing`) twice a second while cells run, and sleeps some seconds after the last.
+`staging.writing`) twice a second while a cell runs, and sleeps between cells.
 """
 
 from __future__ import annotations
@@ -29,8 +29,6 @@ from perspex_magics.outermost import Running
 # From how many seconds on a stage is told of, how often it is looked at, and shown anew.
 _LONG = 2.0
 _PERIOD = 0.5
-# After so many looks without a cell the thread sleeps until the next, which to wake it costs time.
-_PATIENCE = 20
 _REFRESH = 0.95
 # A line that makes more equations than this is taken for a loop.
 _UNROLLED = 1_000
@@ -323,12 +321,10 @@ class Heartbeat:
         while True:
             self._sleep.acquire()
             self._asleep = False
-            idle = 0
             while not self._asleep:
                 self._look()
                 time.sleep(_PERIOD)
-                idle = 0 if self.cells.values() else idle + 1
-                if idle > _PATIENCE:
+                if not self.cells.values():
                     self._asleep = True
                     # One that began a moment ago took this thread to be awake.
                     self._asleep = not self.cells.values()

@@ -3,17 +3,19 @@
     python benchmarks/overhead.py [--rounds 60] [--cells 6]
 
 Two kernels run the same cells, in turn: IPython's with the core alone (`bare`), and Perspex's. The
-latter is measured as it is (`on`), and with the extension taken out (`off`), because one process
-against itself shows 1 %, which two processes do not: memory is laid out differently in each. Each
-round takes the three in another order, `--cells` times, and runs the notebook's first cells anew,
-so that what is watched is what a notebook has: jitted functions that captured arrays, lists and
-NumPy arrays, and some sixty names.
+latter is measured as it is (`on`), with what the extension does around cells left out (`off`), and
+with the extension unloaded (`none`). Each round begins with the notebook's first cells, so that
+what is watched is what a notebook has: jitted functions that captured arrays, lists and NumPy
+arrays, and some sixty names.
 
-A figure is a median over all cells. `wall` goes from the request to the reply; `processor` is what
-all threads of the kernel used until it was idle, which other work disturbs less. What
-is added is compared within each round, since machines become faster and slower by the minute, and
-the median of the rounds is told with its standard error: each run of the notebook lays its memory
-out anew, which alone moves 10,000 calls by 1 or 2 %.
+Machines become faster and slower by the minute, and each run of the notebook lays its memory out
+anew, which alone moves 10,000 calls by some per cent. So `on` and `off` take turns cell by cell in
+the same run of the notebook, and show 0.1 %; against `none` it is seen whether calls themselves
+became slower, as far as the noise lets that be seen.
+
+`wall` goes from the request to the reply; `processor` is what all threads of the kernel used until
+it was idle. What is added is compared within each round; the median of the rounds is told, with its
+standard error.
 """
 
 from __future__ import annotations
@@ -63,7 +65,25 @@ for f in [step, *others]:
 CELLS = {"empty": "pass", "calls": f"for i in range({CALLS}):\n    step(x)"}
 # The most that may be added: seconds to an empty cell, and a part of a cell of calls.
 MOST_EMPTY, MOST_CALLS = 1e-3, 0.01
-SWITCH = {"on": "%load_ext perspex_magics", "off": "%unload_ext perspex_magics"}
+LOAD, UNLOAD = "%load_ext perspex_magics", "%unload_ext perspex_magics"
+# Run without a word of IPython's about a cell, so that none is begun and never ended.
+OFF = """
+_shell = get_ipython()
+_lists = [*_shell.events.callbacks.values(), _shell.ast_transformers]
+_lists += [_shell.input_transformers_cleanup, _shell.input_transformers_post]
+_shell.left_out = [(each, each.copy()) for each in _lists]
+for _each in _lists:
+    _each[:] = [
+        one for one in _each
+        if not str(getattr(one, "__module__", type(one).__module__)).startswith("perspex_magics")
+    ]
+del _shell, _lists, _each
+"""
+ON = """
+for _each, _all in get_ipython().left_out:
+    _each[:] = _all
+del _each, _all
+"""
 
 
 @dataclass(frozen=True)
@@ -89,6 +109,12 @@ class Kernel:
         """Run what comes before the cells that are measured."""
         for cell in cells:
             ask(self.client, cell)
+
+    def switch(self, code: str) -> None:
+        """Run something that is no cell."""
+        self.client.execute(code, silent=True)
+        if self.client.get_shell_msg(timeout=TIMEOUT)["content"]["status"] != "ok":
+            raise RuntimeError(f"this failed:\n{code}")
 
     def measure(self, cell: str) -> Cost:
         """Run a cell and wait until the kernel is idle."""
@@ -132,15 +158,21 @@ def measure(rounds: int, cells: int) -> Found:
     """By state and cell what the cells cost, in each round."""
     found: Found = defaultdict(list)
     with tempfile.TemporaryDirectory() as directory, kernels(Path(directory)) as running:
+        bare, ours = running["jax"], running["perspex"]
         for _ in range(rounds):
-            states = ["bare", "off", "on"]
-            random.shuffle(states)
-            for state in states:
-                one = running["jax" if state == "bare" else "perspex"]
-                one.begin(*[SWITCH[state]] if state in SWITCH else [], NOTEBOOK)
+            for state in random.sample(("bare", "none", "on"), 3):
+                one = bare if state == "bare" else ours
+                one.begin(*{"none": [UNLOAD], "on": [LOAD]}.get(state, []), NOTEBOOK)
                 for name, cell in CELLS.items():
                     one.measure(cell)  # the first after others is slower
-                    found[state, name].append([one.measure(cell) for _ in range(cells)])
+                    costs: dict[str, list[Cost]] = defaultdict(list)
+                    for _ in range(cells):
+                        for each in random.sample(("off", "on"), 2) if state == "on" else [state]:
+                            one.switch(OFF if each == "off" else "pass")
+                            costs[each].append(one.measure(cell))
+                            one.switch(ON if each == "off" else "pass")
+                    for each, values in costs.items():
+                        found[each, name].append(values)
     return found
 
 
@@ -163,7 +195,7 @@ def estimate(values: list[float]) -> tuple[float, float]:
 
 def report(found: Found) -> bool:
     """Print the figures; whether the targets are met."""
-    states = ("bare", "off", "on")
+    states = ("bare", "none", "off", "on")
     print(f"{'':18}" + "".join(f"{state:>14}" for state in states))
     for name in CELLS:
         for what in ("wall", "processor"):
@@ -174,6 +206,7 @@ def report(found: Found) -> bool:
     for what in ("wall", "processor"):
         empty, empty_error = estimate(added(found, "empty", what, "bare")[0])
         calls, calls_error = estimate(added(found, "calls", what, "off")[1])
+        slower, slower_error = estimate(added(found, "calls", what, "none")[1])
         empty_text = f"{1e3 * empty:+.3f} ms (standard error {1e3 * empty_error:.3f})"
         calls_text = f"{100 * calls:+.2f} % (standard error {100 * calls_error:.2f})"
         for told, value, most in (
@@ -182,6 +215,8 @@ def report(found: Found) -> bool:
         ):
             is_met &= value <= most
             print(f"{told}, target {'met' if value <= most else 'missed'}")
+        text = f"{100 * slower:+.2f} % (standard error {100 * slower_error:.2f})"
+        print(f"{CALLS:,} calls, on against unloaded, {what}: {text}")
     return is_met
 
 

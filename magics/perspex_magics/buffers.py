@@ -83,7 +83,7 @@ class Setters:
     """
 
     def __init__(self, shell: InteractiveShell) -> None:
-        self.shell = shell
+        self.shell, self.names = shell, user_names(shell)
         self.seen: dict[str, tuple[weakref.ref[Any], int]] = {}
 
     def note(self, result: Any) -> None:
@@ -91,7 +91,7 @@ class Setters:
         count = getattr(result, "execution_count", None)
         if count is None:
             return
-        for name, value in user_names(self.shell).new_arrays(result.info):
+        for name, value in self.names.new_arrays(result.info):
             self.seen[name] = (weakref.ref(value), count)
 
     def cell(self, name: str) -> str:

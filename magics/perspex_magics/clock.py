@@ -248,7 +248,7 @@ class Clock:
     """The clock of one notebook. It listens to the core only while somebody wants readings."""
 
     def __init__(self, shell: InteractiveShell) -> None:
-        self.shell = shell
+        self.shell, self.names = shell, user_names(shell)
         self.state = "off"
         self.last: Reading | None = None
         self.readings: Running[Reading] = Running()
@@ -339,9 +339,8 @@ class Clock:
 
     def _unready(self, result: Any) -> list[Any]:
         """Arrays of this cell that are not there yet; those of earlier cells are being watched."""
-        names = user_names(self.shell)
-        new = [array for _, array in names.new_arrays(getattr(result, "info", None))]
-        others = [*names.look().besides(PLAIN_OR_ARRAY), getattr(result, "result", None)]
+        new = [array for _, array in self.names.new_arrays(getattr(result, "info", None))]
+        others = [*self.names.look().besides(PLAIN_OR_ARRAY), getattr(result, "result", None)]
         if all_there(new) and all_there(arrays_in(others)):
             return []
         found = {id(x): x for x in (*new, *arrays_in(others)) if not is_there(x)}

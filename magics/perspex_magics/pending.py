@@ -28,7 +28,7 @@ _MOST_VALUES = 5_000
 _PLAIN: frozenset[type] = frozenset(
     [
         *(int, float, bool, str, bytes, type(None), type, np.ndarray),
-        *(ModuleType, FunctionType, BuiltinFunctionType, MethodType),
+        *(ModuleType, FunctionType, BuiltinFunctionType, MethodType, _jax.PjitFunction),
     ]
 )
 PLAIN_OR_ARRAY: frozenset[type] = _PLAIN | {ArrayImpl}
@@ -62,9 +62,9 @@ def arrays_in(values: Iterable[Any]) -> Iterator[Any]:
             elif kind.__module__ == "__main__" and kind.__dictoffset__:
                 deeper += itertools.islice(value.__dict__.values(), _MOST_ITEMS)
         left -= len(level)
-        level = deeper
-        if not level or left <= 0:
+        if left <= 0 or _PLAIN.issuperset(map(type, deeper)):
             return
+        level = deeper
 
 
 def is_compiled(value: Any) -> bool:

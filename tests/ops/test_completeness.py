@@ -78,7 +78,7 @@ NO_BATCH = {"iota": "has no operands, so none is batched", **FOR_LOWERING}
 NO_JVP = {
     **FOR_LOWERING,
     **dict.fromkeys(
-        ("geqrf", "hessenberg", "householder_product", "tridiagonal"),
+        ("geqrf", "hessenberg", "tridiagonal"),
         "reflectors, whose signs jump: what they are good for, qr, can be differentiated",
     ),
     "schur": "its vectors are free to turn in a block of two rows, and where eigenvalues are equal",

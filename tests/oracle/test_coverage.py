@@ -16,7 +16,7 @@ from .evaluate import Library
 # Those with a derivative that no case of `compositions` leads to.
 REASONS = {
     "real JAX has no derivative of it": """
-        igamma_grad_a io_callback linear_call ormqr pbroadcast pmax pmin
+        householder_product igamma_grad_a io_callback linear_call ormqr pbroadcast pmax pmin
         reduce_window
     """,
     "along a named axis: with the axis mapped, as by `across`, it is another operation": """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,6 +17,7 @@ from perspex.ops.linalg.matrices import (
     check_matrix,
     conj,
     empty_results,
+    in_rows,
     lower_part,
     matmul,
     needs_cpu,
@@ -209,6 +211,49 @@ class HouseholderProduct(OfMatrices):
             return empty_results(b)[0]
         needs_cpu(b, self.name)
         return emit_householder_product(b, a, given, taus, tau_aval)
+
+    def jvp(self, primals: Any, tangents: Any) -> Any:
+        # The product is 1 - v t v^H with t = (1 + d s)^-1 d, where d has the scales on its diagonal
+        # and s is v^H v above its own: the compact WY form of Schreiber and Van Loan, SIAM J. Sci.
+        # Stat. Comput. 10 (1989).
+        (a, taus), (ta, ttaus) = primals, tangents
+        out = self(a, taus)
+        if ta is None and ttaus is None:
+            return out, None
+        *batch, m, n = typeof(a).shape
+        k = typeof(taus).shape[-1]
+
+        def vectors(x: Any, diagonal: str) -> Any:
+            return lower_part(_resized(x, (*batch, m, k)), diagonal)
+
+        def scaled(scales: Any, x: Any) -> Any:
+            return ew.mul(in_rows(scales, (*batch, k, k)), x)
+
+        def on_diagonal(scales: Any) -> Any:
+            return lower_part(upper_part(in_rows(scales, (*batch, k, k))))
+
+        def first_rows(x: Any) -> Any:
+            return _resized(x, (*batch, n, k))
+
+        v = vectors(a, "one")
+        s = upper_part(matmul(v, v, "H"), "zero")
+        system = scaled(taus, s)
+        t = solve_upper(system, on_diagonal(taus), unit=True)
+        changes = []
+        if ttaus is not None:
+            changes.append(ew.sub(on_diagonal(ttaus), matmul(scaled(ttaus, s), t)))
+        if ta is not None:
+            tv = vectors(ta, "zero")
+            product = matmul(v, tv, "H")
+            ts = upper_part(ew.add(product, adjoint(product)), "zero")
+            changes.append(ew.neg(matmul(scaled(taus, ts), t)))
+        tt = solve_upper(system, functools.reduce(ew.add, changes), unit=True)
+        change = matmul(matmul(v, tt), first_rows(v), right="H")
+        if ta is not None:
+            left = matmul(matmul(tv, t), first_rows(v), right="H")
+            right = matmul(matmul(v, t), first_rows(tv), right="H")
+            change = ew.add(change, ew.add(left, right))
+        return out, ew.neg(change)
 
 
 class MultiplyByQ(OfMatrices):

@@ -17,6 +17,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
+from jaxlib._jax import PjitFunction
 
 from perspex.runtime.array import ArrayImpl
 from perspex.tracing import Tracer
@@ -174,6 +175,10 @@ def parts(value: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(value, types.MethodType):
         yield ".__self__", value.__self__
         yield ".__func__", value.__func__
+    elif isinstance(value, PjitFunction):
+        # What it computes, and not what was compiled of it so far. Single operations wrap nothing.
+        if hasattr(value, "__wrapped__"):
+            yield "", value.__wrapped__
     elif isinstance(value, functools.partial):
         yield ".func", value.func
         yield ".args", value.args

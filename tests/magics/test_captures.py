@@ -148,6 +148,23 @@ def test_modules_of_the_users_own_are_followed(
     assert fingerprint(np, {}) == fingerprint(np, {}) != fingerprint(functools, {})
 
 
+def test_a_jitted_function_is_what_it_computes_and_not_what_was_compiled_of_it() -> None:
+    kept = {"scale": 2.0}
+    f = perspex.jit(lambda v: v * kept["scale"])
+    before = fingerprint(f, {})
+    f(jnp.ones(3)), f(1)
+    assert fingerprint(f, {}) == before
+    kept["scale"] = 3.0
+    assert fingerprint(f, {}) != before
+
+    def look(v: Any) -> Any:
+        # While it is traced, what was traced of it so far is no part of the function.
+        assert find_tracer(f) is None
+        return f(v)
+
+    perspex.jit(look)(jnp.ones(4))
+
+
 def test_arrays_count_by_identity() -> None:
     x, y = jnp.ones(3), jnp.ones(3)
     assert fingerprint([x], {}) == fingerprint([x], {})

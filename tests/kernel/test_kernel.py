@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -112,12 +113,20 @@ def test_comm_messages_wait_for_a_busy_kernel(live: Session) -> None:
     assert echoes(live, 1) - started > 0.4
 
 
-def test_comm_messages_by_subshell_do_not(live: Session) -> None:
+def test_comm_messages_by_subshell_do_not(live: Session, tmp_path: Path) -> None:
     live.ok(ECHO)
     live.client.control_channel.send(live.client.session.msg("create_subshell_request", {}))
     subshell = live.client.get_control_msg(timeout=TIMEOUT)["content"]["subshell_id"]
     comm_message(live, "b", "comm_open", target_name="echo", data={}, subshell=subshell)
-    msg_id = live.send("import time; time.sleep(5)\nprint('slept')")
+    begun = tmp_path / "begun"
+    msg_id = live.send(
+        "import pathlib, time\n"
+        f"pathlib.Path({str(begun)!r}).touch()\n"
+        "time.sleep(5)\n"
+        "print('slept')"
+    )
+    while not begun.exists():
+        time.sleep(0.01)
     comm_message(live, "b", "comm_msg", data=2, subshell=subshell)
     started = time.monotonic()
     echoes(live, 2)

@@ -120,10 +120,7 @@ def test_comm_messages_by_subshell_do_not(live: Session, tmp_path: Path) -> None
     comm_message(live, "b", "comm_open", target_name="echo", data={}, subshell=subshell)
     begun = tmp_path / "begun"
     msg_id = live.send(
-        "import pathlib, time\n"
-        f"pathlib.Path({str(begun)!r}).touch()\n"
-        "time.sleep(5)\n"
-        "print('slept')"
+        f"import pathlib, time\npathlib.Path({str(begun)!r}).touch()\ntime.sleep(5)\nprint('slept')"
     )
     while not begun.exists():
         time.sleep(0.01)

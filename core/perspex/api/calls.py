@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -44,8 +45,7 @@ class Call:
     """One call of `fun` on arguments whose leaves are given later.
 
     Its arguments are those at the `positions`, all of them if not given, and those by name; what
-    stands at other positions is part of the function. With `has_others` some of the leaves may be
-    no arrays, and `avals` is left to the caller.
+    stands at other positions is part of the function.
 
     Calling it gives the flat results, those of the auxiliary output after the others; then
     `out_tree`, `aux_tree` and `count`, the number of results that are not auxiliary, are known.
@@ -59,7 +59,6 @@ class Call:
         kwargs: dict[str, Any] | None = None,
         positions: Sequence[int] | None = None,
         has_aux: bool = False,
-        has_others: bool = False,
     ) -> None:
         self.what = what
         self.fun = fun
@@ -74,9 +73,11 @@ class Call:
         self.out_tree: Any = None
         self.aux_tree: Any = None
         self.count = 0
-        self.avals: list[ShapedArray] = []
-        if not has_others:
-            self.avals = argument_avals(what, self.leaves, self.path)
+
+    @functools.cached_property
+    def avals(self) -> list[ShapedArray]:
+        """The types of the leaves, all of which must be arrays for whoever asks."""
+        return argument_avals(self.what, self.leaves, self.path)
 
     def path(self, i: int) -> str:
         """Which argument the leaf `i` is: `argument params['w']`."""

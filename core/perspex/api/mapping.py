@@ -77,7 +77,7 @@ def vmap(
                 "positional arguments passed to the function, but got "
                 f"len(in_axes)={len(in_axes)}, len(args)={len(args)}."
             )
-        call = Call("vmap", fun, args, kwargs, has_others=True)
+        call = Call("vmap", fun, args, kwargs)
         found = _flatten_axes("in_axes", call.in_tree, in_axes, lambda: _arguments(fun, len(args)))
         found += [0] * (len(call.leaves) - len(found))
         columns = {i: _column(call, i, at) for i, at in enumerate(found) if at is not None}

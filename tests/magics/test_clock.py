@@ -294,15 +294,15 @@ def test_the_processors_time_in_phases_is_not_pythons(timed: Notebook) -> None:
         "begun = time.perf_counter()\n"
         "perspex.jit(f).trace(1.0); traced = time.perf_counter() - begun\n"
         "ran, slept = time.thread_time(), time.perf_counter()\n"
-        "time.sleep(0.3)\n"
+        "time.sleep(0.301)\n"
         "slept = time.perf_counter() - slept - (time.thread_time() - ran)\n"
         "busy(0.2);",
     )
     assert data["trace"] == pytest.approx(timed.ns["traced"], rel=0.05)
     assert data["python"] == pytest.approx(0.2, abs=0.1)
+    assert data["idle"] >= 0.3
     # To sleep takes some microseconds of the processor. What else lets the thread wait adds to it.
     assert data["idle"] >= timed.ns["slept"] - 3e-4
-    assert timed.ns["slept"] > 0.299
 
 
 def test_many_events_take_bounded_memory() -> None:

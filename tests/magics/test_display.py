@@ -35,7 +35,9 @@ HOSTILE = [
 ]
 # What an untrusted notebook keeps; anything else would vanish or be dangerous.
 TAGS = {"div", "span", "strong", "table", "caption", "tr", "th", "td", "pre", "details", "summary"}
-ATTRIBUTES = {"style", "scope", "open", "tabindex"}
+ATTRIBUTES = {"style", "scope", "open"}
+# Vanishes there: then text that scrolls may not be reached by the keyboard alone.
+ONLY_IF_TRUSTED = {"tabindex"}
 
 
 class Reader(html.parser.HTMLParser):
@@ -51,7 +53,7 @@ class Reader(html.parser.HTMLParser):
         assert not self.stack
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        assert tag in TAGS and {name for name, _ in attrs} <= ATTRIBUTES
+        assert tag in TAGS and {name for name, _ in attrs} - ONLY_IF_TRUSTED <= ATTRIBUTES
         self.stack.append(tag)
         if tag == "td":
             self.cells.append("")

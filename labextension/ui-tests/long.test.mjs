@@ -4,9 +4,8 @@
  */
 
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
-import { Page } from './pages.mjs';
-import { browser, serve } from './server.mjs';
+import { test } from 'node:test';
+import { rig } from './rig.mjs';
 
 const EQUATIONS = 10_000;
 const EVENTS = 2_000;
@@ -32,26 +31,7 @@ const MANY = [
   `for i in range(${EVENTS / 2}):\n    made = perspex.jit(lambda x: x + 1)\n    _ = made(x)`
 ];
 
-let server;
-let chromium;
-
-before(async () => {
-  server = await serve();
-  chromium = await browser();
-});
-
-after(async () => {
-  await chromium?.close();
-  await server?.stop();
-});
-
-async function fresh(name, cells, width = 1500) {
-  server.write(name, cells);
-  const context = await chromium.newContext({ viewport: { width, height: 900 } });
-  const page = new Page(await context.newPage(), server, 'lab');
-  await page.open(name);
-  return page;
-}
+const shared = rig();
 
 /** The numbers of the lines of a listing that are in the page, from 1. */
 const numbers = box =>
@@ -60,7 +40,7 @@ const numbers = box =>
   );
 
 test('a program of 10,000 equations is drawn, scrolled, searched, folded, and linked', async () => {
-  const page = await fresh('long.ipynb', LONG);
+  const page = await shared.open('lab', 'long.ipynb', LONG);
   await page.showPanel('program');
   await page.run(1);
   await page.run(2);
@@ -150,7 +130,7 @@ test('a program of 10,000 equations is drawn, scrolled, searched, folded, and li
 });
 
 test('2,000 programs and 2,000 cells: none is lost, though the page is loaded again', async () => {
-  const page = await fresh('many.ipynb', MANY);
+  const page = await shared.open('lab', 'many.ipynb', MANY);
   await page.showPanel('program');
   await page.run(1);
   const tab = page.tab('program');

@@ -7,33 +7,12 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { after, before, describe, test } from 'node:test';
 import { HOSTILE, TOUR } from './notebooks.mjs';
-import { Page } from './pages.mjs';
-import { browser, serve } from './server.mjs';
+import { rig } from './rig.mjs';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const TABS = ['program', 'cache', 'time', 'memory', 'keys'];
 
-let server;
-let chromium;
-
-before(async () => {
-  server = await serve();
-  chromium = await browser();
-});
-
-after(async () => {
-  await chromium?.close();
-  await server?.stop();
-});
-
-/** A page of its own, with a notebook of its own. */
-async function fresh(app, name, cells, kernel) {
-  server.write(name, cells, kernel);
-  const context = await chromium.newContext({ viewport: { width: 1500, height: 900 } });
-  const page = new Page(await context.newPage(), server, app);
-  await page.open(name);
-  return page;
-}
+const shared = rig();
 
 /** Text that is in sight. */
 const seen = (locator, text) => locator.getByText(text).filter({ visible: true }).first();
@@ -43,7 +22,7 @@ for (const app of ['lab', 'notebook']) {
     let page;
 
     before(async () => {
-      page = await fresh(app, `${app}.ipynb`, TOUR);
+      page = await shared.open(app, `${app}.ipynb`, TOUR);
       await page.showPanel('time');
       for (let i = 1; i <= TOUR.length; i++) {
         await page.run(i);
@@ -238,12 +217,10 @@ for (const app of ['lab', 'notebook']) {
 }
 
 test('two pages on one kernel see the same', async () => {
-  const one = await fresh('lab', 'shared.ipynb', TOUR.slice(0, 2));
+  const one = await shared.open('lab', 'shared.ipynb', TOUR.slice(0, 2));
   await one.showPanel('time');
   await one.run(1);
-  const context = await chromium.newContext({ viewport: { width: 1500, height: 900 } });
-  const two = new Page(await context.newPage(), server, 'notebook');
-  await two.open('shared.ipynb');
+  const two = await shared.open('notebook', 'shared.ipynb');
   await two.showPanel('time');
   await two.tab('time').locator('.pspx-entry').first().waitFor();
   await one.run(2);
@@ -255,7 +232,9 @@ test('two pages on one kernel see the same', async () => {
 });
 
 test('a kernel without Perspex says how to get it, once, and then has it', async () => {
-  const page = await fresh('lab', 'plain.ipynb', ['1 + 1', '%load_ext perspex'], 'python3');
+  const page = await shared.open('lab', 'plain.ipynb', ['1 + 1', '%load_ext perspex'], {
+    kernel: 'python3'
+  });
   await page.showPanel('time');
   await page.panel.getByText('%load_ext perspex').waitFor();
   await page.run(1);
@@ -267,7 +246,7 @@ test('a kernel without Perspex says how to get it, once, and then has it', async
 });
 
 test('what somebody else wrote is text, wherever it is shown', async () => {
-  const page = await fresh('lab', 'hostile.ipynb', HOSTILE);
+  const page = await shared.open('lab', 'hostile.ipynb', HOSTILE);
   await page.showPanel('time');
   for (let i = 1; i <= HOSTILE.length; i++) {
     await page.run(i);
@@ -295,7 +274,7 @@ test('what somebody else wrote is text, wherever it is shown', async () => {
 });
 
 test('from run pressed to the row', async context => {
-  const page = await fresh('lab', 'fast.ipynb', [
+  const page = await shared.open('lab', 'fast.ipynb', [
     'import perspex, perspex.numpy as jnp\nx = jnp.ones(10)\nf = perspex.jit(lambda x: x + 1)\nf(x)',
     'f(x)'
   ]);

@@ -11,24 +11,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { HOSTILE_WIDGETS, WIDGETS } from './notebooks.mjs';
-import { Page } from './pages.mjs';
-import { browser, serve } from './server.mjs';
+import { rig } from './rig.mjs';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const THEMES = ['JupyterLab Light', 'JupyterLab Dark', 'JupyterLab Dark High Contrast'];
 
-let server;
-let chromium;
-
-before(async () => {
-  server = await serve();
-  chromium = await browser();
-});
-
-after(async () => {
-  await chromium?.close();
-  await server?.stop();
-});
+const shared = rig();
 
 for (const app of ['lab', 'notebook']) {
   describe(app, () => {
@@ -36,11 +24,9 @@ for (const app of ['lab', 'notebook']) {
     let keys;
 
     before(async () => {
-      server.write(`widgets-${app}.ipynb`, WIDGETS);
       // High enough for all cells: a notebook draws only those in sight.
-      const context = await chromium.newContext({ viewport: { width: 1400, height: 2600 } });
-      page = new Page(await context.newPage(), server, app);
-      await page.open(`widgets-${app}.ipynb`);
+      const size = { width: 1400, height: 2600 };
+      page = await shared.open(app, `widgets-${app}.ipynb`, WIDGETS, size);
       for (let i = 1; i <= WIDGETS.length; i++) {
         await page.run(i);
       }
@@ -241,10 +227,8 @@ for (const app of ['lab', 'notebook']) {
 }
 
 test('Hostile names are text in widgets and displays', async () => {
-  server.write('hostile-widgets.ipynb', HOSTILE_WIDGETS);
-  const context = await chromium.newContext({ viewport: { width: 1400, height: 3000 } });
-  const page = new Page(await context.newPage(), server, 'lab');
-  await page.open('hostile-widgets.ipynb');
+  const size = { width: 1400, height: 3000 };
+  const page = await shared.open('lab', 'hostile-widgets.ipynb', HOSTILE_WIDGETS, size);
   for (let i = 1; i <= HOSTILE_WIDGETS.length; i++) {
     await page.run(i);
   }
@@ -261,14 +245,14 @@ test('Hostile names are text in widgets and displays', async () => {
   assert.equal(await page.page.evaluate(() => window.hacked), undefined);
   const height = await page.page.locator('.jp-Notebook').evaluate(node => node.scrollHeight);
   assert.ok(height < 4000, String(height));
-  await context.close();
+  await page.page.context().close();
 });
 
 test('A page that nbconvert makes shows them without scripts and without a net', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'perspex-export-'));
   try {
     const { pathname } = new URL('../../.venv/bin/jupyter', import.meta.url);
-    server.write('exported.ipynb', WIDGETS, 'perspex', folder);
+    shared.server.write('exported.ipynb', WIDGETS, 'perspex', folder);
     const { status, stderr } = spawnSync(
       pathname,
       ['nbconvert', '--execute', '--to', 'html', join(folder, 'exported.ipynb')],
@@ -279,7 +263,7 @@ test('A page that nbconvert makes shows them without scripts and without a net',
     );
     assert.equal(status, 0, stderr);
     for (const javaScriptEnabled of [false, true]) {
-      const context = await chromium.newContext({ offline: true, javaScriptEnabled });
+      const context = await shared.chromium.newContext({ offline: true, javaScriptEnabled });
       const page = await context.newPage();
       await page.goto(`file://${join(folder, 'exported.html')}`);
       const cell = number =>

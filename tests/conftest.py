@@ -15,6 +15,9 @@ from perspex import config
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = [ROOT / "core", ROOT / "magics", ROOT / "kernel"]
 
+# Not a module: a program, which imports jax.
+collect_ignore = ["core/sharded_programs.py"]
+
 
 def pytest_collection_finish() -> None:
     """Tens of thousands of tests are no garbage: keep the collector from looking through them."""

@@ -16,7 +16,7 @@ MAX_LINES = 800
 # A name is a module or a package of core/perspex; inside a package anything goes but a cycle.
 LAYERS = [
     "source remedies errors guard config dtypes containers tree events effects",
-    "avals pretty jaxpr",
+    "avals pretty jaxpr sharding",
     "methods tracing provenance staging",
     "hlo",
     "ops",
@@ -24,7 +24,7 @@ LAYERS = [
     "runtime",
     "control",
     "api",
-    "typing lax numpy random nn scipy image core dlpack flatten_util sharding stages tree_util "
+    "typing lax numpy random nn scipy image core dlpack flatten_util stages tree_util "
     "checkpoint_policies ad_checkpoint custom_batching custom_derivatives extend debug "
     "experimental",
     "as_jax",

@@ -69,6 +69,11 @@ from perspex.api.jacobians import jacrev as jacrev  # noqa: E402
 from perspex.api.jit import jit as jit  # noqa: E402
 from perspex.api.linear import linear_transpose as linear_transpose  # noqa: E402
 from perspex.api.mapping import vmap as vmap  # noqa: E402
+from perspex.api.placing import make_array_from_callback as make_array_from_callback  # noqa: E402
+from perspex.api.placing import (  # noqa: E402
+    make_array_from_single_device_arrays as make_array_from_single_device_arrays,
+)
+from perspex.api.placing import make_mesh as make_mesh  # noqa: E402
 from perspex.api.remat import checkpoint as checkpoint  # noqa: E402
 from perspex.api.scopes import named_call as named_call  # noqa: E402
 from perspex.api.scopes import named_scope as named_scope  # noqa: E402
@@ -81,7 +86,6 @@ from perspex.api.values import copy_to_host_async as copy_to_host_async  # noqa:
 from perspex.api.values import device_get as device_get  # noqa: E402
 from perspex.api.values import ensure_compile_time_eval as ensure_compile_time_eval  # noqa: E402
 from perspex.api.values import live_arrays as live_arrays  # noqa: E402
-from perspex.api.values import make_array_from_callback as make_array_from_callback  # noqa: E402
 from perspex.config import check_tracer_leaks as check_tracer_leaks  # noqa: E402
 from perspex.config import debug_infs as debug_infs  # noqa: E402
 from perspex.config import debug_nans as debug_nans  # noqa: E402
@@ -107,6 +111,11 @@ from perspex.runtime.client import process_count as process_count  # noqa: E402
 from perspex.runtime.client import process_index as process_index  # noqa: E402
 from perspex.runtime.client import process_indices as process_indices  # noqa: E402
 from perspex.runtime.dispatch import device_put as device_put  # noqa: E402
+from perspex.runtime.shards import Shard as Shard  # noqa: E402
+from perspex.sharding import NamedSharding as NamedSharding  # noqa: E402
+from perspex.sharding import PartitionSpec as P  # noqa: E402, F401
+from perspex.sharding import get_mesh as get_mesh  # noqa: E402
+from perspex.sharding import set_mesh as set_mesh  # noqa: E402
 from perspex.tracing import typeof as typeof  # noqa: E402
 
 # The other names that JAX gives them.

@@ -141,7 +141,9 @@ def shaped(x: Any) -> ShapedArray:
             raise TypeError(
                 f"an array of dtype {x.dtype} is not a valid array of numbers; convert it first"
             )
-        return ShapedArray(x.shape, dtypes.canonicalize_dtype(x.dtype))
+        # A scalar has no byte order: to NumPy it is a number.
+        dtype = dtypes.dtype_of(x) if isinstance(x, np.ndarray) else x.dtype
+        return ShapedArray(x.shape, dtypes.canonicalize_dtype(dtype))
     for base in (bool, int, float, complex):  # subclasses: IntEnum and the like, which are strong
         if isinstance(x, base):
             return ShapedArray((), dtypes.dtype_of(x))

@@ -219,6 +219,14 @@ persistent_cache_min_entry_size_bytes = Flag(
     int,
     False,
 )
+compiler_process = Flag(
+    "compiler_process",
+    None,
+    "Compile large programs in a process of their own, which an interrupt ends; None: in notebooks "
+    "only.",
+    lambda value: None if value is None else _boolean(value),
+    False,
+)
 platforms = Flag(
     "platforms", None, "Comma-separated platforms in order of preference.", _anything, False
 )

@@ -3,18 +3,20 @@
     debug.print("x = {x}", x=x)       print values, formatted where they are known
     debug.log("x = {x}", x=x)         the same by way of `logging`
     debug.callback(f, x)              call any function with them
+    debug.visualize_array_sharding(x)    show which part of an array lies on which device
 
-They work inside `jit`, loops, branches and all transforms, where Python's own `print` would run
-once, while the function is traced, and see no numbers. None changes what is computed.
+The first three work inside `jit`, loops, branches and all transforms, where Python's own `print`
+would run once, while the function is traced, and see no numbers. None changes what is computed.
 """
 
 from __future__ import annotations
 
 import functools
+import importlib
 import logging
 import string
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -267,3 +269,18 @@ def _check_format(fmt: str, args: Sequence[Any], kwargs: dict[str, Any]) -> bool
             "string."
         )
     return check.fields > 0
+
+
+# Views of the notebook, which the core never imports (see the package's `_VIEWS`).
+_VIEWS = ("visualize_array_sharding", "visualize_sharding")
+
+# A type checker would take every misspelt name for one of these.
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        if name not in _VIEWS:
+            raise AttributeError(f"module 'perspex.debug' has no attribute {name!r}")
+        return getattr(importlib.import_module("perspex_magics.placement"), name)
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *_VIEWS})

@@ -7,8 +7,9 @@ Kinds and their `data`:
 
 * `trace`: a Python function became a jaxpr (`eqns`, its number of equations).
 * `lower`: the jaxpr became StableHLO (`bytes` of text are not computed).
-* `compile`: XLA made an executable (`device`; `source`, if it was not XLA but a cache; `origin`,
-  what it was made of, for as long as that is there: see `control.jit.Origin`).
+* `compile`: XLA made an executable (`device`; `source`, if it was not XLA but a cache; `apart`, if
+  XLA did it in a process of its own; `origin`, what it was made of, for as long as that is there:
+  see `control.jit.Origin`).
 * `failed`: a stage (`stage`: one of the three above) ended with an exception.
 * `cache`: a compiled function was looked up outside the fast path (`hit`; `cause` of a miss, and
   `differences`, the same as data).
@@ -59,14 +60,16 @@ class Phase:
 
     Another thread may look there to say what takes so long. `kind` and `name` are those of the
     event that tells of the end; `start` is by `time.perf_counter`, and so is `end` when it is over.
-    A stage that fails is told of as `failed`.
+    `is_apart` says that a process of its own does the work, which an interrupt ends. A stage that
+    fails is told of as `failed`.
     """
 
-    __slots__ = ("_is_heard", "_ran_before", "end", "kind", "name", "start", "thread")
+    __slots__ = ("_is_heard", "_ran_before", "end", "is_apart", "kind", "name", "start", "thread")
 
     def __init__(self, kind: str, name: str) -> None:
         self.kind, self.name = kind, name
         self.end: float | None = None
+        self.is_apart = False
 
     def __enter__(self) -> Phase:
         self.thread = threading.get_ident()

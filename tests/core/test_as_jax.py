@@ -67,6 +67,7 @@ except ImportError as e: print(e)
     )
     lines = out.stdout.splitlines()
     assert len(lines) == 5, out.stderr
+    assert all("docs/names.md" in lines[i] for i in (0, 1, 3))
     assert "Perspex 0.1.0 has no `jax.no_such_thing`" in lines[0]
     assert "Perspex 0.1.0 has no `jax.numpy.no_such_thing`" in lines[1]
     assert "nonsense" in lines[2]

@@ -45,6 +45,40 @@ def long(x):
 compiled = perspex.jit(long).lower(x)
 assert interrupted(compiled.compile) < 3.0
 """,
+    # As if it had arrived a moment before the wait began, when nothing wakes the main thread up.
+    "a signal that wakes another thread": """
+from perspex.runtime import interruptible
+begun = threading.Event()
+def work():
+    begun.set()
+    time.sleep(5)
+def send():
+    begun.wait()
+    time.sleep(0.05)
+    signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+threading.Thread(target=send).start()
+start = time.perf_counter()
+try:
+    interruptible.call(work)
+except KeyboardInterrupt:
+    assert time.perf_counter() - start < 2.0
+else:
+    raise RuntimeError("the work ended before the interrupt")
+""",
+    # MLIR calls Python for each operation, and makes another error of what is raised there.
+    "preparing a module": """
+from perspex.hlo.numbering import numbered_bytecode
+def long(x):
+    for i in range(2000):
+        x = pnp.sin(x) * 1.5
+    return x
+module = perspex.jit(long).lower(x).compiler_ir()
+def prepare():
+    while True:
+        numbered_bytecode(module)
+for _ in range(10):
+    assert interrupted(prepare) < 3.0
+""",
     "tracing": """
 def endless(x):
     while True:

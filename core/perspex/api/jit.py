@@ -7,10 +7,12 @@ import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from perspex import tree
 from perspex.api import stages
-from perspex.control.jit import Options, build
+from perspex.control.jit import Options, Places, build
 from perspex.control.stale import POLICIES
 from perspex.runtime import client
+from perspex.sharding import SingleDeviceSharding
 
 
 def jit(
@@ -43,6 +45,11 @@ def jit(
         hashable; each new value is a new program.
       donate_argnums, donate_argnames: arguments whose memory the results may take over. They
         cannot be used after the call.
+      in_shardings: how arguments lie on several devices: a sharding, a `PartitionSpec` inside
+        `with mesh:`, or a prefix of the tuple of arguments, `None` where the argument decides.
+        Arguments that lie nowhere in particular are put there; those that lie otherwise are
+        refused. Arguments given by name, and static ones, have no place in it.
+      out_shardings: the same for the results; `None` where the compiler decides.
       keep_unused: keep arguments that the function does not use, instead of dropping them.
       device, backend: where to run. The default follows the arguments.
       inline: inside another traced function, leave no equation of its own.
@@ -86,11 +93,6 @@ def jit(
         raise TypeError(f"jit takes a function, got {fun!r} of type {type(fun).__name__}")
     if inspect.isgeneratorfunction(fun) or inspect.iscoroutinefunction(fun):
         raise TypeError(f"jit cannot compile {fun}: a generator or coroutine has no array results")
-    for name in ("in_shardings", "out_shardings"):
-        if settings[name] is not None:
-            raise NotImplementedError(
-                f"jit: {name} is not supported; place the arguments with device_put instead"
-            )
     if stale is not None and stale not in POLICIES:
         raise ValueError(f"jit: stale is one of {', '.join(POLICIES)}, got {stale!r}")
     static = _resolve(fun, static_argnums, static_argnames, "static")
@@ -103,6 +105,16 @@ def jit(
         if (device is not None or backend is not None)
         else None
     )
+    placed = [_shardings(in_shardings, "in_shardings"), _shardings(out_shardings, "out_shardings")]
+    single = {d for _, found in placed for d in found}
+    if single and (len(single) > 1 or any(p is not None for p, _ in placed)):
+        raise ValueError(
+            "jit runs a function on one device or on those of one mesh, got shardings of "
+            f"{sorted(map(str, single))} beside others"
+        )
+    if place is not None and (single or any(p is not None for p, _ in placed)):
+        raise ValueError("jit takes either a device or in_shardings and out_shardings, not both")
+    place = next(iter(single), place)
     options = Options(
         *static,
         *donated,
@@ -111,6 +123,7 @@ def jit(
         place,
         tuple(sorted((compiler_options or {}).items())),
         stale,
+        *[found for found, _ in placed],
     )
     fast, owner = build(fun, options)
     functools.update_wrapper(fast, fun)
@@ -126,6 +139,23 @@ def jit(
     fast.clear_cache = clear_cache
     fast.retrace = owner.retrace
     return fast
+
+
+def _shardings(given: Any, name: str) -> tuple[Places | None, set[Any]]:
+    """A pytree of shardings over several devices, and the single devices that are in it instead."""
+    if name == "in_shardings" and isinstance(given, list):
+        given = tuple(given)  # as the arguments are
+    leaves, structure = tree.flatten(given, is_leaf=lambda place: place is None)
+    if all(leaf is None for leaf in leaves):
+        return None, set()
+    try:
+        found = [None if leaf is None else client.resolve(leaf) for leaf in leaves]
+    except ValueError as error:
+        raise ValueError(f"jit: {name}: {error}") from None
+    single = {s._device for s in found if isinstance(s, SingleDeviceSharding)}
+    if single and all(s is None or isinstance(s, SingleDeviceSharding) for s in found):
+        return None, single
+    return Places(tuple(found), structure), single
 
 
 def _resolve(

@@ -17,8 +17,9 @@ from perspex.avals import ShapedArray, shaped
 from perspex.control.jit import Call, Origin, Program
 from perspex.control.jit import Compiled as Owner
 from perspex.jaxpr import ClosedJaxpr
-from perspex.runtime.executable import Executable, choose_device
+from perspex.runtime.executable import Executable
 from perspex.runtime.executable import Lowered as LoweredProgram
+from perspex.runtime.placement import choose_place
 
 
 class Traced:
@@ -66,11 +67,10 @@ class Traced:
     def lower(self) -> Lowered:
         """The program as StableHLO for the device that it will run on."""
         owner, call = self._owner, self._call
-        arrays = [x for x in call.leaves if not isinstance(x, ShapeDtypeStruct)]
-        device, committed = self._place or choose_device(
-            arrays, f"`{owner.name}`", owner.options.device
+        place, committed = self._place or choose_place(
+            call.leaves, f"`{owner.name}`", owner.options.device, owner.in_shardings(call)
         )
-        return Lowered(self, owner.lower(self._program, call, device, committed))
+        return Lowered(self, owner.lower(self._program, call, place, committed))
 
     def compiled(self) -> Compiled:
         """The executable; the one that calls use, where there has been a call."""
@@ -155,6 +155,16 @@ class Compiled:
                     "lower and compile it again for these types, or call the jitted function"
                 )
         return tree.unflatten(self.out_tree, self._executable(leaves))
+
+    @property
+    def input_shardings(self) -> Any:
+        """How the arguments lie on devices, as `(args, kwargs)`."""
+        return tree.unflatten(self.in_tree, self._executable.in_shardings)
+
+    @property
+    def output_shardings(self) -> Any:
+        """How the results lie on devices, in their tree."""
+        return tree.unflatten(self.out_tree, self._executable.out_shardings)
 
     def as_text(self) -> str:
         """The optimized HLO."""

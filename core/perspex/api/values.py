@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from perspex import dtypes, tree
-from perspex.avals import shaped
+from perspex import tree
 from perspex.runtime import client, pressure
 from perspex.runtime.array import ArrayImpl, to_numpy
 from perspex.runtime.callbacks import wait
-from perspex.runtime.dispatch import EVAL, device_put
+from perspex.runtime.dispatch import EVAL
 from perspex.runtime.keys import KeyArray
 from perspex.tracing import current
 
@@ -68,54 +66,6 @@ def copy_to_host_async(x: Any) -> Any:
         if start is not None:
             start()
     return x
-
-
-def make_array_from_callback(
-    shape: Sequence[int],
-    sharding: Any,
-    data_callback: Callable[[tuple[slice, ...]], Any],
-    dtype: Any = None,
-) -> Any:
-    """An array whose parts are asked for, device by device; here there is one, and one part.
-
-    Args:
-      shape: the shape of the whole array.
-      sharding: a `SingleDeviceSharding`: where the array goes.
-      data_callback: takes the place of a part in the whole, a slice for each axis, and returns the
-        part, an array or a number.
-      dtype: the dtype that the parts must have.
-
-    Returns:
-      The array, committed to its device.
-
-    Errors:
-      `TypeError` if `sharding` is no sharding; `ValueError` if the part has another shape or dtype.
-
-    >>> import numpy as np, perspex
-    >>> place = perspex.sharding.SingleDeviceSharding(perspex.devices()[0])
-    >>> whole = np.arange(4)
-    >>> make_array_from_callback((4,), place, lambda index: whole[index])
-    Array([0, 1, 2, 3], dtype=int32)
-    """
-    if not isinstance(sharding, client.SingleDeviceSharding):
-        raise TypeError(
-            "make_array_from_callback: sharding should be a SingleDeviceSharding, got "
-            f"{sharding!r} of type {type(sharding).__name__}"
-        )
-    sizes = tuple([operator.index(n) for n in shape])
-    part = data_callback(tuple([slice(None)] * len(sizes)))
-    aval = shaped(part)
-    if aval.shape != sizes:
-        raise ValueError(
-            f"make_array_from_callback: data_callback returned a part of shape {aval.shape} where "
-            f"{sizes} was asked for"
-        )
-    if dtype is not None and aval.dtype != dtypes.check_user_dtype(dtype, "make_array"):
-        raise ValueError(
-            f"make_array_from_callback: dtype={np.dtype(dtype).name} was asked for, but the part "
-            f"that data_callback returned has {aval.dtype.name}; convert it there"
-        )
-    return device_put(part, sharding)
 
 
 def live_arrays(platform: str | None = None) -> list[Any]:

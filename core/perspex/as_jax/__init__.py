@@ -6,7 +6,7 @@
 
 or, for a program that knows nothing of it, `python -m perspex.as_jax script.py args` and
 `python -m perspex.as_jax -m module args`. It works ahead of an installed jax, which is not touched.
-A name that Perspex lacks gives an `AttributeError` that says so.
+A name that Perspex lacks gives an `AttributeError` that says so; `docs/names.md` lists them.
 """
 
 from __future__ import annotations
@@ -22,10 +22,12 @@ from perspex import guard
 # The version of jax whose public interface Perspex answers to.
 JAX_VERSION = "0.12.0"
 
+# What an error about a missing name adds.
+_WHY = "docs/names.md tells why, and what does nearly the same."
+
 # Where a module of jax is found in Perspex, if not under the same name.
 _ELSEWHERE = {
     "jax": "perspex",
-    "jax.interpreters.mlir": "perspex.hlo",
     "jax.ops": "perspex.numpy.segments",
 }
 
@@ -58,6 +60,7 @@ class _Module(ModuleType):
         raise AttributeError(
             f"Perspex {perspex.__version__} has no `{self.__name__}.{name}`: `{self.__name__}` is "
             f"Perspex here (perspex.as_jax), which answers to jax {JAX_VERSION} and lacks this name"
+            f". {_WHY}"
         )
 
     def __dir__(self) -> list[str]:
@@ -79,7 +82,7 @@ def _make(name: str) -> ModuleType:
             raise
         raise ModuleNotFoundError(
             f"Perspex {perspex.__version__} has no module {name!r}: `jax` is Perspex here "
-            f"(perspex.as_jax), which answers to jax {JAX_VERSION} and lacks this module",
+            f"(perspex.as_jax), which answers to jax {JAX_VERSION} and lacks this module. {_WHY}",
             name=name,
         ) from None
 

@@ -33,6 +33,7 @@ from perspex.control.differences import (
     static_difference,
     tree_difference,
 )
+from perspex.runtime.placement import Spread
 
 # How many earlier signatures a miss is compared with, and how many arrays these have altogether.
 MOST = 128
@@ -132,10 +133,19 @@ class _Comparison:
                 if _unequal(a, b):
                     found["config", name] = a, b
         if old[1:] != self.new[1:]:
-            chosen = old[2] or self.new[2]
-            if chosen or ("config", "default_device") not in found:
-                found["device", ""] = old[1:], self.new[1:]
+            self.compare_places(found, old)
         return found
+
+    def compare_places(self, found: Changes, old: Key) -> None:
+        """Another place of the call, or on the same mesh arguments that lie otherwise."""
+        was, now = old[1], self.new[1]
+        if isinstance(was, Spread) and isinstance(now, Spread) and was.mesh == now.mesh:
+            if same(old[0].in_tree, self.new[0].in_tree):
+                for i, (a, b) in enumerate(zip(was.shardings, now.shardings, strict=True)):
+                    if a != b:
+                        found["sharding", i] = a.spec, b.spec
+        elif old[2] or self.new[2] or ("config", "default_device") not in found:
+            found["device", ""] = old[1:], self.new[1:]
 
     def argument(self, where: int | str) -> str:
         return where if isinstance(where, str) else position_name(self.parameters, where)
@@ -200,7 +210,7 @@ class _Comparison:
         if place in changes:
             return False
         kind, where = place
-        if kind in ("shape", "dtype", "weak_type"):
+        if kind in ("shape", "dtype", "weak_type", "sharding"):
             where = self.owner_of(where)
         return ("argument", where) not in changes and (
             kind == "tree" or ("tree", where) not in changes

@@ -31,6 +31,7 @@ class Difference(NamedTuple):
     * `keyword`: an argument given by position in one and by keyword in the other.
     * `static`: a static argument; `number` and `object` are those where both values are numbers, or
       are unequal objects that look the same.
+    * `sharding`: the argument; `old` and `new` say how it lies on the mesh.
     * `device`: where it runs, and whether arguments were committed to it.
     * `config`: a flag.
     * `captured`: a variable that the function had read when it was traced.
@@ -68,6 +69,7 @@ _WORDS = {
     "static": "static `{}`",
     "number": "static `{}`",
     "object": "static `{}`",
+    "sharding": "sharding of `{}`",
     "device": "device",
     "config": "flag `{}`",
     "captured": "captured `{}`",

@@ -30,10 +30,12 @@ from perspex.control.higher_order import (
     place_residuals,
 )
 from perspex.jaxpr import ClosedJaxpr, JaxprEqn, count_eqns
+from perspex.ops.placing import sharding_constraint
 from perspex.ops.structural import is_linear
 from perspex.runtime import invalid, pressure
 from perspex.runtime.dispatch import EVAL, fast_callable, op_by_op
-from perspex.runtime.executable import Executable, Lowered, choose_device
+from perspex.runtime.executable import Executable, Lowered
+from perspex.runtime.placement import Place, choose_place, settled
 from perspex.runtime.transfer import signature
 from perspex.staging import hoist_consts, stage
 from perspex.tracing import Axis, Tracer, leaked, state
@@ -149,6 +151,28 @@ class Call(NamedTuple):
     donated: tuple[bool, ...]
 
 
+class Places(NamedTuple):
+    """A pytree of shardings, with `None` where nothing is asked for, that has a hash."""
+
+    leaves: tuple[Any, ...]
+    structure: Any
+
+
+def broadcast_places(places: Any, arrays: Any, name: str) -> list[Any]:
+    """The sharding for each leaf of `arrays`, from a prefix of their tree."""
+    return list(
+        tree.broadcast_prefix(places, arrays, is_leaf=lambda place: place is None, name=name)
+    )
+
+
+def constrained(arrays: Sequence[Any], shardings: Sequence[Any]) -> list[Any]:
+    """Values of a traced function, those with a sharding placed as it says."""
+    return [
+        x if sharding is None else sharding_constraint(x, sharding=sharding)
+        for x, sharding in zip(arrays, shardings, strict=True)
+    ]
+
+
 class Options(NamedTuple):
     static_argnums: tuple[int, ...] = ()
     static_argnames: tuple[str, ...] = ()
@@ -159,6 +183,8 @@ class Options(NamedTuple):
     device: Any = None
     compiler_options: tuple[tuple[str, Any], ...] = ()
     stale: str | None = None
+    in_shardings: Places | None = None
+    out_shardings: Places | None = None
 
 
 class Origin(NamedTuple):
@@ -284,11 +310,15 @@ class Compiled:
             stale.use(self.watched.get(call.signature))
             return found
         start = time.perf_counter()
-        out_tree = None
+        out_tree, asked = None, self.options.out_shardings
 
         def flat(*args: Any) -> list[Any]:
             nonlocal out_tree
             leaves, out_tree = call.flat(*args)
+            if asked is not None:
+                results = tree.unflatten(out_tree, leaves)
+                places = tree.unflatten(asked.structure, asked.leaves)
+                leaves = constrained(leaves, broadcast_places(places, results, "out_shardings"))
             for i, leaf in enumerate(leaves):
                 if not isinstance(leaf, Tracer):
                     self._check_result(leaf, i, out_tree)
@@ -334,10 +364,10 @@ class Compiled:
         for leaf in call.leaves:
             if isinstance(leaf, Tracer):
                 raise leaked(leaf)
-        device, committed = choose_device(
-            call.leaves, f"the jitted function `{self.name}`", self.options.device
-        )
-        key = (call.signature, device, committed)
+        what = f"the jitted function `{self.name}`"
+        wanted = self.in_shardings(call)
+        place, committed = choose_place(call.leaves, what, self.options.device, wanted)
+        key = (call.signature, place, committed)
         self.check_captures(call.signature)
         found = self.executables.get(key)
         miss = self._published(key, found is not None) if events.listeners else None
@@ -345,7 +375,7 @@ class Compiled:
         program = self.trace(call)
         if found is None:
             traced = time.perf_counter()
-            lowered = self.lower(program, call, device, committed)
+            lowered = self.lower(program, call, place, committed)
             ready = time.perf_counter()
             found = lowered.compile(self.options.compiler_options)
             if miss is not None:
@@ -373,11 +403,25 @@ class Compiled:
         )
         return miss
 
-    def lower(self, program: Program, call: Call, device: Any, committed: bool) -> Lowered:
+    def in_shardings(self, call: Call) -> list[Any] | None:
+        """What `jit(in_shardings=)` asks for each array of a call, if it asks for anything."""
+        asked = self.options.in_shardings
+        if asked is None:
+            return None
+        places = tree.unflatten(asked.structure, asked.leaves)
+        static = {where for where, _ in call.signature.static}
+        given = tree.unflatten(call.signature.in_tree, call.leaves)[0]
+        args = tuple([x for i, x in enumerate(given) if i not in static])
+        found = broadcast_places(places, args, "in_shardings")
+        # Arguments given by name have none.
+        return found + [None] * (len(call.leaves) - len(found))
+
+    def lower(self, program: Program, call: Call, place: Place, committed: bool) -> Lowered:
+        place, committed = settled(place, committed, program.closed.jaxpr, call.leaves)
         return Lowered(
             program.closed,
             self.name,
-            device,
+            place,
             committed=committed,
             # With `debug_nans` the arguments may be needed a second time.
             donated=() if invalid.is_checking() else call.donated,
@@ -417,9 +461,11 @@ class Compiled:
         call = self.call(args, kwargs)
         program = self.trace(call)
         closed, consts = hoisted(program.closed)
+        asked = self.in_shardings(call)
+        leaves = call.leaves if asked is None else constrained(call.leaves, asked)
         outs = jit_p(
             *consts,
-            *call.leaves,
+            *leaves,
             jaxpr=closed,
             name=self.name,
             donated_invars=(False,) * len(consts) + (call.donated or (False,) * len(call.leaves)),

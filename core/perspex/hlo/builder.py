@@ -28,15 +28,22 @@ _tensor_type = types.tensor_type
 class Module:
     """An MLIR module under construction, for one platform.
 
+    A program for several devices has their `mesh`, as Shardy writes it.
+
     Where `numbers` are given, they number equations by the variables that these bind, or one that
     binds none by itself, and the locations of what an equation becomes have its number in their
     names (`hlo.numbering`).
     """
 
     def __init__(
-        self, name: str, platform: str = "cpu", numbers: Mapping[Any, int] | None = None
+        self,
+        name: str,
+        platform: str = "cpu",
+        numbers: Mapping[Any, int] | None = None,
+        mesh: str = "",
     ) -> None:
         self.platform = platform
+        self.mesh = mesh
         self.numbers = numbers
         self.module = ir.Module.create(types.unknown)
         self.module.operation.attributes["sym_name"] = types.string(symbol_name(name))
@@ -229,7 +236,24 @@ class Builder:
             "operand_layouts": types.layouts(ranks[0]),
             "result_layouts": types.layouts(ranks[1]),
         }
-        return list(self.ops("stablehlo.custom_call", values, out_avals, attributes).results)
+        if not self.module.mesh:
+            return list(self.ops("stablehlo.custom_call", values, out_avals, attributes).results)
+        # Python is called once, for the first device; then all get its results. The barrier keeps
+        # the partitioner from asking for that of the call itself.
+        alone = ", ".join(["<mesh<[], device_ids=[0]>, []>"] * max(1, len(out_avals)))
+        attributes["sdy.sharding"] = types.attribute(f"#sdy.sharding_per_value<[{alone}]>")
+        values = [self._everywhere(x, aval) for x, aval in zip(values, in_avals, strict=True)]
+        results = self.ops("stablehlo.custom_call", values, out_avals, attributes).results
+        if not out_avals:
+            return []
+        results = self.ops("stablehlo.optimization_barrier", results, out_avals).results
+        return [self._everywhere(x, aval) for x, aval in zip(results, out_avals, strict=True)]
+
+    def _everywhere(self, value: Any, aval: ShapedArray) -> Any:
+        """The value, of which each device has all."""
+        axes = ", ".join(["{}"] * aval.physical().ndim)
+        whole = types.attribute(f"#sdy.sharding<{self.module.mesh}, [{axes}]>")
+        return self.op("sdy.sharding_constraint", value, attributes={"sharding": whole}, aval=aval)
 
     @contextlib.contextmanager
     def block(

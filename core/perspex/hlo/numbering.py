@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from jaxlib.mlir import ir
@@ -28,6 +29,8 @@ _REARRANGING = ("stablehlo.transpose", "stablehlo.reshape", "stablehlo.convert")
 _LONGEST_CHAIN = 4
 # Behind what XLA has put in front, for operations of functions and loops that it has inlined.
 _NUMBER = re.compile(r"#(\d+)$")
+# The end of what MLIR says of an exception in Python.
+_INTERRUPTED = re.compile(r"\nKeyboardInterrupt\b.*\s*$")
 
 
 def named(name: str, number: int) -> str:
@@ -45,6 +48,19 @@ def number_in(name: str) -> int | None:
     return int(found[1]) if found else None
 
 
+def _walk(operation: Any, visit: Callable[[Any], Any]) -> None:
+    """Call `visit` with each operation, in the order of the text.
+
+    What it raises becomes a `RuntimeError` in MLIR; an interrupt comes out as what it is.
+    """
+    try:
+        operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    except RuntimeError as error:
+        if _INTERRUPTED.search(str(error)):
+            raise KeyboardInterrupt from None
+        raise
+
+
 def numbered_bytecode(module: Any) -> bytes:
     """The binary form of a module with each operation's number in its location's name."""
     copy = module.operation.clone()
@@ -60,7 +76,7 @@ def numbered_bytecode(module: Any) -> bytes:
         count += 1
         return ir.WalkResult.ADVANCE
 
-    copy.walk(number, ir.WalkOrder.PRE_ORDER)
+    _walk(copy, number)
     out = io.BytesIO()
     copy.write_bytecode(out)
     return out.getvalue()
@@ -98,7 +114,7 @@ def origins(module: Any) -> list[Origin]:
         found.append(Origin(_number_of(operation), _number_of(behind) if is_product else None))
         return ir.WalkResult.ADVANCE
 
-    module.operation.walk(read, ir.WalkOrder.PRE_ORDER)
+    _walk(module.operation, read)
     return found
 
 

@@ -2,6 +2,7 @@
 
 # ruff: noqa: F401 - the primitives are exported under names of their own, as `add_p`.
 
+from perspex.api.placing import with_sharding_constraint as with_sharding_constraint
 from perspex.control.cond import cond_p as cond_p
 from perspex.control.linear_solve import linear_solve_p as linear_solve_p
 from perspex.control.loops import while_p as while_p
@@ -305,6 +306,7 @@ from perspex.ops.indexing import scatter_mul as scatter_mul_p
 from perspex.ops.indexing import scatter_sub as scatter_sub_p
 from perspex.ops.linear import Precision as Precision
 from perspex.ops.linear import dot_general as dot_general_p
+from perspex.ops.placing import sharding_constraint as sharding_constraint_p
 from perspex.ops.reductions import argmax as argmax_p
 from perspex.ops.reductions import argmin as argmin_p
 from perspex.ops.reductions import reduce_and as reduce_and_p

@@ -89,10 +89,11 @@ def dtype_of(name: str, dtype: Any) -> Any:
 
 
 def check_unsharded(name: str, sharding: Any) -> None:
-    """Raise `NotImplementedError` if the caller asks for a sharding: there is one device."""
+    """Raise `NotImplementedError` if the caller asks for a sharding, as meshes with types take."""
     if sharding is not None:
         raise NotImplementedError(
-            f"{name}: results cannot be given a sharding yet; leave the argument out"
+            f"{name}: out_sharding is not supported; constrain the result with "
+            "lax.with_sharding_constraint"
         )
 
 

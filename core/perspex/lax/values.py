@@ -21,6 +21,7 @@ from perspex.lax.arrays import (
 from perspex.ops import elementwise, structural
 from perspex.ops import shape as ops
 from perspex.runtime.array import Array
+from perspex.runtime.dispatch import put_like
 from perspex.tracing import typeof
 
 # ---- From numbers -------------------------------------------------------------------------------
@@ -93,11 +94,11 @@ def full_like(
     like = ShapedArray(x.shape, x.dtype) if not _is_value(x) else typeof(x)
     sizes = like.shape if shape is None else shape_of("full_like", shape)
     if like.is_extended or dtype is not None:
-        return full(sizes, fill_value, None if dtype is None else dtype)
+        return put_like(full(sizes, fill_value, None if dtype is None else dtype), x)
     aval = typeof(fill_value)
     if aval.shape:
         raise TypeError(f"full_like must be called with scalar fill_value, got {aval.shape}")
-    return full(sizes, _number(fill_value, aval, like.dtype, like.weak_type))
+    return put_like(full(sizes, _number(fill_value, aval, like.dtype, like.weak_type)), x)
 
 
 def _is_value(x: Any) -> bool:

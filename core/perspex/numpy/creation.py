@@ -37,7 +37,7 @@ from perspex.numpy.transcendental import log10
 from perspex.ops import elementwise as ops
 from perspex.ops.shape import concatenate, iota, stack
 from perspex.ops.structural import broadcast_in_dim, convert, convert_element_type, move_axis
-from perspex.runtime.dispatch import EVAL, device_put
+from perspex.runtime.dispatch import EVAL, device_put, put_like
 from perspex.tracing import state
 
 # ---- From values --------------------------------------------------------------------------------
@@ -163,7 +163,8 @@ def _from_host(x: Any, dtype: Any) -> Any:
     return constant(x, ShapedArray(x.shape, dtype))
 
 
-# Arrays up to this size are read to put them together with numbers; larger ones stay on the device.
+# Arrays up to this size are read to put them together with numbers; larger ones stay on the device,
+# and so do those that were put somewhere on purpose.
 _READ_SIZE = 64
 # Operands of one stacking: longer lists are put together in parts, which compile once.
 _STACKED = 32
@@ -209,7 +210,7 @@ def _common_dtype(leaves: Sequence[Any]) -> Any:
 
 
 def _is_small(x: Any) -> bool:
-    return not x.aval.is_extended and x.size <= _READ_SIZE
+    return not x.aval.is_extended and x.size <= _READ_SIZE and not x.committed
 
 
 def _read(x: Any) -> Any:
@@ -340,7 +341,7 @@ def full_like(
     """
     shape, dtype, weak = _described("full_like", a, dtype, shape)
     out = _spread("full_like", fill_value, shape, dtype, weak)
-    return out if device is None else device_put(out, device)
+    return put_like(out, a) if device is None else device_put(out, device)
 
 
 def _dtype_or_hint(name: str, shape: Any, dtype: Any) -> Any:
@@ -365,7 +366,7 @@ def _described(name: str, a: Any, dtype: Any, shape: Any) -> tuple[Any, Any, boo
 def _like(name: str, a: Any, value: int, dtype: Any, shape: Any, device: Any) -> Any:
     shape, dtype, weak = _described(name, a, dtype, shape)
     out = _repeated(value, shape, dtype, weak)
-    return out if device is None else device_put(out, device)
+    return put_like(out, a) if device is None else device_put(out, device)
 
 
 @fused(static=("value", "shape", "dtype", "weak"))

@@ -41,6 +41,7 @@ from perspex.ops.indexing import scatter
 from perspex.ops.shape import iota, stack
 from perspex.ops.structural import convert, reshape, squeeze
 from perspex.ops.windows import FILL_OR_DROP, ScatterDimensionNumbers
+from perspex.runtime.dispatch import put_beside
 from perspex.tracing import is_concrete, story
 
 # ---- Choosing between arrays --------------------------------------------------------------------
@@ -272,7 +273,7 @@ def nonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) ->
     length = fixed_size("nonzero", size)
     if length is None:
         host = known("nonzero without a size", x, "give the number of places: nonzero(x, size=n).")
-        return tuple([asarray(p.astype(INT32)) for p in np.nonzero(host)])
+        return tuple([put_beside(asarray(p.astype(INT32)), x) for p in np.nonzero(host)])
     fills = fill_value if isinstance(fill_value, tuple) else (fill_value,) * x.ndim
     if len(fills) != x.ndim:
         raise ValueError(

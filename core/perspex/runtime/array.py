@@ -21,7 +21,9 @@ from perspex.runtime.callbacks import explained
 from perspex.runtime.dispatch import device_put
 from perspex.runtime.executable import deleted_error
 from perspex.runtime.keys import KeyArray
-from perspex.runtime.transfer import put
+from perspex.runtime.shards import Shard, shards
+from perspex.runtime.transfer import assembled, put
+from perspex.sharding import NamedSharding
 from perspex.tracing import Tracer
 
 ArrayImpl = _jax.ArrayImpl
@@ -58,10 +60,13 @@ def to_numpy(x: Any) -> np.ndarray:
     try:
         if not x.is_ready():
             x.block_until_ready()  # which an interrupt ends, unlike the wait inside the copy
-        if not events.listeners or x._npy_value is not None:
-            return x._single_device_array_to_np_array_did_copy()[0]
+        known, spread = x._npy_value is not None, x._sharding.__class__ is NamedSharding
+        if not events.listeners or known:
+            return assembled(x) if spread else x._single_device_array_to_np_array_did_copy()[0]
         start = time.perf_counter()
-        out, copied = x._single_device_array_to_np_array_did_copy()
+        out, copied = (
+            (assembled(x), True) if spread else x._single_device_array_to_np_array_did_copy()
+        )
     except JaxRuntimeError as error:
         found = explained(error)
         raise found from found.__cause__
@@ -125,8 +130,9 @@ class _Face(ArrayMethods):
 
     @property
     def device(self) -> Any:
-        """The device that holds the array."""
-        return self._sharding._device
+        """The device that holds the array; its sharding if it lies on several."""
+        sharding = self._sharding
+        return sharding if sharding.__class__ is NamedSharding else sharding._device
 
     @property
     def committed(self) -> bool:
@@ -135,11 +141,29 @@ class _Face(ArrayMethods):
 
     @property
     def is_fully_addressable(self) -> bool:
-        return True
+        """Whether all devices that hold the array belong to this process."""
+        return self._sharding.is_fully_addressable
 
     @property
     def is_fully_replicated(self) -> bool:
-        return True
+        """Whether every device that holds the array holds all of it."""
+        return self._sharding.is_fully_replicated
+
+    @property
+    def addressable_shards(self) -> list[Shard]:
+        """The parts of the array, one for each device of this process that holds one."""
+        if self.is_deleted():  # type: ignore[attr-defined]
+            raise deleted_error(self)
+        return shards(self)
+
+    @property
+    def global_shards(self) -> list[Shard]:
+        """The parts of the array, one for each device that holds one."""
+        return self.addressable_shards
+
+    def addressable_data(self, index: int) -> Any:
+        """What one device holds, as an array on that device."""
+        return self.addressable_shards[index].data
 
     @property
     def _value(self) -> np.ndarray:
@@ -147,7 +171,7 @@ class _Face(ArrayMethods):
 
     def devices(self) -> set[Any]:
         """The devices that hold the array."""
-        return {self._sharding._device}
+        return self._sharding.device_set
 
     def to_device(self, device: Any, *, stream: Any = None) -> Any:
         """The array on `device`."""
@@ -167,7 +191,12 @@ class _Face(ArrayMethods):
 
     def copy_to_host_async(self) -> None:
         """Start copying the numbers to the host, without waiting for them."""
-        if not self.is_deleted():  # type: ignore[attr-defined]
+        if self.is_deleted():  # type: ignore[attr-defined]
+            return
+        if self._sharding.__class__ is NamedSharding:
+            for shard in self.addressable_shards:
+                shard.data.copy_to_host_async()
+        else:
             self._copy_single_device_array_to_host_async()  # type: ignore[attr-defined]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -250,13 +279,24 @@ class _Face(ArrayMethods):
     ) -> Any:
         if self.is_deleted():  # type: ignore[attr-defined]
             raise deleted_error(self)
+        _check_single(self)
         array = methods.face.copy(self) if copy else self
         return _jax.buffer_to_dlpack_managed_tensor(array, stream=stream)
 
     def __dlpack_device__(self) -> tuple[int, int]:
+        _check_single(self)
         device = self._sharding._device
         kinds = {"cpu": 1, "cuda": 2, "gpu": 2, "rocm": 10}
         return kinds[device.platform], device.local_hardware_id or 0
+
+
+def _check_single(x: Any) -> None:
+    if x._sharding.__class__ is NamedSharding:
+        raise BufferError(
+            f"DLPack hands over an array on one device, and this one lies on "
+            f"{x._sharding.num_devices} as {x._sharding.spec}; move it to one with device_put, or "
+            "hand over the `.data` of each of its addressable_shards"
+        )
 
 
 # Larger arrays are not fetched to be printed: their shape stands for their numbers, as in JAX.

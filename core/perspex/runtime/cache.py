@@ -27,6 +27,9 @@ from jaxlib import version, xla_client
 
 from perspex.hlo.unlocated import unlocated_bytecode
 from perspex.runtime import disk, pressure
+from perspex.runtime.compiling import Compiled
+from perspex.runtime.interruptible import StoppedError
+from perspex.runtime.placement import Place, Spread, devices_of
 
 # Changes whenever the same program no longer means the same executable.
 _FORMAT = b"perspex 2"
@@ -43,11 +46,15 @@ XLA, MEMORY, DISK = "xla", "memory", "disk"
 
 @dataclass
 class Entry:
-    """An executable, how long XLA took for it once, and its size on disk where that is known."""
+    """An executable, how long XLA took for it once, and its size on disk where that is known.
+
+    `apart`: a process of its own has compiled it, for this one.
+    """
 
     xla: Any
     seconds: float
     size: int | None = None
+    apart: bool = False
 
 
 @dataclass
@@ -58,6 +65,7 @@ class Counts:
     memory: int = 0
     disk: int = 0
     callbacks: int = 0  # compiled without being looked for
+    apart: int = 0  # of those from XLA: compiled in a process of their own
 
 
 counts = Counts()
@@ -69,13 +77,19 @@ _lock = threading.Lock()
 _flights: dict[bytes, Future[Entry]] = {}
 
 
-def options_for(device: Any, compiler_options: Sequence[tuple[str, Any]] = ()) -> Any:
-    """XLA's options for a program on one device."""
+def options_for(place: Place, compiler_options: Sequence[tuple[str, Any]] = ()) -> Any:
+    """XLA's options for a program at a place."""
     options = xla_client.CompileOptions()
-    options.num_replicas = options.num_partitions = 1
+    devices = devices_of(place)
+    options.num_replicas, options.num_partitions = 1, len(devices)
     options.device_assignment = xla_client.DeviceAssignment.create(
-        np.array([[device.id]], np.int32)
+        np.array([[device.id for device in devices]], np.int32)
     )
+    if place.__class__ is Spread:
+        build = options.executable_build_options
+        build.use_spmd_partitioning = build.use_shardy_partitioner = True
+        # The compiler decides how results lie that the program says nothing of.
+        build.allow_spmd_sharding_propagation_to_output = [True]
     if compiler_options:
         options.env_option_overrides = list(compiler_options)
     return options
@@ -84,22 +98,23 @@ def options_for(device: Any, compiler_options: Sequence[tuple[str, Any]] = ()) -
 # ---- the key ------------------------------------------------------------------------------------
 
 
-def key(module: Any, device: Any, compiler_options: Sequence[tuple[str, Any]] = ()) -> bytes:
+def key(module: Any, place: Place, compiler_options: Sequence[tuple[str, Any]] = ()) -> bytes:
     """What identifies the executable that XLA would make of an MLIR module."""
-    around = _surroundings(device) if not compiler_options else _around(device, compiler_options)
+    around = _surroundings(place) if not compiler_options else _around(place, compiler_options)
     digest = around.copy()
     digest.update(unlocated_bytecode(module))
     return digest.digest()
 
 
-@functools.cache
-def _surroundings(device: Any) -> Any:
-    return _around(device, ())
+@functools.lru_cache(256)
+def _surroundings(place: Place) -> Any:
+    return _around(place, ())
 
 
-def _around(device: Any, compiler_options: Sequence[tuple[str, Any]]) -> Any:
+def _around(place: Place, compiler_options: Sequence[tuple[str, Any]]) -> Any:
     """The hash of everything but the program. XLA's own flags are among its options."""
     digest = hashlib.blake2b(digest_size=32, person=b"perspex-program")
+    device = devices_of(place)[0]
     client = device.client
     for part in (
         _FORMAT,
@@ -109,7 +124,7 @@ def _around(device: Any, compiler_options: Sequence[tuple[str, Any]]) -> Any:
         device.device_kind.encode(),
         str(client.device_count()).encode(),
         _processor(),
-        options_for(device, compiler_options).SerializeAsString(),
+        options_for(place, compiler_options).SerializeAsString(),
     ):
         digest.update(len(part).to_bytes(8, "little") + part)
     return digest
@@ -142,7 +157,7 @@ class Wanted(NamedTuple):
     """A program that is asked for; without a key it is looked for nowhere, and not kept."""
 
     key: bytes
-    device: Any
+    place: Place
     options: Any
     name: str
     signature: str
@@ -159,23 +174,26 @@ def remembered(key: bytes) -> Entry | None:
 
 
 def obtain(
-    wanted: Wanted, compile: Callable[[], Any], policy: disk.Policy | None
+    wanted: Wanted, compile: Callable[[], Compiled], policy: disk.Policy | None
 ) -> tuple[Entry, str]:
     """What is not in memory: from disk, from a thread that is just compiling it, or compiled.
 
-    Returns the entry and where it came from.
+    Returns the entry and where it came from. Raises `StoppedError` if an interrupt has ended it.
     """
     key = wanted.key
     if not key:
         with _lock:
             counts.callbacks += 1
-        return _compiled(compile), XLA
+        return _compiled(compile)[0], XLA
     mine: Future[Entry] = Future()
     with _lock:
         entry = _memory.get(key)  # since the caller looked there
         flight = mine if entry is not None else _flights.setdefault(key, mine)
     if entry is not None or flight is not mine:
-        entry = entry or flight.result()
+        try:
+            entry = entry or flight.result()
+        except StoppedError:  # by an interrupt that was meant for another thread
+            return obtain(wanted, compile, policy)
         with _lock:
             counts.memory += 1
         return entry, MEMORY
@@ -184,8 +202,8 @@ def obtain(
         if loaded is not None:
             entry, where = loaded, DISK
         else:
-            entry, where = _compiled(compile), XLA
-            _save(wanted, entry, policy)
+            (entry, code), where = _compiled(compile), XLA
+            _save(wanted, entry, code, policy)
     except BaseException as error:
         with _lock:
             del _flights[key]
@@ -193,6 +211,7 @@ def obtain(
         raise
     with _lock:
         counts.xla += where is XLA
+        counts.apart += entry.apart
         counts.disk += where is DISK
         _memory[key] = entry
         if len(_memory) > _REMEMBERED:
@@ -202,20 +221,20 @@ def obtain(
     return entry, where
 
 
-def _compiled(compile: Callable[[], Any]) -> Entry:
+def _compiled(compile: Callable[[], Compiled]) -> tuple[Entry, bytes | None]:
     start = time.perf_counter()
-    xla = compile()
-    return Entry(xla, time.perf_counter() - start)
+    xla, code = compile()
+    return Entry(xla, time.perf_counter() - start, apart=code is not None), code
 
 
 def _load(wanted: Wanted, policy: disk.Policy | None) -> Entry | None:
     if policy is None:
         return None
-    loaded = disk.load(policy, wanted.key, wanted.device, wanted.options)
+    loaded = disk.load(policy, wanted.key, devices_of(wanted.place), wanted.options)
     return loaded and Entry(loaded.xla, loaded.about.seconds, loaded.size)
 
 
-def _save(wanted: Wanted, entry: Entry, policy: disk.Policy | None) -> None:
+def _save(wanted: Wanted, entry: Entry, code: bytes | None, policy: disk.Policy | None) -> None:
     if policy is None:
         return
 
@@ -223,7 +242,7 @@ def _save(wanted: Wanted, entry: Entry, policy: disk.Policy | None) -> None:
         entry.size = size
 
     about = disk.About(wanted.name, wanted.signature, entry.seconds)
-    disk.save(policy, wanted.key, entry.xla, about, written)
+    disk.save(policy, wanted.key, code or entry.xla, about, written)
 
 
 def size(key: bytes) -> int | None:

@@ -31,6 +31,7 @@ from perspex.runtime import client as platform
 from perspex.runtime import interruptible
 from perspex.runtime.keys import KeyArray
 from perspex.runtime.transfer import put
+from perspex.sharding import NamedSharding
 from perspex.tracing import bottom, under
 
 ArrayImpl = _jax.ArrayImpl
@@ -92,7 +93,7 @@ _broken = 0
 class _Tokens(threading.local):
     def __init__(self) -> None:
         # device -> the token of the last ordered effect of this thread, and `_broken` at that time
-        self.by_device: dict[Any, tuple[Any, int]] = {}
+        self.by_sharding: dict[Any, tuple[Any, int]] = {}
 
 
 _tokens = _Tokens()
@@ -210,7 +211,7 @@ def execute(
     calls: Sequence[HostCall],
     buffers: list[Any],
     handlers: Sequence[Any],
-    device: Any,
+    token_sharding: Any,
     token_place: int | None,
     has_effects: bool,
 ) -> list[Any]:
@@ -224,7 +225,7 @@ def execute(
     for call in calls:
         call.run = run
     if token_place is not None:
-        buffers.insert(token_place, _take_token(device))
+        buffers.insert(token_place, _take_token(token_sharding))
     broken = _broken
 
     def start() -> list[Any]:
@@ -250,7 +251,7 @@ def execute(
         if len(_pending) > _MOST_PENDING:
             _make_room()
     if token_place is not None:
-        _tokens.by_device[device] = (outs.pop(0), broken)
+        _tokens.by_sharding[token_sharding] = (outs.pop(0), broken)
     return outs
 
 
@@ -262,15 +263,17 @@ def _make_room() -> None:
         _errors.append(error)
 
 
-def _take_token(device: Any) -> Any:
-    token, broken = _tokens.by_device.pop(device, (None, _broken))
-    return put(np.False_, device) if token is None or broken != _broken else token
+def _take_token(sharding: Any) -> Any:
+    token, broken = _tokens.by_sharding.pop(sharding, (None, _broken))
+    if token is not None and broken == _broken:
+        return token
+    return put(np.False_, sharding if isinstance(sharding, NamedSharding) else sharding._device)
 
 
 def wait_in_order() -> None:
     """Wait until the ordered effects that this thread has started have happened."""
-    for device in list(_tokens.by_device):
-        wait(_take_token(device).block_until_ready)
+    for sharding in list(_tokens.by_sharding):
+        wait(_take_token(sharding).block_until_ready)
 
 
 def wait(until_ready: Callable[[], Any]) -> None:
@@ -337,6 +340,8 @@ def effects_barrier() -> None:
             raise
         except JaxRuntimeError as error:
             _errors.append(error)
+    if not _errors and not _failures:
+        return  # as at the end of most cells
     untold = [error for error in _errors if not _was_told(error)]
     found = explained(untold[0]) if untold else None
     _errors.clear()

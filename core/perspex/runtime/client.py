@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import functools
+import os
 import threading
 from typing import Any
 
 from jaxlib import _jax, xla_client
 
 from perspex import config
+from perspex.runtime.versions import SEVERAL_RUN_AHEAD
+from perspex.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding, context_mesh
 
 Device: Any = _jax.Device
-Sharding: Any = _jax.Sharding
-SingleDeviceSharding: Any = _jax.SingleDeviceSharding
 
 # jaxlib would otherwise record the Python stack with each array it makes: 0.2 us a call, 0.5 us
 # below a notebook's fifty frames. Nothing of ours reads it.
 _jax.set_tracebacks_enabled(False)
 
 
-def _name_of_sharding(self: Any) -> str:
-    kind = self._memory_kind or self._device.default_memory().kind
-    return f"SingleDeviceSharding(device={self._device!r}, memory_kind={kind})"
-
-
-# jaxlib's class has no text of its own.
-SingleDeviceSharding.__repr__ = _name_of_sharding
+# XLA's own flag for a processor as several devices.
+_SEVERAL = "xla_force_host_platform_device_count"
 
 _lock = threading.Lock()
 _clients: dict[str, Any] = {}
@@ -49,10 +45,11 @@ def client(platform: str | None = None) -> Any:
                     "Use devices('cpu'), or unset the `platforms` flag."
                 )
             count = config.num_cpu_devices.value
-            _clients[name] = (
-                xla_client.make_cpu_client()
-                if count is None
-                else xla_client.make_cpu_client(num_devices=count)
+            several = (
+                count > 1 if count is not None else _SEVERAL in os.environ.get("XLA_FLAGS", "")
+            )
+            _clients[name] = xla_client.make_cpu_client(
+                asynchronous=SEVERAL_RUN_AHEAD or not several, num_devices=count
             )
         return _clients[name]
 
@@ -127,6 +124,30 @@ def device_list(device: Any) -> Any:
     return _jax.DeviceList((device,))
 
 
+def resolve(place: Any) -> Any:
+    """The sharding that a user names: a sharding, a device, or a platform's name.
+
+    A bare `PartitionSpec` is one on the mesh of `with mesh:`. Raises `ValueError` for anything
+    else.
+    """
+    if isinstance(place, NamedSharding):
+        return place
+    if isinstance(place, PartitionSpec):
+        return on_context_mesh(place)
+    return sharding(resolve_device(place))
+
+
+def on_context_mesh(spec: PartitionSpec) -> NamedSharding:
+    """The sharding of a bare spec. Raises `ValueError` outside every `with mesh:`."""
+    mesh = context_mesh()
+    if mesh is None:
+        raise ValueError(
+            f"{spec} names axes of a mesh, and there is none: write it inside `with mesh:`, or "
+            "give NamedSharding(mesh, spec)"
+        )
+    return NamedSharding(mesh, spec)
+
+
 def resolve_device(place: Any) -> Any:
     """The device that a user names: a device, a sharding of one, or a platform's name.
 
@@ -139,6 +160,6 @@ def resolve_device(place: Any) -> Any:
     if isinstance(place, SingleDeviceSharding):
         return place._device
     raise ValueError(
-        f"expected a device, a SingleDeviceSharding or a platform name, got {place!r}; "
+        f"expected a device, a sharding or a platform name, got {place!r}; "
         "perspex.devices() lists the devices"
     )

@@ -15,7 +15,7 @@ import sys
 import threading
 import warnings
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -154,14 +154,14 @@ def tell() -> None:
 # ---- reading ------------------------------------------------------------------------------------
 
 
-def load(policy: Policy, key: bytes, device: Any, options: Any) -> Loaded | None:
+def load(policy: Policy, key: bytes, devices: Sequence[Any], options: Any) -> Loaded | None:
     """The program of this key, ready to run, or `None`. Bad entries are removed."""
     try:
         data = policy.folder.get(key)
         if data is None:
             return None
         about, code = _unpack(data)
-        xla = deserialize(device, code, options)
+        xla = deserialize(devices, code, options)
     except OSError as error:
         _note("read", f"compiled programs cannot be read from {policy.folder.path}: {error}")
         return None
@@ -275,13 +275,14 @@ _writer = _Writer()
 def save(policy: Policy, key: bytes, xla: Any, about: About, done: Callable[[int], None]) -> None:
     """Write a program that has not run yet, and call `done` with the size of its file.
 
-    Only the bytes are made at once, in a hundredth of the time that compiling took: a program that
-    sorts can no longer be turned into bytes when it has run. The rest is done behind.
+    Only the bytes are made at once, in a hundredth of the time that compiling took, unless `xla` is
+    these: a program that sorts can no longer be turned into bytes when it has run. The rest is done
+    behind.
     """
     if about.seconds < policy.least_seconds:
         return
     try:
-        code = xla.serialize()
+        code = xla if isinstance(xla, bytes) else xla.serialize()
     except JaxRuntimeError:
         counts.unwritable += 1
         return

@@ -18,9 +18,12 @@ from perspex.avals import shaped
 from perspex.containers import call_registry
 from perspex.dtypes import float0
 from perspex.jaxpr import ClosedJaxpr, Jaxpr
+from perspex.ops.placing import sharding_constraint
 from perspex.runtime import client, invalid, pressure
-from perspex.runtime.executable import Executable, Lowered, choose_device, deleted_error
-from perspex.runtime.transfer import put, signature
+from perspex.runtime.executable import Executable, Lowered, deleted_error, placed
+from perspex.runtime.placement import choose_place, settled
+from perspex.runtime.transfer import copy_to, put, signature
+from perspex.sharding import NamedSharding, PartitionSpec
 from perspex.staging import eval_jaxpr, stage
 from perspex.tracing import Primitive, Trace, Tracer, leaked, refused, under
 from perspex.transforms.identity import params_identity
@@ -36,9 +39,9 @@ _EAGER_PROGRAMS = 512
 _fast_cache = _jax.PjitFunctionCache(_FAST_ENTRIES)
 
 
-def place_argument(shardings: Any, args: Any, *rest: Any) -> Any:
-    """What C++ calls for an argument that it cannot place itself: a NumPy array, mostly."""
-    return [put(x, s._device) for x, s in zip(args, shardings, strict=False)]
+def place_argument(x: Any, sharding: Any, layout: Any) -> Any:
+    """What C++ calls for an argument of a program over several devices."""
+    return placed(x, sharding)
 
 
 def fast_callable(
@@ -123,8 +126,8 @@ def eager_callable(primitive: Primitive, params: dict[str, Any]) -> Any:
             avals = tuple([shaped(x) for x in args])
         except TypeError as error:
             raise refused(primitive, error) from None
-        device, committed = choose_device(args, name)
-        key = (avals, device, committed, config.context())
+        place, committed = choose_place(args, name)
+        key = (avals, place, committed, config.context())
         found = programs.get(key)
         if found is None:
             start = time.perf_counter()
@@ -137,7 +140,8 @@ def eager_callable(primitive: Primitive, params: dict[str, Any]) -> Any:
             events.publish("trace", name, start, signature(avals), eqns=1)
             ours = not primitive.higher_order
             closed = ClosedJaxpr(jaxpr, consts)
-            lowered = Lowered(closed, name, device, committed=committed, is_ours=ours)
+            place, committed = settled(place, committed, jaxpr, args)
+            lowered = Lowered(closed, name, place, committed=committed, is_ours=ours)
             found = programs[key] = lowered.compile()
         return found
 
@@ -188,31 +192,83 @@ def op_by_op(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> Except
 
 
 def device_put(x: Any, device: Any = None, *, may_alias: bool | None = None) -> Any:
-    """Arrays on a device: every leaf of the pytree `x`, copied there if it is elsewhere.
+    """Arrays on a device, or cut over several: every leaf of the pytree `x`, copied if need be.
 
-    `device` is a device, a sharding of one, or (where JAX takes no text) a platform's name, whose
-    first device it means; given, it commits the arrays to that device, so that computations with
-    them run there. `None` is the default device. Raises `ValueError` for anything else.
+    Args:
+      x: a pytree of arrays and numbers.
+      device: a device, a sharding, a `PartitionSpec` inside `with mesh:`, or (where JAX takes no
+        text) a platform's name, whose first device it means; or a pytree of them that is a prefix
+        of `x`. It commits the arrays to that place, so that computations with them run there.
+        With `None` arrays stay where they lie, and the rest goes to the default device.
+
+    Errors:
+      `ValueError` for anything else, and for an array that the sharding cannot cut.
+
+    In a traced function, where nothing lies anywhere yet, a sharding over several devices is a
+    constraint (`lax.with_sharding_constraint`) and a single device changes nothing.
 
     >>> import numpy as np
     >>> device_put(np.arange(3))
     Array([0, 1, 2], dtype=int32)
     """
-    committed = device is not None
-    target = client.default_device() if device is None else client.resolve_device(device)
+    if device is None:
+        target, committed = None, False
+    elif isinstance(device, (dict, list, tuple)):
+        leaves, structure = tree.flatten(x)
+        places = tree.broadcast_prefix(
+            device, x, is_leaf=lambda place: place is None, name="device_put's device"
+        )
+        found = [device_put(leaf, place) for leaf, place in zip(leaves, places, strict=True)]
+        return tree.unflatten(structure, found)
+    else:
+        target, committed = client.resolve(device), True
     return tree.map(lambda leaf: _put_leaf(leaf, target, committed), x)
 
 
-def _put_leaf(x: Any, device: Any, committed: bool) -> Any:
-    if isinstance(x, Tracer) or getattr(x, "dtype", None) == float0:
+def put_like(out: Any, like: Any) -> Any:
+    """`out` where the array `like` lies, if that is committed to a place where `out` can lie."""
+    if like.__class__ is not _jax.ArrayImpl or not like._committed:
+        return out
+    sharding = like._sharding
+    if sharding.__class__ is NamedSharding and like.aval.shape != out.shape:
+        return out
+    return device_put(out, sharding)
+
+
+def put_beside(out: Any, like: Any) -> Any:
+    """`out`, whole, on each device that holds the array `like`, if that is committed to them."""
+    if like.__class__ is not _jax.ArrayImpl or not like._committed:
+        return out
+    sharding = like._sharding
+    if sharding.__class__ is NamedSharding:
+        sharding = NamedSharding(sharding.mesh, PartitionSpec())
+    return device_put(out, sharding)
+
+
+def _put_leaf(x: Any, sharding: Any, committed: bool) -> Any:
+    is_named = sharding.__class__ is NamedSharding
+    if isinstance(x, Tracer):
+        return sharding_constraint(x, sharding=sharding) if is_named else x
+    if getattr(x, "dtype", None) == float0:
         return x
     from_key = getattr(x, "base", None) if hasattr(x, "aval") else None
     if from_key is not None:
-        return type(x)(x.aval, _put_leaf(from_key, device, committed))
-    if isinstance(x, _jax.ArrayImpl):
-        if x.is_deleted():
-            raise deleted_error(x)
-        if x._sharding._device is device and (x._committed or not committed):
-            return x
-        return _jax.batched_device_put(x.aval, client.sharding(device), [x], [device], committed)
-    return put(x, device, committed)
+        if is_named:
+            sharding.check(x.aval.shape)
+        return type(x)(x.aval, _put_leaf(from_key, sharding, committed))
+    if not isinstance(x, _jax.ArrayImpl):
+        if sharding is None:
+            return put(x, client.default_device())
+        return put(x, sharding if is_named else sharding._device, committed)
+    if x.is_deleted():
+        raise deleted_error(x)
+    lies = x._sharding
+    if sharding is None or (lies == sharding and (x._committed or not committed)):
+        return x
+    if not is_named or lies.__class__ is not NamedSharding:
+        return copy_to(x, sharding, committed)
+    sharding.check(x.aval.shape)
+    if lies._internal_device_list != sharding._internal_device_list:
+        return copy_to(x, sharding)
+    # The same devices exchange their parts among themselves.
+    return under(EVAL, EVAL.bind, sharding_constraint, (x,), {"sharding": sharding})

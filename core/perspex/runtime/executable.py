@@ -17,13 +17,26 @@ from perspex.errors import JaxRuntimeError
 from perspex.hlo import Module, types
 from perspex.hlo.apart import own_module
 from perspex.hlo.numbering import numbered_bytecode
-from perspex.jaxpr import ClosedJaxpr, Jaxpr, Literal, count_eqns
-from perspex.runtime import cache, disk, interruptible, invalid, memory, pressure, profile
+from perspex.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, count_eqns
+from perspex.ops.placing import sharding_constraint
+from perspex.runtime import (
+    cache,
+    compiling,
+    disk,
+    interruptible,
+    invalid,
+    memory,
+    pressure,
+    profile,
+)
 from perspex.runtime import client as platform
 from perspex.runtime.callbacks import execute
+from perspex.runtime.compiling import Compiled
 from perspex.runtime.keys import KeyArray
-from perspex.runtime.transfer import put, signature
+from perspex.runtime.placement import Place, Spread, arguments, devices_of, results_of, whole
+from perspex.runtime.transfer import copy_to, put, signature
 from perspex.runtime.versions import FAST_PATH_NOTICES_DONATION, FastPath, result_handler
+from perspex.sharding import UNCONSTRAINED, Mesh, NamedSharding, PartitionSpec
 from perspex.source import Source
 from perspex.transforms.dce import dce_jaxpr
 from perspex.transforms.programs import embed
@@ -45,45 +58,39 @@ def deleted_error(x: Any) -> RuntimeError:
     )
 
 
-def on_device(x: Any, device: Any) -> Any:
-    """The buffer of `x` on `device`, moved there if it is elsewhere."""
+def placed(x: Any, sharding: Any) -> Any:
+    """The buffer of `x` where `sharding` says, moved there if it is elsewhere."""
     if x.__class__ is KeyArray:
         x = x.base
     if x.__class__ is ArrayImpl:
         # C++ asks Python for a call with deleted arguments, so this is where it is noticed.
         if x.is_deleted():
             raise deleted_error(x)
-        if x._sharding._device is device:
+        lies = x._sharding
+        if sharding.__class__ is NamedSharding or lies.__class__ is NamedSharding:
+            same = lies is sharding or sharding.is_equivalent_to(lies, x.aval.ndim)
+            return x if same else copy_to(x, sharding)
+        device = sharding._device
+        if lies._device is device:
             return x
         return _jax.batched_copy_array_to_devices_with_sharding(
             [x],
             [platform.device_list(device)],
-            [platform.sharding(device)],
+            [sharding],
             [_jax.ArrayCopySemantics.REUSE_INPUT],
         )[0]
-    return put(x, device)
+    return put(x, sharding if sharding.__class__ is NamedSharding else sharding._device)
 
 
-def choose_device(args: Sequence[Any], what: str, given: Any = None) -> tuple[Any, bool]:
-    """The device to run on and whether results are committed to it.
+def _attribute(sharding: NamedSharding, aval: ShapedArray) -> Any:
+    return types.attribute(f"#sdy.sharding{sharding.in_program(aval.physical().ndim)}")
 
-    Arrays that the user committed to a device decide. Raises `ValueError` when they disagree.
-    """
-    chosen = given
-    for arg in args:
-        array = arg.base if arg.__class__ is KeyArray else arg
-        if array.__class__ is ArrayImpl and array._committed:
-            device = array._sharding._device
-            if chosen is None:
-                chosen = device
-            elif device is not chosen and given is None:
-                raise ValueError(
-                    f"{what} got arguments committed to different devices, {chosen} and {device}; "
-                    "move them to one device with device_put"
-                )
-    if chosen is None:
-        return platform.default_device(), False
-    return chosen, True
+
+def _uncut_keys(mesh: Mesh, aval: ShapedArray) -> NamedSharding | None:
+    """What is asked of results that are typed keys: the numbers of one key lie together."""
+    if not aval.is_extended:
+        return None
+    return NamedSharding(mesh, PartitionSpec(*[UNCONSTRAINED] * aval.ndim))
 
 
 def _logical(aval: ShapedArray, out: Any) -> Any:
@@ -104,7 +111,7 @@ class Lowered:
         self,
         closed: ClosedJaxpr,
         name: str,
-        device: Any,
+        place: Place,
         *,
         committed: bool = False,
         donated: Sequence[bool] = (),
@@ -120,9 +127,11 @@ class Lowered:
         # No user has written it: its equations were traced wherever it was called first.
         self.is_ours = is_ours
         self.name = name
-        self.device = device
+        self.place = place
+        self.device = devices_of(place)[0]
         self.committed = committed
         self.in_avals = closed.in_avals
+        self.in_shardings = arguments(place, len(self.in_avals))
         self.out_avals = closed.out_avals
         self.signature = signature(self.in_avals)
         self.at = at
@@ -137,11 +146,15 @@ class Lowered:
         jaxpr, self.consts = self._place_constants(jaxpr, closed.consts)
         kept_donated = [d for d, keep in zip(self.donated, self.kept, strict=True) if keep]
         hidden = len(self.consts) + self.is_ordered
-        no_attributes: list[dict[str, Any]] = [{}] * hidden
-        attributes = no_attributes + self._alias(jaxpr, kept_donated)
-        self.module = Module(f"jit_{name}", device.client.platform, numbers)
+        given: list[dict[str, Any]] = [{} for _ in range(hidden)]
+        given += self._alias(jaxpr, kept_donated)
+        results, mesh = [], ""
+        self.said: list[NamedSharding | None] = []
+        if place.__class__ is Spread:
+            results, mesh = self._spread(jaxpr, given), place.mesh.in_program
+        self.module = Module(f"jit_{name}", self.device.client.platform, numbers, mesh)
         with events.Phase("lower", name):
-            self.module.main(jaxpr, attributes)
+            self.module.main(jaxpr, given, results)
         if events.listeners:
             events.publish("lower", name, start, self.signature, at, eqns=count_eqns(closed.jaxpr))
 
@@ -165,7 +178,7 @@ class Lowered:
                 embedded.append((var, value))
             else:
                 hoisted.append(var)
-                values.append(on_device(value, self.device))
+                values.append(placed(value, whole(self.place)))
         jaxpr = jaxpr.replace(constvars=(), invars=[*hoisted, *jaxpr.invars])
         return embed(jaxpr, embedded), values
 
@@ -182,13 +195,42 @@ class Lowered:
                 place = next(
                     (i for i, a in enumerate(free) if a is wanted and i not in taken), None
                 )
-                if place is None:
+                if place is None or self.place.__class__ is Spread:
+                    # How results will lie on several devices is not known yet.
                     entry["jax.buffer_donor"] = types.boolean(True)
                 else:
                     taken.add(place)
                     entry["tf.aliasing_output"] = types.integer(place, 32)
             attributes.append(entry)
         return attributes
+
+    def _spread(self, jaxpr: Jaxpr, given: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Write into the attributes of the arguments how they lie; returns those of the results.
+
+        A result says so if the program constrains it.
+        """
+        kept = [s for s, keep in zip(self.in_shardings, self.kept, strict=True) if keep]
+        everywhere = whole(self.place)
+        known = [everywhere] * (len(given) - len(kept)) + kept
+        for var, sharding, attributes in zip(jaxpr.invars, known, given, strict=True):
+            attributes["sdy.sharding"] = _attribute(sharding, var.aval)
+        said: dict[Any, NamedSharding] = {
+            eqn.outvars[0]: eqn.params["sharding"]
+            for eqn in jaxpr.eqns
+            if eqn.primitive is sharding_constraint
+        }
+        if self.is_ordered:
+            said[jaxpr.outvars[0]] = everywhere  # the token
+        found = [
+            said.get(v, _uncut_keys(self.place.mesh, v.aval)) if isinstance(v, Var) else None
+            for v in jaxpr.outvars
+        ]
+        # One that says everything is that of the result, by its name: XLA has no names.
+        self.said = [None if s is None or s.is_open else s for s in found]
+        return [
+            {} if sharding is None else {"sdy.sharding": _attribute(sharding, v.aval)}
+            for v, sharding in zip(jaxpr.outvars, found, strict=True)
+        ]
 
     def as_text(self, debug_info: bool = False) -> str:
         return self.module.text(debug_info)
@@ -201,25 +243,27 @@ class Lowered:
         """
         start = time.perf_counter()
         compiler_options = (*config.compiler_options.value, *compiler_options)
-        options = cache.options_for(self.device, compiler_options)
-        with events.Phase("compile", self.name):
+        options = cache.options_for(self.place, compiler_options)
+        with events.Phase("compile", self.name) as phase:
             key = b""  # a program that calls Python functions is not looked for
             if not self.module.callbacks:
-                key = cache.key(self.module.module, self.device, compiler_options)
+                key = cache.key(self.module.module, self.place, compiler_options)
             found, where = cache.remembered(key), cache.MEMORY
             if found is None:
                 pressure.relieve()
-                wanted = cache.Wanted(key, self.device, options, self.name, self.signature)
-                work, policy = self._compiler(options), disk.policy()
-                found, where = interruptible.call(lambda: cache.obtain(wanted, work, policy))
+                wanted = cache.Wanted(key, self.place, options, self.name, self.signature)
+                stop = interruptible.Stop(phase)
+                work, policy = self._compiler(options, stop), disk.policy()
+                found, where = interruptible.call(lambda: cache.obtain(wanted, work, policy), stop)
         events.publish(
             "compile",
             self.name,
             start,
             self.signature,
             self.at,
-            device=str(self.device),
+            device=str(self.place),
             source=where,
+            apart=where is cache.XLA and found.apart,
             bytes=found.size,
             compiled_in=found.seconds,
             key=key.hex(),
@@ -228,19 +272,24 @@ class Lowered:
         disk.tell()
         return Executable(self, found.xla)
 
-    def _compiler(self, options: Any) -> Callable[[], Any]:
+    def _compiler(self, options: Any, stop: interruptible.Stop) -> Callable[[], Compiled]:
         """What makes XLA compile this program, from any thread."""
-        client, devices = self.device.client, [self.device]
+        client, devices = self.device.client, list(devices_of(self.place))
         # Bytes and not the module: compiling lets other threads run, and MLIR's context, which all
         # modules share, is not made for that.
         code, calls = numbered_bytecode(self.module.module), self.module.callbacks
 
-        def work() -> Any:
+        is_apart = not calls and compiling.is_for(client, code)
+
+        def work() -> Compiled:
+            if is_apart:
+                return compiling.apart(client, devices, code, options, self.name, stop)
+            stop.enter()
             if not calls:
-                return client.compile_and_load(code, devices, options)
+                return compiling.here(client, devices, code, options)
             with own_module(code) as module:
-                return client.compile_and_load(
-                    module, _jax.DeviceList(tuple(devices)), options, calls
+                return Compiled(
+                    client.compile_and_load(module, _jax.DeviceList(tuple(devices)), options, calls)
                 )
 
         return work
@@ -255,7 +304,9 @@ class Executable:
         self.keep_unused = lowered.keep_unused
         self.is_ours = lowered.is_ours
         self.xla = xla
+        self.place = lowered.place
         self.device = lowered.device
+        self.in_shardings = lowered.in_shardings
         self.committed = lowered.committed
         self.in_avals = lowered.in_avals
         self.out_avals = lowered.out_avals
@@ -266,11 +317,13 @@ class Executable:
         self.has_effects = lowered.has_effects
         self.is_plain = all(aval.physical() is aval for aval in self.out_avals)
         self.token_place = len(self.consts) if lowered.is_ordered else None
-        sharding = platform.sharding(self.device)
+        results = [*[TOKEN] * lowered.is_ordered, *self.out_avals]
+        shardings = results_of(xla, self.place, [aval.ndim for aval in results], lowered.said)
         self.handlers = [
             result_handler(aval.physical(), sharding, self.committed)
-            for aval in [*[TOKEN] * lowered.is_ordered, *self.out_avals]
+            for aval, sharding in zip(results, shardings, strict=True)
         ]
+        self.out_shardings = shardings[lowered.is_ordered :]
 
     def __call__(self, args: Sequence[Any]) -> list[Any]:
         if profile.is_on():
@@ -278,11 +331,12 @@ class Executable:
         return self._run(args)
 
     def _run(self, args: Sequence[Any]) -> list[Any]:
-        device = self.device
         buffers = list(self.consts)
         try:
             buffers += [
-                on_device(x, device) for x, keep in zip(args, self.kept, strict=True) if keep
+                placed(x, sharding)
+                for x, sharding, keep in zip(args, self.in_shardings, self.kept, strict=True)
+                if keep
             ]
             if self.calls:
                 outs = execute(
@@ -290,7 +344,7 @@ class Executable:
                     self.calls,
                     buffers,
                     self.handlers,
-                    device,
+                    whole(self.place),
                     self.token_place,
                     self.has_effects,
                 )
@@ -314,7 +368,7 @@ class Executable:
         return Lowered(
             self.closed,
             self.name,
-            self.device,
+            self.place,
             committed=self.committed,
             donated=self.donated,
             keep_unused=self.keep_unused,
@@ -340,17 +394,17 @@ class Executable:
             numbers, out_tree = call_registry.flatten(result)
             if any(x.__class__ is not ArrayImpl for x in numbers):
                 return None
-        sharding = platform.sharding(self.device)
-        taken = len(self.consts) + sum(self.kept)
+        taken = [whole(self.place)] * len(self.consts)
+        taken += [s for s, keep in zip(self.in_shardings, self.kept, strict=True) if keep]
         return FastPath(
             xla_executable=self.xla,
             out_pytree_def=out_tree,
-            in_shardings=[sharding] * taken,
-            out_shardings=[sharding] * len(self.out_avals),
+            in_shardings=taken,
+            out_shardings=self.out_shardings,
             out_avals=[aval.physical() for aval in self.out_avals],
             out_committed=[self.committed] * len(self.out_avals),
             # The constants go before the arguments, and are counted here.
             kept_var_bitvec=[True] * len(self.consts) + self.kept,
-            in_device_local_layouts=[None] * taken,
+            in_device_local_layouts=[None] * len(taken),
             const_args=self.consts,
         )

@@ -2,8 +2,8 @@
 
 Python runs signal handlers between its own instructions, so a call into C++ that takes a minute
 holds an interrupt back for a minute. Run in another thread, the call lets the main one wait on a
-lock, which a signal ends. The work itself goes on until it is done, and is in `left` meanwhile, so
-that the user can be told of it.
+lock, which a signal ends. Work that another process does ends with that (`Stop`). All other work
+goes on until it is done, and is in `left` meanwhile, so that the user can be told of it.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ T = TypeVar("T")
 
 # Shorter waits are not told of: to tell would cost as much.
 _WORTH_TELLING = 10e-6
+# Seconds until a waiting thread looks for signals. One that arrives just before it begins to wait,
+# or in another thread, does not end the wait by itself.
+_LOOK = 0.05
 
 
 def waited(start: float) -> None:
@@ -57,6 +60,46 @@ class Left:
 
 # What goes on although nobody waits for it, oldest first.
 left: list[Left] = []
+
+
+class StoppedError(Exception):
+    """Work has ended because an interrupt asked it to; nobody waits for its result."""
+
+
+class Stop:
+    """The way from an interrupt to the work that it ends the wait for.
+
+    The work says what would end it, once it knows: `enter`. The waiting thread asks for the end.
+    """
+
+    __slots__ = ("_end", "_is_beyond", "_lock", "is_asked", "phase")
+
+    def __init__(self, phase: events.Phase | None = None) -> None:
+        self.phase = phase
+        self.is_asked = self._is_beyond = False
+        self._end: Callable[[], object] | None = None
+        self._lock = threading.Lock()
+
+    def enter(self, end: Callable[[], object] | None = None) -> None:
+        """From here on `end()` ends the work at once; without it, nothing does.
+
+        Raises `StoppedError` if the end has been asked for before. `end` may be called in any
+        thread, at any time until `enter` is called again.
+        """
+        with self._lock:
+            if self.is_asked:
+                raise StoppedError
+            self._end, self._is_beyond = end, end is None
+        if self.phase is not None:
+            self.phase.is_apart = end is not None
+
+    def ask(self) -> bool:
+        """Ask for the end; whether it will come at once."""
+        with self._lock:
+            self.is_asked = True
+            if self._end is not None:
+                self._end()
+            return not self._is_beyond
 
 
 class _Call:
@@ -119,11 +162,12 @@ if hasattr(os, "register_at_fork"):  # not on Windows, which has no forks
     os.register_at_fork(after_in_child=_after_fork)
 
 
-def call(work: Callable[[], T]) -> T:
+def call(work: Callable[[], T], stop: Stop | None = None) -> T:
     """`work()`, with `KeyboardInterrupt` arriving at once in the main thread.
 
     `work` must not share anything with the rest of the program that it changes: after an interrupt
-    it runs on beside what the user does next. Costs 20 us.
+    it runs on beside what the user does next, unless `stop`, which the work knows, ends it. Costs
+    20 us.
     """
     if threading.current_thread() is not threading.main_thread():
         return work()  # signals arrive in the main thread only
@@ -135,9 +179,11 @@ def call(work: Callable[[], T]) -> T:
     start = time.perf_counter()
     try:
         worker.begin.release()
-        this.done.acquire()
+        while not this.done.acquire(timeout=_LOOK):
+            pass
     except BaseException:
-        _leave(this, start, worker.thread)
+        if stop is None or not stop.ask():
+            _leave(this, start, worker.thread)
         raise
     finally:
         if events.listeners:

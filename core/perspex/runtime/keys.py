@@ -52,9 +52,26 @@ class KeyArray(ArrayMethods):
     def device(self) -> Any:
         return self.base.device
 
+    @property
+    def committed(self) -> bool:
+        return self.base.committed
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        return self.base.is_fully_addressable
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        return self.base.is_fully_replicated
+
     def devices(self) -> set[Any]:
         """The devices that hold the keys."""
         return self.base.devices()
+
+    @property
+    def addressable_shards(self) -> list[Any]:
+        """The parts of the array, one for each device that holds one."""
+        return [shard.of_keys(self.aval) for shard in self.base.addressable_shards]
 
     @property
     def nbytes(self) -> int:

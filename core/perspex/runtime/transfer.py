@@ -12,6 +12,7 @@ from jaxlib import _jax
 from perspex import events
 from perspex.avals import ShapedArray, shaped
 from perspex.runtime import client as platform
+from perspex.sharding import NamedSharding
 
 _batched_device_put = _jax.batched_device_put
 
@@ -21,8 +22,8 @@ def signature(avals: Sequence[ShapedArray]) -> str:
     return ", ".join([aval.str_short() + ("*" if aval.weak_type else "") for aval in avals])
 
 
-def put(x: Any, device: Any, committed: bool = False, aval: ShapedArray | None = None) -> Any:
-    """The NumPy array or number `x` as an array on `device`."""
+def put(x: Any, place: Any, committed: bool = False, aval: ShapedArray | None = None) -> Any:
+    """The NumPy array or number `x` as an array on a device, or cut over those of a sharding."""
     start = time.perf_counter()
     aval = shaped(x) if aval is None else aval
     host = np.asarray(x)
@@ -36,11 +37,68 @@ def put(x: Any, device: Any, committed: bool = False, aval: ShapedArray | None =
     elif host is x and host.flags.writeable:
         # jaxlib may keep reading the caller's memory, which the caller may write to.
         host = host.copy()
-    out = _batched_device_put(
-        aval, platform.sharding(device), [host], [device], committed, enable_x64=True
-    )
+    if place.__class__ is NamedSharding:
+        out = _put_parts(host, place, aval)
+    else:
+        out = _batched_device_put(
+            aval, platform.sharding(place), [host], [place], committed, enable_x64=True
+        )
     if events.audience("transfer"):
         events.publish(
             "transfer", "device_put", start, signature([aval]), direction="in", bytes=host.nbytes
         )
+    return out
+
+
+def _put_parts(host: np.ndarray, sharding: NamedSharding, aval: ShapedArray) -> Any:
+    places = sharding.devices_indices_map(host.shape)
+    parts = [host[index] for index in places.values()]
+    return _batched_device_put(aval, sharding, parts, list(places), True, enable_x64=True)
+
+
+def copy_to(x: Any, sharding: Any, committed: bool = True) -> Any:
+    """The concrete array `x`, which lies otherwise, placed as `sharding` says.
+
+    Between placements over several devices the numbers go through the host.
+    """
+    if sharding.__class__ is NamedSharding:
+        if x._sharding.__class__ is NamedSharding or not sharding.is_fully_replicated:
+            return put(assembled(x), sharding, aval=x.aval)
+        devices = list(sharding.mesh.devices.flat)
+        copies = [x] * len(devices)
+        return _batched_device_put(x.aval, sharding, copies, devices, True)
+    if x._sharding.__class__ is NamedSharding:
+        device = sharding._device
+        if not x._sharding.is_fully_replicated:
+            return put(assembled(x), device, committed, x.aval)
+        x = part(x, 0)
+    return _batched_device_put(x.aval, sharding, [x], [sharding._device], committed)
+
+
+def part(x: Any, i: int) -> Any:
+    """What the device number `i` of an array's mesh holds, as an array on that device."""
+    sharding = x._sharding
+    shape = sharding.shard_shape(x.aval.shape)
+    aval = ShapedArray(shape, x.aval.dtype, x.aval.weak_type)
+    device = sharding.mesh.devices.flat[i]
+    return x._arrays[i]._rewrap_with_aval_and_sharding(aval, platform.sharding(device))
+
+
+def assembled(x: Any) -> np.ndarray:
+    """The numbers of a ready array that lies on one device or many, read-only, kept with it."""
+    found: np.ndarray | None = x._npy_value
+    if found is not None:
+        return found
+    if x._sharding.__class__ is not NamedSharding:
+        return x._single_device_array_to_np_array_did_copy()[0]
+    places = x._sharding.devices_indices_map(x.aval.shape)
+    out = np.empty(x.aval.shape, x.aval.dtype)
+    written = set()
+    for i, index in enumerate(places.values()):
+        at = tuple([(s.start, s.stop) for s in index])
+        if at not in written:
+            written.add(at)
+            out[index] = part(x, i)._single_device_array_to_np_array_did_copy()[0]
+    out.flags.writeable = False
+    x._npy_value = out
     return out

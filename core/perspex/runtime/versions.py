@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from jaxlib import _jax, version, xla_client
@@ -11,6 +12,11 @@ jaxlib_version: tuple[int, ...] = tuple([int(n) for n in version.__version__.spl
 # From 0.11 on, C++ hands a call with donated arguments over to Python, which names the array.
 # Before, it fails in XLA with a line of log: there, a donating function has no fast path.
 FAST_PATH_NOTICES_DONATION = jaxlib_version >= (0, 11)
+
+
+# Before 0.12, a processor as several devices that runs ahead of Python can wait for itself for ever
+# where the devices exchange numbers: XLA then ends the process.
+SEVERAL_RUN_AHEAD = jaxlib_version >= (0, 12)
 
 
 class FastPath(NamedTuple):
@@ -45,6 +51,7 @@ def result_handler(aval: Any, sharding: Any, committed: bool) -> Any:
     return _jax.array_result_handler(aval, sharding, committed)
 
 
-def deserialize(device: Any, data: bytes, options: Any) -> Any:
+def deserialize(devices: Sequence[Any], data: bytes, options: Any) -> Any:
     """The executable that `serialize()` wrote. Runs code: only ever pass bytes that we wrote."""
-    return device.client.deserialize_executable(data, _jax.DeviceList((device,)), options)
+    found = _jax.DeviceList(tuple(devices))
+    return devices[0].client.deserialize_executable(data, found, options)

@@ -1,0 +1,212 @@
+"""Arrays over several devices: meshes, constraints, and arrays made of parts."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from perspex import dtypes, tree
+from perspex.avals import ShapedArray, shaped
+from perspex.runtime import client
+from perspex.runtime.array import ArrayImpl
+from perspex.runtime.dispatch import device_put
+from perspex.runtime.shards import from_parts
+from perspex.sharding import Mesh, NamedSharding, SingleDeviceSharding, check_axis_types
+
+
+def make_mesh(
+    axis_shapes: Sequence[int],
+    axis_names: Sequence[str],
+    axis_types: Any = None,
+    *,
+    devices: Sequence[Any] | None = None,
+) -> Mesh:
+    """Devices in an array with named axes.
+
+    Args:
+      axis_shapes: the length of each axis. Their product may be less than the number of devices:
+        the first ones are taken.
+      axis_names: a name for each axis.
+      axis_types: `AxisType.Auto` for each axis. That is the default here; in JAX 0.12 it is
+        `Explicit`, where the types of arrays say how they lie.
+      devices: the devices to take from; all of the default platform if not given.
+
+    Errors:
+      `ValueError` if there are too few devices, or names do not fit the lengths.
+
+    >>> dict(make_mesh((1, 1), ("x", "y")).shape)
+    {'x': 1, 'y': 1}
+    """
+    sizes = tuple([operator.index(n) for n in axis_shapes])
+    names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
+    if len(sizes) != len(names):
+        raise ValueError(f"make_mesh: {len(sizes)} lengths {sizes} and {len(names)} names {names}")
+    check_axis_types(axis_types, len(names))
+    found = client.devices() if devices is None else list(devices)
+    if math.prod(sizes) > len(found):
+        raise ValueError(
+            f"make_mesh: a mesh of {' x '.join(map(str, sizes))} takes {math.prod(sizes)} devices, "
+            f"and there are {len(found)}; before the first use, "
+            "config.update('num_cpu_devices', n) makes n of a CPU"
+        )
+    array = np.array(found[: math.prod(sizes)], dtype=object).reshape(sizes)
+    return Mesh(array, names, axis_types)
+
+
+def with_sharding_constraint(x: Any, shardings: Any) -> Any:
+    """The arrays of a pytree, placed as the program says and not as the compiler likes.
+
+    Args:
+      x: a pytree of arrays.
+      shardings: a `NamedSharding`, a `PartitionSpec` inside `with mesh:`, or a prefix of the tree
+        of `x` with them, `None` where the compiler decides.
+
+    Returns:
+      The arrays. Of their derivatives the same is asked.
+
+    Errors:
+      `ValueError` for an array that the sharding cannot cut, or devices other than those of the
+      arguments; `TypeError` for a sharding of a single device, which is no constraint.
+
+    >>> import perspex, perspex.numpy as pnp
+    >>> mesh = make_mesh((1,), ("x",))
+    >>> rows = NamedSharding(mesh, perspex.sharding.PartitionSpec("x"))
+    >>> f = perspex.jit(lambda x: with_sharding_constraint(pnp.sin(x) * 2, rows))
+    >>> f(pnp.zeros((4, 2))).sharding.spec
+    P('x',)
+    """
+    leaves, structure = tree.flatten(x)
+    places = tree.broadcast_prefix(
+        shardings, x, is_leaf=lambda place: place is None, name="with_sharding_constraint"
+    )
+    found = []
+    for leaf, place in zip(leaves, places, strict=True):
+        if place is None:
+            found.append(leaf)
+            continue
+        sharding = client.resolve(place)
+        if not isinstance(sharding, NamedSharding):
+            raise TypeError(
+                "with_sharding_constraint takes shardings over the devices of a mesh, got "
+                f"{place!r}; device_put moves an array to one device"
+            )
+        found.append(device_put(leaf, sharding))
+    return tree.unflatten(structure, found)
+
+
+def make_array_from_callback(
+    shape: Sequence[int],
+    sharding: Any,
+    data_callback: Callable[[tuple[slice, ...]], Any],
+    dtype: Any = None,
+) -> Any:
+    """An array whose parts are asked for, device by device.
+
+    Args:
+      shape: the shape of the whole array.
+      sharding: where its parts go: a `NamedSharding` or a `SingleDeviceSharding`.
+      data_callback: takes the place of a part in the whole, a slice for each axis, and returns the
+        part, an array or a number. It is asked once for each part, however many devices hold it.
+      dtype: the dtype that the parts must have.
+
+    Returns:
+      The array, committed to its devices.
+
+    Errors:
+      `TypeError` if `sharding` is no sharding; `ValueError` if a part has another shape or dtype.
+
+    >>> import numpy as np, perspex
+    >>> place = perspex.sharding.SingleDeviceSharding(perspex.devices()[0])
+    >>> whole = np.arange(4)
+    >>> make_array_from_callback((4,), place, lambda index: whole[index])
+    Array([0, 1, 2, 3], dtype=int32)
+    """
+    if not isinstance(sharding, (NamedSharding, SingleDeviceSharding)):
+        raise TypeError(
+            "make_array_from_callback: sharding should be a NamedSharding or a "
+            f"SingleDeviceSharding, got {sharding!r} of type {type(sharding).__name__}"
+        )
+    sizes = tuple([operator.index(n) for n in shape])
+    wanted = sharding.shard_shape(sizes)
+    asked: dict[Any, Any] = {}
+    parts = []
+    for index in sharding.devices_indices_map(sizes).values():
+        at = tuple([(s.start, s.stop) for s in index])
+        if at not in asked:
+            asked[at] = _checked(data_callback(index), wanted, dtype)
+            dtype = shaped(asked[at]).dtype if dtype is None else dtype
+        parts.append(asked[at])
+    if isinstance(sharding, SingleDeviceSharding):
+        return device_put(parts[0], sharding)
+    aval = shaped(parts[0])
+    return from_parts(ShapedArray(sizes, aval.dtype), sharding, [_on_host(p) for p in parts])
+
+
+def _checked(part: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    aval = shaped(part)
+    if aval.shape != shape:
+        raise ValueError(
+            f"make_array_from_callback: data_callback returned a part of shape {aval.shape} where "
+            f"{shape} was asked for"
+        )
+    if dtype is not None and aval.dtype != dtypes.check_user_dtype(dtype, "make_array"):
+        raise ValueError(
+            f"make_array_from_callback: the parts are of dtype={np.dtype(dtype).name}, but one "
+            f"that data_callback returned has {aval.dtype.name}; convert it there"
+        )
+    return part
+
+
+def _on_host(part: Any) -> np.ndarray:
+    """The numbers of a part, which nobody else can write to."""
+    aval, host = shaped(part), np.asarray(part)
+    return host.astype(aval.dtype, copy=host is part)
+
+
+def make_array_from_single_device_arrays(
+    shape: Sequence[int], sharding: Any, arrays: Sequence[Any], *, dtype: Any = None
+) -> Any:
+    """An array of parts that lie already where they belong. Nothing is copied.
+
+    Args:
+      shape: the shape of the whole array.
+      sharding: a `NamedSharding`, or a `SingleDeviceSharding` for a single part.
+      arrays: the parts, one for each device, each an array on it, in any order.
+      dtype: the dtype that the parts must have.
+
+    Errors:
+      `ValueError` if a device has no part, or a part has another shape or dtype than the others.
+
+    >>> import numpy as np, perspex
+    >>> place = NamedSharding(make_mesh((1,), ("x",)), perspex.sharding.PartitionSpec("x"))
+    >>> part = perspex.device_put(np.arange(4), perspex.devices()[0])
+    >>> make_array_from_single_device_arrays((4,), place, [part])
+    Array([0, 1, 2, 3], dtype=int32)
+    """
+    name = "make_array_from_single_device_arrays"
+    by_device = {}
+    for x in arrays:
+        if not isinstance(x, ArrayImpl) or isinstance(x.sharding, NamedSharding):
+            raise TypeError(f"{name}: each part is an array on one device, got {x!r}")
+        by_device[x.device] = x
+    if len(by_device) != len(arrays):
+        raise ValueError(f"{name}: two of the parts lie on the same device")
+    missing = sharding.device_set - set(by_device)
+    if missing or len(arrays) != sharding.num_devices:
+        raise ValueError(
+            f"{name}: the sharding has {sharding.num_devices} devices, and there are "
+            f"{len(arrays)} parts; no part lies on {sorted(map(str, missing))}"
+        )
+    found = {x.dtype for x in arrays}
+    if dtype is not None:
+        found.add(dtypes.check_user_dtype(dtype, name))
+    if len(found) > 1:
+        raise ValueError(f"{name}: parts of one dtype, got {sorted(d.name for d in found)}")
+    if isinstance(sharding, SingleDeviceSharding):
+        return device_put(arrays[0], sharding)
+    aval = ShapedArray(tuple(shape), arrays[0].dtype)
+    return from_parts(aval, sharding, [by_device[d] for d in sharding.mesh.devices.flat])

@@ -1,0 +1,210 @@
+"""Where a program runs: on one device, or on the devices of a mesh, each with a part of the arrays.
+
+The devices of a mesh run one program together. How its arguments are cut is part of the program;
+how its results are, the compiler decides, unless the program says so itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from jaxlib import _jax, xla_client
+
+from perspex.jaxpr import Jaxpr, sub_jaxprs
+from perspex.ops.placing import sharding_constraint
+from perspex.runtime import client as platform
+from perspex.runtime.keys import KeyArray
+from perspex.sharding import Mesh, NamedSharding, PartitionSpec, Sharding, named
+
+ArrayImpl = _jax.ArrayImpl
+_HloSharding = xla_client.HloSharding
+
+
+class Spread:
+    """The devices of a mesh as the place of a program, and how each argument lies on them."""
+
+    __slots__ = ("_hash", "mesh", "shardings")
+
+    def __init__(self, mesh: Mesh, shardings: Sequence[NamedSharding]) -> None:
+        self.mesh, self.shardings = mesh, tuple(shardings)
+        self._hash = hash((mesh, self.shardings))
+
+    @property
+    def client(self) -> Any:
+        return self.mesh.devices.flat[0].client
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Spread)
+            and self._hash == other._hash
+            and self.mesh == other.mesh
+            and self.shardings == other.shardings
+        )
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __str__(self) -> str:
+        axes = ", ".join([f"{name}: {n}" for name, n in self.mesh.shape.items()])
+        return f"{self.mesh.size} devices ({axes})"
+
+
+Place = Any  # a device or a Spread
+
+
+def devices_of(place: Place) -> tuple[Any, ...]:
+    """All devices of a place."""
+    return tuple(place.mesh.devices.flat) if place.__class__ is Spread else (place,)
+
+
+def whole(place: Place) -> Any:
+    """The sharding of an array that every device of the place holds whole."""
+    if place.__class__ is Spread:
+        return NamedSharding(place.mesh, PartitionSpec())
+    return platform.sharding(place)
+
+
+def arguments(place: Place, count: int) -> list[Any]:
+    """The shardings of a program's arguments."""
+    return list(place.shardings) if place.__class__ is Spread else [whole(place)] * count
+
+
+def results_of(xla: Any, place: Place, ndims: Sequence[int], said: Sequence[Any]) -> list[Any]:
+    """The shardings of what an executable returns.
+
+    `ndims` tells how many axes its results have, and `said` how those lie of which the program says
+    so.
+    """
+    if place.__class__ is not Spread:
+        return [whole(place)] * len(ndims)
+    # For a mesh of one device XLA says nothing.
+    found = xla.get_output_shardings()
+    if not found:
+        return [whole(place) if sharding is None else sharding for sharding in said]
+    return [
+        named(_HloSharding.from_proto(proto), place.mesh, ndim) if sharding is None else sharding
+        for proto, ndim, sharding in zip(found, ndims, said, strict=True)
+    ]
+
+
+def _same_devices(mesh: Mesh, sharding: Any) -> bool:
+    return bool(mesh._internal_device_list == sharding._internal_device_list)
+
+
+def _is_all(device: Any, mesh: Mesh) -> bool:
+    """Whether a mesh has this one device."""
+    return mesh.size == 1 and mesh.devices.flat[0] is device
+
+
+def choose_place(
+    args: Sequence[Any], what: str, given: Any = None, wanted: Sequence[Any] | None = None
+) -> tuple[Place, bool]:
+    """The place to run at and whether results are committed to it.
+
+    Arrays that the user committed decide, `given` is a device that goes before them, and `wanted`
+    has the shardings that were asked for, `None` for an argument without. Raises `ValueError` when
+    they disagree.
+    """
+    chosen, mesh = given, next((s.mesh for s in wanted or () if s is not None), None)
+    for arg in args if given is None else ():
+        sharding = _committed_to(arg)
+        if sharding is None:
+            continue
+        if sharding.__class__ is NamedSharding:
+            if mesh is None and (chosen is None or _is_all(chosen, sharding.mesh)):
+                mesh = sharding.mesh
+            elif mesh is None or not _same_devices(mesh, sharding):
+                raise _disagree(what, chosen or mesh, sharding.mesh)
+        else:
+            device = sharding._device
+            if mesh is not None:
+                if not _is_all(device, mesh):
+                    raise _disagree(what, mesh, device)
+                continue
+            if chosen is None:
+                chosen = device
+            elif device is not chosen:
+                raise _disagree(what, chosen, device)
+    if mesh is not None:
+        return spread(mesh, args, wanted), True
+    if chosen is None:
+        return platform.default_device(), False
+    return chosen, True
+
+
+def _committed_to(arg: Any) -> Any:
+    """Where an argument asks to be computed with; a type without values can ask, too."""
+    array = arg.base if arg.__class__ is KeyArray else arg
+    if array.__class__ is ArrayImpl:
+        return array._sharding if array._committed else None
+    asked = getattr(array, "sharding", None)
+    return asked if isinstance(asked, Sharding) else None
+
+
+def _disagree(what: str, one: Any, other: Any) -> ValueError:
+    return ValueError(
+        f"{what} got arguments committed to different devices, {_text(one)} and {_text(other)}; "
+        "move them to the same with device_put"
+    )
+
+
+def _text(place: Any) -> str:
+    if not isinstance(place, Mesh):
+        return str(place)
+    ids = ", ".join(map(str, place.device_ids.reshape(-1)[:8]))
+    return f"{place} of the devices [{ids}{', ...' if place.size > 8 else ''}]"
+
+
+def spread(mesh: Mesh, args: Sequence[Any], wanted: Sequence[Any] | None = None) -> Spread:
+    """The place of a call on the devices of `mesh`: arguments that lie on them stay as they lie."""
+    everywhere = NamedSharding(mesh, PartitionSpec())
+    shardings = []
+    for i, arg in enumerate(args):
+        asked = None if wanted is None else wanted[i]
+        lies, shape = _committed_to(arg), np.shape(arg)
+        lies, ndim = (lies if lies.__class__ is NamedSharding else None), len(shape)
+        if asked is not None:
+            asked.check(shape, f"argument {i}")
+            if lies is not None and not asked.is_equivalent_to(lies, ndim):
+                raise ValueError(
+                    f"jit was given in_shardings with {asked.spec} for argument {i}, which lies "
+                    f"as {lies.spec} on {lies.mesh}; move it with device_put, or leave "
+                    "in_shardings out"
+                )
+            shardings.append(asked)
+        elif lies is None:
+            shardings.append(everywhere)
+        elif lies.mesh == mesh:
+            shardings.append(lies)
+        else:
+            same = named(lies._to_xla_hlo_sharding(ndim), mesh, ndim)
+            shardings.append(same if same.mesh == mesh else everywhere)
+    return Spread(mesh, shardings)
+
+
+def meshes(jaxpr: Jaxpr) -> Iterator[Mesh]:
+    """The meshes that constraints in a program name."""
+    for eqn in jaxpr.eqns:
+        if eqn.primitive is sharding_constraint:
+            yield eqn.params["sharding"].mesh
+        for inner in sub_jaxprs(eqn.params):
+            yield from meshes(inner.jaxpr)
+
+
+def settled(place: Place, committed: bool, jaxpr: Jaxpr, args: Sequence[Any]) -> tuple[Place, bool]:
+    """The place for a program: what it says about its arrays decides where arguments do not."""
+    if not sharding_constraint.is_used:
+        return place, committed
+    for mesh in meshes(jaxpr):
+        if not committed:
+            place, committed = spread(mesh, args), True
+        devices = devices_of(place)
+        if devices != tuple(mesh.devices.flat):
+            raise ValueError(
+                "a program runs on the devices of its arguments, "
+                f"{_text(place if len(devices) == 1 else place.mesh)}, and a sharding constraint "
+                f"in it names {_text(mesh)}; move the arguments there with device_put"
+            )
+    return place, committed

@@ -69,7 +69,7 @@ LOAD, UNLOAD = "%load_ext perspex_magics", "%unload_ext perspex_magics"
 # Run without a word of IPython's about a cell, so that none is begun and never ended.
 OFF = """
 _shell = get_ipython()
-_lists = [*_shell.events.callbacks.values(), _shell.ast_transformers]
+_lists = [*_shell.events.callbacks.values()]
 _lists += [_shell.input_transformers_cleanup, _shell.input_transformers_post]
 _shell.left_out = [(each, each.copy()) for each in _lists]
 for _each in _lists:
@@ -77,11 +77,13 @@ for _each in _lists:
         one for one in _each
         if not str(getattr(one, "__module__", type(one).__module__)).startswith("perspex_magics")
     ]
+_shell.hook_left_out = vars(_shell).pop("transform_ast")
 del _shell, _lists, _each
 """
 ON = """
 for _each, _all in get_ipython().left_out:
     _each[:] = _all
+get_ipython().transform_ast = get_ipython().hook_left_out
 del _each, _all
 """
 

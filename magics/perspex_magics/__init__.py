@@ -19,7 +19,7 @@ from perspex.jaxpr import ClosedJaxpr, Jaxpr
 from perspex.runtime.array import ArrayImpl
 from perspex.runtime.keys import KeyArray
 from perspex_magics.arrays import array_html, keys_html
-from perspex_magics.behind import tell_what_goes_on
+from perspex_magics.behind import compile_apart, tell_what_goes_on
 from perspex_magics.buffers import list_buffers
 from perspex_magics.buffers import parser as buffers_line
 from perspex_magics.cache import follow_compilations
@@ -91,6 +91,7 @@ _FEATURES: list[Callable[[InteractiveShell], Callable[[], object]]] = [
     list_buffers,
     release_after_errors,
     tell_what_goes_on,
+    compile_apart,
     follow_compilations,
     show_heartbeat,
     record_keys,

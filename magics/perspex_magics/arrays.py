@@ -1,8 +1,9 @@
-"""How an array looks in a notebook: what it is, corners of its values, and a few statistics.
+"""How an array looks in a notebook: what it is, corners of its values, a few statistics, and which
+part of it lies on which device if there are several.
 
 Always true: nothing is computed on a device or waited for, and no more than `MOST_SHOWN` numbers
-are copied to the host. An array in the host's own memory is looked at where it lies; of more than
-`MOST_READ` numbers there, statistics read a sample, and say so.
+are copied to the host. An array in the host's own memory is looked at where it lies, part by part;
+of more than `MOST_READ` numbers there, statistics read a sample, and say so.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from perspex_magics.markup import LINE, MONO, MUTED, escape, tag
+from perspex_magics.markup import LINE, MONO, MUTED, escape, shortened, tag
+from perspex_magics.placement import devices_text, ends, placement_html, placement_of
+from perspex_magics.shards import Shards
 
 # Copying so many numbers from any device and looking at them takes well under a millisecond.
 MOST_SHOWN = 10_000
@@ -29,6 +32,8 @@ _KEYS = 12
 # What NumPy can look at where it lies.
 _IN_PLACE = "fiu"
 
+_Numbers = np.ndarray[Any, Any] | Shards
+
 
 def array_html(x: Any, *, is_open: bool = True) -> str:
     """An array as script-free HTML.
@@ -38,16 +43,27 @@ def array_html(x: Any, *, is_open: bool = True) -> str:
       is_open: whether its values are unfolded.
     """
     heading = tag("span", heading_of(x), style=MONO)
+    where = _placement(x)
     value, why_not = _look(x)
-    if value is None:
-        return tag("div", heading, tag("span", escape(f" · {why_not}"), style=MUTED))
-    if value.ndim == 0:
-        return tag("div", heading, tag("span", escape(f" = {_number(value[()])}"), style=MONO))
-    said = _statistics(value)
-    summary = tag(
-        "summary", heading, tag("span", escape(f" · {said}" if said else ""), style=MUTED)
-    )
-    return tag("details", summary, _values(value), **({"open": ""} if is_open else {}))
+    said = why_not if value is None else _statistics(value)
+    said = tag("span", escape(f" · {said}" if said else ""), style=MUTED)
+    if value is not None and value.ndim == 0:
+        said = tag("span", escape(f" = {_number(value[()])}"), style=MONO)
+    elif value is not None:
+        where += _values(value)
+    if not where:
+        return tag("div", heading, said)
+    summary = tag("summary", heading, said)
+    return tag("details", summary, where, **({"open": ""} if is_open else {}))
+
+
+def _placement(x: Any) -> str:
+    """Which part is where, if there is more than one device to be."""
+    if x.is_deleted() or len(x.sharding.device_set) == 1:
+        return ""
+    placement = placement_of(x.shape, x.sharding)
+    shown = placement_html(placement) if placement.divided else escape(placement.said)
+    return tag("div", shown, style=f"{MUTED};margin-left:1.4em")
 
 
 def keys_html(keys: Any, *, is_open: bool = True) -> str:
@@ -61,48 +77,54 @@ def keys_html(keys: Any, *, is_open: bool = True) -> str:
     numbers, why_not = _look(keys.base)
     if numbers is None:
         return tag("div", heading, tag("span", escape(f" · {why_not}"), style=MUTED))
-    rows = numbers.reshape(-1, numbers.shape[-1])
-    shown = [f"{_where(i, keys.shape)}{_words(rows[i])}" for i in range(min(len(rows), _KEYS))]
-    if len(rows) > _KEYS:
-        shown.append(f"⋯ {len(rows) - _KEYS} more")
+    places = list(itertools.islice(np.ndindex(keys.shape), _KEYS))
+    shown = [f"{_where(at)}{_words(numbers, at)}" for at in places]
+    if keys.size > _KEYS:
+        shown.append(f"⋯ {keys.size - _KEYS} more")
     if not keys.shape:
         return tag("div", heading, tag("span", escape(f" · {shown[0]}"), style=MONO))
     lines = [tag("div", escape(line), style=f"{MONO};padding:0 8px") for line in shown]
     summary = tag("summary", heading)
-    return tag("details", summary, *lines, **({"open": ""} if is_open else {}))
+    return tag("details", summary, _placement(keys), *lines, **({"open": ""} if is_open else {}))
 
 
-def _where(i: int, shape: tuple[int, ...]) -> str:
-    index = ", ".join(map(str, np.unravel_index(i, shape))) if shape else ""
-    return f"[{index}] " if index else ""
+def _where(at: tuple[int, ...]) -> str:
+    return f"[{', '.join(map(str, at))}] " if at else ""
 
 
-def _words(numbers: np.ndarray[Any, Any]) -> str:
-    return " ".join([f"{int(n):08x}" for n in numbers])
+def _words(numbers: _Numbers, at: tuple[int, ...]) -> str:
+    return " ".join([f"{int(numbers[(*at, i)]):08x}" for i in range(numbers.shape[-1])])
 
 
 def heading_of(x: Any) -> str:
-    """What an array is, as markup: type, shape, device."""
+    """What an array is, as markup: type, shape, devices, and how it is divided over several."""
     facts = [f"{x.dtype.name}[{', '.join(map(str, x.shape))}]"]
     if x.weak_type:
         facts.append("weak type")
     if not x.is_deleted():
-        facts += sorted(map(str, x.devices()))
+        facts.append(devices_text(x.devices()))
+        spec = getattr(x.sharding, "spec", None)
+        facts += [] if spec is None else [shortened(str(spec))]
     first, *rest = facts
     more = [tag("span", escape(f" · {fact}"), style=MUTED) for fact in rest]
     return "".join([tag("strong", escape(first)), *more])
 
 
-def _look(x: Any) -> tuple[np.ndarray[Any, Any] | None, str]:
+def _look(x: Any) -> tuple[_Numbers | None, str]:
     """The numbers of an array, if they can be had for nothing; else why they cannot."""
     if x.is_deleted():
         return None, "deleted: its memory was given up"
     if not x.is_ready():
         return None, "still being computed"
+    if not x.is_fully_addressable:
+        return None, "parts of it are in other processes"
     if x.size <= MOST_SHOWN:
         return np.asarray(x), ""
-    if x.device.platform == "cpu" and x.dtype.kind in _IN_PLACE:
-        # Unlike what `asarray` gives, this view of the array's own memory goes when we have looked.
+    devices = x.sharding.device_set
+    if x.dtype.kind in _IN_PLACE and all(device.platform == "cpu" for device in devices):
+        # Unlike what `asarray` gives, a view of the array's own memory goes when we have looked.
+        if len(devices) > 1:
+            return Shards(x), ""
         seen = np.from_dlpack(x)
         if seen.flags.c_contiguous:
             return seen, ""
@@ -113,12 +135,12 @@ def _note(text: str) -> str:
     return tag("div", escape(text), style=MUTED)
 
 
-def _values(value: np.ndarray[Any, Any]) -> str:
+def _values(value: _Numbers) -> str:
     """The numbers, with the middle of each axis left out where it is long."""
     if value.size == 0:
         return _note("no elements")
     if value.ndim <= 2:
-        return _table(value)
+        return _table(value, (), _EDGE)
     leading = value.shape[:-2]
     total = int(np.prod(leading))
     first = total if total <= _FACETS else _FACETS - 1
@@ -130,37 +152,35 @@ def _values(value: np.ndarray[Any, Any]) -> str:
     return "".join(facets)
 
 
-def _facet(value: np.ndarray[Any, Any], index: tuple[int, ...], is_open: bool) -> str:
+def _facet(value: _Numbers, index: tuple[int, ...], is_open: bool) -> str:
     label = f"[{', '.join(map(str, index))}, :, :]"
     summary = tag("summary", escape(label), style=f"{MONO};{MUTED}")
-    table = _table(value[index], _EDGE_OF_SLICE)
+    table = _table(value, index, _EDGE_OF_SLICE)
     return tag("details", summary, table, **({"open": ""} if is_open else {}))
 
 
-def _table(value: np.ndarray[Any, Any], edge: int = _EDGE) -> str:
-    """A vector or a matrix, with `edge` rows and columns at each end if it is large."""
+def _table(value: _Numbers, leading: tuple[int, ...], edge: int) -> str:
+    """A vector or a matrix behind `leading`, with `edge` rows and columns at each end if large."""
+    shape = value.shape[len(leading) :]
     # A vector is one row without a number of its own.
-    rows: list[int | None] = _ends(len(value), edge) if value.ndim == 2 else [0]
-    table = value if value.ndim == 2 else value[None]
-    columns = _ends(table.shape[1], edge)
+    rows: list[int | None] = ends(shape[0], edge) if len(shape) == 2 else [0]
+    columns = ends(shape[-1], edge)
     head = [_index(j, "col") for j in columns]
-    lines = [tag("tr", tag("td", style=_CELL) if value.ndim == 2 else "", *head)]
+    lines = [tag("tr", tag("td", style=_CELL) if len(shape) == 2 else "", *head)]
     for i in rows:
-        label = [_index(i, "row")] if value.ndim == 2 else []
-        entries = ["⋯" if i is None or j is None else _number(table[i, j]) for j in columns]
+        label = [_index(i, "row")] if len(shape) == 2 else []
+        entries = [
+            "⋯"
+            if i is None or j is None
+            else _number(value[(*leading, i, j) if len(shape) == 2 else (*leading, j)])
+            for j in columns
+        ]
         lines.append(tag("tr", *label, *(tag("td", escape(e), style=_CELL) for e in entries)))
     return tag(
         "table",
         *lines,
         style=f"{MONO};border-collapse:collapse;margin:2px 0;border:none;table-layout:auto",
     )
-
-
-def _ends(length: int, edge: int) -> list[int | None]:
-    """The indices to show; `None` is where some are left out."""
-    if length <= 2 * edge + 1:
-        return list(range(length))
-    return [*range(edge), None, *range(length - edge, length)]
 
 
 def _index(i: int | None, scope: str) -> str:
@@ -182,7 +202,7 @@ def _is_float(dtype: np.dtype[Any]) -> bool:
     return dtype.kind == "f" or (dtype.kind == "V" and "float" in dtype.name)
 
 
-def _statistics(value: np.ndarray[Any, Any]) -> str:
+def _statistics(value: _Numbers) -> str:
     if value.size < 2 or not (_is_float(value.dtype) or value.dtype.kind in "iu"):
         return ""
     numbers, said = _sample(value)
@@ -199,13 +219,14 @@ def _statistics(value: np.ndarray[Any, Any]) -> str:
     return said + " · ".join(facts)
 
 
-def _sample(value: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], str]:
+def _sample(value: _Numbers) -> tuple[np.ndarray[Any, Any], str]:
     """The numbers, or every so manieth of them, and what to say about that."""
-    if value.size <= MOST_READ:
-        return value, ""
     # An odd step meets all columns of most matrices.
-    step = -(-value.size // MOST_READ) | 1
-    return value.reshape(-1)[::step], f"1 in {step} of {value.size:,} elements: "
+    step = 1 if value.size <= MOST_READ else -(-value.size // MOST_READ) | 1
+    said = "" if step == 1 else f"1 in {step} of {value.size:,} elements: "
+    if isinstance(value, Shards):
+        return value.every(step), said
+    return value.reshape(-1)[::step], said
 
 
 def bytes_text(n: int) -> str:

@@ -141,6 +141,10 @@ _SIMPLE: dict[str, Callable[[Difference], str]] = {
         f"Each value of static `{d.name}` is a program of its own, which is kept: the same value "
         "again compiles nothing."
     ),
+    "sharding": lambda d: (
+        f"Place `{d.name}` in the same way in every call, with `device_put(x, sharding)`, or have "
+        "`jit(in_shardings=...)` say how."
+    ),
     "device": lambda d: (
         "Commit the arguments to one device, with `device_put(x, device)`, in every call or in "
         "none."

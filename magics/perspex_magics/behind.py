@@ -2,7 +2,8 @@
 
 An interrupt gives the notebook back at once, but XLA can be stopped neither compiling nor
 computing: the work burns on, and slows what comes next. A line under the interrupted cell says so
-and is kept up to date; cells that run meanwhile get one, too.
+and is kept up to date; cells that run meanwhile get one, too. What a process of its own compiles
+is stopped, which is why notebooks have large programs compiled so.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
+from perspex import config
 from perspex.api.values import live_arrays
 from perspex.runtime import interruptible
 from perspex_magics import notices
@@ -275,6 +277,15 @@ class Behind:
         if shown and now - report.updated > _UPDATE:
             report.show(shown)
         return False
+
+
+def compile_apart(shell: InteractiveShell) -> Callable[[], object]:
+    """Have large programs compiled where an interrupt ends it, unless the user has decided."""
+    flag = config.compiler_process
+    if flag.value is not None:
+        return lambda: None
+    flag.set(True)
+    return lambda: flag.set(None)
 
 
 def tell_what_goes_on(shell: InteractiveShell) -> Callable[[], object]:

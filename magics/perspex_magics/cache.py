@@ -19,7 +19,7 @@ from IPython.core.magic import Magics, line_magic, magics_class, no_var_expand
 from IPython.display import display
 
 from perspex import config, events, source
-from perspex.runtime import cache, disk, pressure
+from perspex.runtime import cache, compiling, disk, pressure
 from perspex_magics.compilations import Compilation, Recorder, milliseconds, size_text, table
 from perspex_magics.markup import LINE, MONO, MUTED, escape, tag
 from perspex_magics.options import MagicParser
@@ -152,6 +152,11 @@ def summary() -> list[str]:
             "programs that call Python functions are never kept: "
             f"{_many(counts.callbacks, 'program')}."
         )
+    if counts.apart:
+        said.append(
+            f"{_many(counts.apart, 'program')} compiled in a process of its own, "
+            "which an interrupt ends."
+        )
     policy = disk.policy()
     if policy is None:
         return [*said, *_why_not(), *_troubles()]
@@ -183,7 +188,8 @@ def _why_not() -> list[str]:
 
 
 def _troubles() -> list[str]:
-    return [f"trouble: {text}" for text in disk.problems.values()]
+    known = [*disk.problems.values(), *([compiling.problem] if compiling.problem else [])]
+    return [f"trouble: {text}" for text in known]
 
 
 def _many(count: int, one: str, many: str = "") -> str:
@@ -204,7 +210,8 @@ def _story(one: Compilation) -> str:
         steps.append(f"traced in {milliseconds(one.trace)} ms")
     if one.lower is not None:
         steps.append(f"lowered in {milliseconds(one.lower)} ms")
-    step = f"{_FROM[one.found]} in {milliseconds(one.compile)} ms"
+    found = _FROM[one.found] + (" in a process of its own" if one.apart else "")
+    step = f"{found} in {milliseconds(one.compile)} ms"
     if one.found != "xla":
         step += f", where XLA took {milliseconds(one.by_xla)} ms"
     steps.append(step)

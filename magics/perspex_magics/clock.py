@@ -20,7 +20,7 @@ import os
 import re
 import time
 import uuid
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -33,13 +33,13 @@ from perspex_magics.markup import MUTED, escape, tag
 from perspex_magics.options import MagicParser
 from perspex_magics.outermost import Running
 from perspex_magics.pending import (
-    PLAIN_OR_ARRAY,
     Pending,
     Watcher,
     all_there,
     arrays_in,
     is_compiled,
     is_there,
+    may_hold_arrays,
 )
 from perspex_magics.user_names import user_names
 
@@ -51,6 +51,7 @@ _PARTS = {
     "wait": "device",
     "transfer": "transfer",
 }
+_NO_SECONDS = dict.fromkeys(_PARTS, 0.0)
 _KINDS = (*_PARTS, "failed")
 _STATES = ("on", "off", "all")
 # What is shorter, in seconds, is no reason to show a line.
@@ -98,24 +99,22 @@ class Reading:
     """
 
     __slots__ = (
-        *("after", "bytes", "cell", "count", "head", "idle", "is_working", "python", "ran"),
+        *("after", "bytes", "cell", "count", "idle", "is_working", "python", "ran"),
         *("seconds", "sources", "spans", "start", "status", "text_of_cell", "wall"),
     )
 
     def __init__(self, text_of_cell: str, cell: str = "") -> None:
         self.text_of_cell = text_of_cell
         self.cell, self.count, self.status = cell, 0, "running"
-        self.head = text_of_cell.lstrip()[:_MOST_HEAD].partition("\n")[0].rstrip()
-        self.seconds: dict[str, float] = dict.fromkeys(_PARTS, 0.0)
-        self.sources: defaultdict[str, int] = defaultdict(int)
-        self.bytes: defaultdict[str, int] = defaultdict(int)
+        self.seconds = _NO_SECONDS.copy()
+        self.sources: dict[str, int] = {}
+        self.bytes: dict[str, int] = {}
         self.wall = self.python = self.idle = 0.0
         # How long the device went on; `None` if it had nothing to do, or as long as it works.
         self.after: float | None = None
         self.is_working = False
-        self.spans: list[
-            tuple[float, float]
-        ] = []  # begin and length, outermost of those that ended
+        # Begin and length of phases, the outermost of those that ended.
+        self.spans: list[tuple[float, float]] = []
         self.ran = _ran_outside_of_phases()
         self.start = time.perf_counter()
 
@@ -128,21 +127,32 @@ class Reading:
         spans.append((event.start, event.seconds))
         self.seconds[kind] += max(0.0, event.seconds - inside)
         if event.kind == "compile":
-            self.sources[event.data.get("source", "xla")] += 1
+            source = "own process" if event.data.get("apart") else event.data.get("source", "xla")
+            self.sources[source] = self.sources.get(source, 0) + 1
         elif kind == "transfer":
-            self.bytes[event.data["direction"]] += event.data["bytes"]
+            way = event.data["direction"]
+            self.bytes[way] = self.bytes.get(way, 0) + event.data["bytes"]
         if len(spans) > _MOST_SPANS:
             half = spans[: _MOST_SPANS // 2]
             spans[: len(half)] = [(half[0][0], sum(length for _, length in half))]
 
     def stop(self, now: float, status: str = "ok") -> None:
         """The cell has ended: what is left is Python, and time in which the thread did not run."""
-        self.status, self.spans = status, []
-        self.wall = now - self.start
-        left = max(0.0, self.wall - sum(self.seconds.values()))
-        idle = left - (_ran_outside_of_phases() - self.ran)
-        self.idle = idle if idle > max(_LONG_IDLE, _PART_IDLE * self.wall) else 0.0
-        self.python = left - self.idle
+        self.status, self.wall, left = status, now - self.start, now - self.start
+        if self.spans:
+            left = max(0.0, left - sum(self.seconds.values()))
+            self.spans = []
+        self.python = left
+        least = max(_LONG_IDLE, _PART_IDLE * self.wall)
+        if left > least:
+            idle = left - (_ran_outside_of_phases() - self.ran)
+            if idle > least:
+                self.idle, self.python = idle, left - idle
+
+    @property
+    def head(self) -> str:
+        """The first line of the cell's text."""
+        return self.text_of_cell.lstrip()[:_MOST_HEAD].partition("\n")[0].rstrip()
 
     @property
     def is_telling(self) -> bool:
@@ -301,7 +311,8 @@ class Clock:
         if self.is_measuring and self.readings.begins():
             reading = Reading(info.raw_cell, getattr(info, "cell_id", None) or "")
             self.readings.begin(info, reading)
-            self._tell(reading)
+            if self._observers:
+                self._tell(reading)
 
     def end(self, result: Any) -> None:
         """A cell ends: show its line if it has something to say."""
@@ -315,7 +326,8 @@ class Clock:
         reading.is_working = bool(unready)
         self.ended.append(reading)
         self.total += 1
-        if not reading.text_of_cell.lstrip().startswith("%clock"):
+        text = reading.text_of_cell.lstrip()
+        if not text.startswith("%clock"):
             self.last = reading
         if self.state == "all" or (
             self.state == "on" and (reading.is_telling or self._is_long(reading))
@@ -323,8 +335,9 @@ class Clock:
             self._show(reading, unready, now)
         elif unready:
             self.watcher.add(Pending(reading, unready, now, self._then(reading)))
-        reading.text_of_cell = ""
-        self._tell(reading)
+        reading.text_of_cell = text[:_MOST_HEAD]
+        if self._observers:
+            self._tell(reading)
 
     def _then(
         self, reading: Reading, update: Callable[[], bool] | None = None
@@ -339,11 +352,14 @@ class Clock:
 
     def _unready(self, result: Any) -> list[Any]:
         """Arrays of this cell that are not there yet; those of earlier cells are being watched."""
-        new = [array for _, array in self.names.new_arrays(getattr(result, "info", None))]
-        others = [*self.names.look().besides(PLAIN_OR_ARRAY), getattr(result, "result", None)]
-        if all_there(new) and all_there(arrays_in(others)):
+        new = self.names.new_arrays(getattr(result, "info", None))
+        others = self.names.of_kinds(may_hold_arrays)
+        others.append(getattr(result, "result", None))
+        arrays = arrays_in(others)
+        arrays += [array for _, array in new]
+        if not arrays or all_there(arrays):
             return []
-        found = {id(x): x for x in (*new, *arrays_in(others)) if not is_there(x)}
+        found = {id(x): x for x in arrays if not is_there(x)}
         if found:
             for known in self.watcher.ids():
                 found.pop(known, None)
@@ -359,7 +375,7 @@ class Clock:
             for name in set(_NAME.findall(reading.text_of_cell))
             if name in namespace
         ]
-        return any(map(is_compiled, values)) or any(True for _ in arrays_in(values))
+        return any(map(is_compiled, values)) or bool(arrays_in(values))
 
     def _show(self, reading: Reading, unready: list[Any], now: float) -> None:
         # A terminal cannot take back what it has printed.

@@ -40,6 +40,7 @@ class Compilation:
     # Why an earlier program of the function did not do: the event `recompile`.
     again: events.Event | None = None
     origin: Origin | None = None
+    apart: bool = False  # by XLA, in a process of its own
 
     @property
     def can_be_traced(self) -> bool:
@@ -108,6 +109,7 @@ class Recorder:
                 None if lowered is None else lowered.data["eqns"],
                 None,
                 data["origin"],
+                data["apart"],
             )
         )
 

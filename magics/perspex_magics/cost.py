@@ -17,6 +17,7 @@ from IPython.core.magic import (
 )
 from IPython.display import display
 
+from perspex import tree
 from perspex.api.stages import Compiled, Traced
 from perspex_magics.inspection import inspected, inspecting_magic
 from perspex_magics.markup import MONO, MUTED, escape, tag
@@ -101,7 +102,9 @@ class Cost:
         compiled = traced.lower().compile()
         program = Kernels.of(compiled.as_text())
         rows = [*_work(compiled), *_memory(compiled), program.row]
-        return cls(f"cost of {what}", rows, program.notes)
+        devices = max([s.num_devices for s in tree.leaves(compiled.output_shardings)], default=1)
+        each = [f"All of it is what each of {devices} devices does."] if devices > 1 else []
+        return cls(f"cost of {what}", rows, each + program.notes)
 
     def __repr__(self) -> str:
         wide = max(len(name) for name, _, _ in self.rows)

@@ -143,6 +143,7 @@ class Row:
             "name": self.name,
             "seconds": (self.end or now) - self.start,
             "running": self.end is None,
+            "apart": getattr(self.what, "is_apart", False),
             "equations": self.equations,
             "line": line,
         }
@@ -157,7 +158,8 @@ def sentences(row: dict[str, Any]) -> list[str]:
         what += f", {row['equations']:,} equation{'s' if row['equations'] > 1 else ''}"
         what += " so far" if running and row["phase"] == "trace" else ""
     if running and row["phase"] == "compile":
-        what += "; an interrupt gives control back"
+        apart = row["apart"]
+        what += f"; an interrupt {'ends it' if apart else 'gives control back'}"
     found = [what]
     if line is not None:
         found.append(f"{line['equations']:,} of them from {line['at']}: {line['text']}")
@@ -170,6 +172,11 @@ def sentences(row: dict[str, Any]) -> list[str]:
 
 class Beat:
     """One cell, and the notice under it."""
+
+    __slots__ = (
+        *("context", "display_id", "loose", "others", "publisher", "rows", "shell", "shown"),
+        *("start", "thread"),
+    )
 
     def __init__(self, shell: InteractiveShell) -> None:
         self.shell = shell

@@ -10,7 +10,7 @@ import itertools
 import operator
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any, Protocol
 
@@ -31,7 +31,6 @@ _PLAIN: frozenset[type] = frozenset(
         *(ModuleType, FunctionType, BuiltinFunctionType, MethodType, _jax.PjitFunction),
     ]
 )
-PLAIN_OR_ARRAY: frozenset[type] = _PLAIN | {ArrayImpl}
 # Between two looks, in seconds: a part of the time waited so far, so that the error is in
 # proportion, and within these bounds.
 _PART = 0.02
@@ -42,29 +41,45 @@ _AT_ONCE = 64
 _PATIENCE = 60.0
 
 
-def arrays_in(values: Iterable[Any]) -> Iterator[Any]:
+def may_hold_arrays(kind: type) -> bool:
+    """Whether a value of this type may have arrays in it that `arrays_in` finds."""
+    return (
+        kind is KeyArray
+        or issubclass(kind, dict | list | tuple)
+        or (kind not in _PLAIN and kind.__module__ == "__main__" and kind.__dictoffset__ != 0)
+    )
+
+
+def arrays_in(values: Iterable[Any]) -> list[Any]:
     """The concrete arrays among values, in containers, and in objects of the notebook's classes."""
-    level, left = list(values), _MOST_VALUES
+    found, level, left = [], list(values), _MOST_VALUES
     for _ in range(_DEPTH):
-        level = level[:left]
-        yield from [value for value in level if type(value) is ArrayImpl]
         deeper: list[Any] = []
-        for value in [value for value in level if type(value) not in PLAIN_OR_ARRAY]:
+        for value in level[:left]:
             kind = type(value)
-            if kind is KeyArray:
-                yield value.base
+            if kind in _PLAIN:
+                continue
+            if kind is ArrayImpl:
+                found.append(value)
+            elif kind is list or kind is tuple:
+                deeper += value[:_MOST_ITEMS]
+            elif not may_hold_arrays(kind):
+                continue
+            elif kind is KeyArray:
+                found.append(value.base)
             elif issubclass(kind, dict):
                 deeper += itertools.islice(dict.values(value), _MOST_ITEMS)
             elif issubclass(kind, list):
                 deeper += itertools.islice(list.__iter__(value), _MOST_ITEMS)
             elif issubclass(kind, tuple):
                 deeper += itertools.islice(tuple.__iter__(value), _MOST_ITEMS)
-            elif kind.__module__ == "__main__" and kind.__dictoffset__:
+            else:
                 deeper += itertools.islice(value.__dict__.values(), _MOST_ITEMS)
         left -= len(level)
         if left <= 0 or _PLAIN.issuperset(map(type, deeper)):
-            return
+            return found
         level = deeper
+    return found
 
 
 def is_compiled(value: Any) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import reprlib
 import types
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import FrameType, TracebackType
 from typing import Any, NamedTuple
@@ -118,7 +118,10 @@ class Buffer:
 
     @property
     def device(self) -> str:
-        return "host" if isinstance(self.array, np.ndarray) else str(self.array.device)
+        if isinstance(self.array, np.ndarray):
+            return "host"
+        devices = self.array.devices()
+        return str(*devices) if len(devices) == 1 else f"{len(devices)} devices"
 
     @property
     def owners(self) -> list[Owner]:
@@ -218,19 +221,24 @@ class Walk:
         found = self.found
         entries = list(found.values())
         entries += [(array,) for array in alive if id(array) not in found]
+        # An array over several devices comes before its parts, which are arrays themselves.
+        entries.sort(key=lambda entry: not _is_spread(entry[0]))
         by_key: dict[Hashable, Buffer] = {}
+        buffers = []
         for entry in entries:
             self.check()
             array = entry[0]
-            key, nbytes = _identity(array)
+            keys, nbytes = _identity(array)
             if nbytes < 0:
                 continue
-            buffer = by_key.get(key)
+            buffer = by_key.get(keys[0])
             if buffer is None:
-                by_key[key] = Buffer(array, nbytes, entry)
+                buffer = Buffer(array, nbytes, entry)
+                by_key.update(dict.fromkeys(keys, buffer))
+                buffers.append(buffer)
             else:
                 buffer.found += entry[1:]
-        return Report(sorted(by_key.values(), key=_by_size), self.complete)
+        return Report(sorted(buffers, key=_by_size), self.complete)
 
 
 def _is_opaque(cls: type) -> bool:
@@ -255,24 +263,34 @@ def _attributes(value: Any) -> Iterator[tuple[Text, Any]]:
         return
 
 
-def _identity(array: Any) -> tuple[Hashable, int]:
-    """What tells a buffer from others, and its bytes; fewer than none for one that is gone."""
+def _is_spread(array: Any) -> bool:
+    return type(array) is ArrayImpl and array._sharding.num_devices > 1
+
+
+def _identity(array: Any) -> tuple[Sequence[Hashable], int]:
+    """What tells a buffer from others, for each of its parts, and its bytes on all devices.
+
+    Fewer bytes than none are those of an array that is gone.
+    """
     if type(array) is not ArrayImpl:
         while isinstance(array.base, np.ndarray):
             array = array.base
-        return id(array), array.nbytes
+        return (id(array),), array.nbytes
     if array.is_deleted():
-        return None, -1
+        return (None,), -1
+    spread = _is_spread(array)
     # jaxlib makes some for itself, without a type.
-    nbytes: int = array.on_device_size_in_bytes() if array.aval is None else array.nbytes
+    measured = spread or array.aval is None
+    nbytes: int = array.on_device_size_in_bytes() if measured else array.nbytes
     try:
         # To ask for the address of memory that is still to be computed would wait for it; of an
         # array that another thread has deleted in the meantime, it is an error.
         if nbytes and is_there(array):
-            return array.unsafe_buffer_pointer(), nbytes
+            parts = array._arrays if spread else (array,)
+            return [part.unsafe_buffer_pointer() for part in parts], nbytes
     except JaxRuntimeError:  # what should have computed it failed
         pass
-    return ("array", id(array)), nbytes
+    return [("array", id(array))], nbytes
 
 
 def arrays_in(value: Any) -> list[Any]:

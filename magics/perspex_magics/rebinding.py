@@ -32,10 +32,11 @@ _COMPOUND = {
     *(ast.Try, ast.TryStar, ast.Match),
 }
 _Found = tuple[list[str], list[str]]
+_NOTHING: _Found = ([], [])
 
 
-class Rebinding(ast.NodeTransformer):
-    """What IPython calls with the tree of each cell.
+class Rebinding:
+    """Looks through the tree of each cell, and puts the calls into it.
 
     Args:
       namespace: the notebook's.
@@ -84,16 +85,19 @@ class Rebinding(ast.NodeTransformer):
         if magic is not None:
             self.inside_ours, self.is_magic = magic in self.ours, True
             return tree
-        statements = _statements(tree.body)
-        changes = {id(node): _changes(node) for node in statements}
+        changes: dict[ast.stmt, _Found] = {}
+        _look_through(tree.body, changes)
         changed: dict[str, int] = {}
-        for node in statements:
-            for names in changes[id(node)]:
-                for name in names:
-                    changed[name] = node.lineno
-        self.lines |= changed
-        self.written.update(*[written for _, written in changes.values()])
-        if changed and not self.inside_ours:
+        for node, (bound, written) in changes.items():
+            for name in bound:
+                changed[name] = node.lineno
+            for name in written:
+                changed[name] = node.lineno
+                self.written.add(name)
+        if not changed:
+            return tree
+        self.lines.update(changed)
+        if not self.inside_ours:
             wanted = changed.keys() & self.interesting(tree, changed.keys(), text)
             if wanted:
                 tree.body = _with_calls(tree.body, wanted, changes, tree.body[-1])
@@ -143,7 +147,7 @@ def _reads(value: Any, namespace: Mapping[str, Any]) -> frozenset[str]:
 
 def _words(tree: ast.Module, text: str | None) -> set[str]:
     """What may be a name in the functions that the cell defines, lambdas among them."""
-    if text is not None and not any(word in text for word in ("def", "class", "lambda")):
+    if text is not None and "def" not in text and "class" not in text and "lambda" not in text:
         return set()
     if text is None:
         text = ast.unparse(tree)
@@ -158,6 +162,8 @@ def _words(tree: ast.Module, text: str | None) -> set[str]:
 
 def _cell_magic(tree: ast.Module) -> str | None:
     """The magic of a cell that begins with `%%magic`, as IPython writes it."""
+    if type(tree.body[0]) is not ast.Expr:
+        return None
     match tree.body[0]:
         case ast.Expr(
             value=ast.Call(
@@ -173,9 +179,26 @@ def _statements(body: list[ast.stmt]) -> list[ast.stmt]:
     found: list[ast.stmt] = []
     for node in body:
         found.append(node)
-        for block in _blocks(node):
-            found += _statements(block)
+        if type(node) in _COMPOUND:
+            for block in _blocks(node):
+                found += _statements(block)
     return found
+
+
+def _look_through(body: list[ast.stmt], changes: dict[ast.stmt, _Found]) -> None:
+    """Find what statements change, and those in their blocks; no others are written down."""
+    for node in body:
+        kind = type(node)
+        rule = _RULES.get(kind)
+        if rule is not None:
+            bound: list[str] = []
+            written: list[str] = []
+            rule(node, bound, written)
+            if bound or written:
+                changes[node] = bound, written
+        if kind in _COMPOUND:
+            for block in _blocks(node):
+                _look_through(block, changes)
 
 
 def _blocks(node: ast.stmt) -> list[list[ast.stmt]]:
@@ -186,17 +209,8 @@ def _blocks(node: ast.stmt) -> list[list[ast.stmt]]:
     return [block for block in (*blocks, *[part.body for part in parts]) if block]
 
 
-def _changes(node: ast.stmt) -> _Found:
-    """The names that a statement binds, and those whose objects it may write to.
-
-    Of a statement with blocks: what it binds before they run.
-    """
-    bound: list[str] = []
-    written: list[str] = []
-    rule = _RULES.get(type(node))
-    if rule is not None:
-        rule(node, bound, written)
-    return bound, written
+# Rules add the names that a statement binds, and those whose objects it may write to. Of a
+# statement with blocks: what it binds before they run.
 
 
 def _assign(node: Any, bound: list[str], written: list[str]) -> None:
@@ -258,13 +272,14 @@ _RULES: dict[type[ast.stmt], Callable[[Any, list[str], list[str]], None]] = {
 }
 
 
-def _target(target: ast.expr, bound: list[str], written: list[str]) -> None:
-    if isinstance(target, ast.Name):
+def _target(target: Any, bound: list[str], written: list[str]) -> None:
+    kind = type(target)
+    if kind is ast.Name:
         bound.append(target.id)
-    elif isinstance(target, ast.Tuple | ast.List):
+    elif kind is ast.Tuple or kind is ast.List:
         for item in target.elts:
             _target(item, bound, written)
-    elif isinstance(target, ast.Starred):
+    elif kind is ast.Starred:
         _target(target.value, bound, written)
     else:
         _root(target, written)
@@ -280,14 +295,14 @@ def _root(node: ast.expr, written: list[str]) -> None:
 
 
 def _with_calls(
-    body: list[ast.stmt], wanted: Set[str], changes: dict[int, _Found], last: ast.stmt | None
+    body: list[ast.stmt], wanted: Set[str], changes: dict[ast.stmt, _Found], last: ast.stmt | None
 ) -> list[ast.stmt]:
     new: list[ast.stmt] = []
     for node in body:
         new.append(node)
         calls = [
             _call(function, name, node)
-            for function, names in zip((REBOUND, WRITTEN), changes[id(node)], strict=True)
+            for function, names in zip((REBOUND, WRITTEN), changes.get(node, _NOTHING), strict=True)
             for name in dict.fromkeys(names)
             if name in wanted
         ]

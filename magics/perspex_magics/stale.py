@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import builtins
 import functools
+import itertools
+import operator
 import threading
 import time
 import types
@@ -119,6 +121,9 @@ class Watcher:
         # Those of modules of the user's own, which may be loaded again as a cell begins, and which
         # of them are modules.
         self.loaded: dict[int, bool] = {}
+        # Their ids in the order in which they are looked at, none where that is to be found out
+        # anew, and whose turn it is.
+        self.order: list[int] = []
         self.turn = 0
         self.dirty: dict[Record, None] = {}
         self.gone: deque[Record] = deque()
@@ -200,6 +205,7 @@ class Watcher:
             self.readers.setdefault(name, {})[record] = None
         for key in objects.keys() - record.objects.keys():
             self.holders.setdefault(key, {})[record] = None
+            self.order = []
         for root in roots - record.roots:
             self.holding.setdefault(root, {})[record] = None
         self._unwatch(record, names, objects.keys(), roots)
@@ -218,6 +224,7 @@ class Watcher:
                 self.seen.pop(name, None)
         for key in record.objects.keys() - keys:
             if _remove(self.holders, key, record):
+                self.order = []
                 self.probes.pop(key, None)
                 self.loaded.pop(key, None)
         for root in record.roots - roots:
@@ -268,15 +275,12 @@ class Watcher:
                 record = self.gone.popleft()
                 self.dirty.pop(record, None)
                 self._unwatch(record)
-            now = self.namespace.get
-            changed = [n for n, value in self.seen.items() if now(n, _MISSING) is not value]
-            for name in changed:
-                before, self.seen[name] = self.seen[name], now(name, _MISSING)
-                if _same_number(before, self.seen[name]):
-                    continue
-                for record in self.readers[name]:
-                    record.changed_at[name] = self._place(name, lines)
-                    self.dirty[record] = None
+            seen, now = self.seen, self.namespace.get
+            values = list(map(now, seen, itertools.repeat(_MISSING)))
+            if not all(map(operator.is_, values, seen.values())):
+                for name, value in list(zip(seen, values, strict=True)):
+                    if seen[name] is not value:
+                        self._note_bound(name, value, lines)
             for name in written:
                 value = now(name)
                 if name not in self.holding and id(value) not in self.holders:
@@ -285,21 +289,32 @@ class Watcher:
                     record.changed_at.setdefault(name, self._place(name, lines))
                     self.dirty[record] = None
             self._probe(lines, is_begin)
+            if not self.dirty:
+                return
             dirty, self.dirty = self.dirty, {}
             for record in dirty:
                 traced = record.traced()
                 if traced is not None:
                     stale.settle(traced)
 
+    def _note_bound(self, name: str, value: Any, lines: Mapping[str, int]) -> None:
+        """A captured name holds something else than when it was last looked at."""
+        before, self.seen[name] = self.seen[name], value
+        if not _same_number(before, value):
+            for record in self.readers[name]:
+                record.changed_at[name] = self._place(name, lines)
+                self.dirty[record] = None
+
     def _probe(self, lines: Mapping[str, int], is_begin: bool) -> None:
         """Look at objects that may have changed in place, from where the last look ended.
 
         The numbers of NumPy arrays, which cost most, are read at the end of cells only.
         """
-        now = time.perf_counter()
-        for key, is_module in list(self.loaded.items()):
-            if is_begin or is_module:
-                self._probe_one(key, lines)
+        now, probes = time.perf_counter(), self.probes
+        if self.loaded:
+            for key, is_module in list(self.loaded.items()):
+                if (is_begin or is_module) and probes[key].changed():
+                    self._note_changed(key, lines)
         if is_begin:
             if now - self.ended < _SOON:
                 return  # as in a notebook that runs as a whole: nobody else had a turn
@@ -307,19 +322,22 @@ class Watcher:
         else:
             self.ended = now
             end = now + min(max(_PART * (now - self.began), _LEAST), _MOST)
-        keys = list(self.holders)
-        start = self.turn if self.turn < len(keys) else 0
-        for count, key in enumerate([*keys[start:], *keys[:start]], 1):
-            if not (is_begin and type(self.probes[key]) is ArrayProbe):
-                self._probe_one(key, lines)
+        order = self.order = self.order or list(self.holders)
+        count = len(order)
+        at = self.turn if self.turn < count else 0
+        for _ in range(count):
+            key = order[at]
+            at = at + 1 if at + 1 < count else 0
+            probe = probes[key]
+            if not (is_begin and type(probe) is ArrayProbe) and probe.changed():
+                self._note_changed(key, lines)
             if time.perf_counter() > end:
                 if not is_begin:
-                    self.turn = (start + count) % len(keys)
+                    self.turn = at
                 return
 
-    def _probe_one(self, key: int, lines: Mapping[str, int]) -> None:
-        if not self.probes[key].changed():
-            return
+    def _note_changed(self, key: int, lines: Mapping[str, int]) -> None:
+        """What an object holds is different: note where, for all programs that captured it."""
         for record in self.holders[key]:
             for root in record.objects[key]:
                 if not self._is_here(record.changed_at.get(root, "")):
@@ -459,18 +477,43 @@ def watch_captures(
 
     _watchers.append(watcher)
     _install()
-    shell.ast_transformers.append(rebinding)
+    restore_transform = _transform(shell, rebinding)
     shell.events.register("pre_run_cell", begin)
     shell.events.register("post_run_cell", end)
     restore = show_warnings() if hasattr(shell, "kernel") else (lambda: None)
 
     def undo() -> None:
         _forget(watcher)
-        if rebinding in shell.ast_transformers:
-            shell.ast_transformers.remove(rebinding)
+        restore_transform()
         shell.events.unregister("pre_run_cell", begin)
         shell.events.unregister("post_run_cell", end)
         restore()
+
+    return undo
+
+
+def _transform(shell: InteractiveShell, rebinding: Rebinding) -> Callable[[], object]:
+    """Have the tree of each cell looked through; returns a function that ends that.
+
+    Not as one of `ast_transformers`: where there is any, IPython gives places to all nodes of every
+    cell, which takes 1 us for each and more than all that is done here.
+    """
+    transform = shell.transform_ast
+
+    def transform_ast(tree: Any) -> Any:
+        tree = transform(tree)
+        try:
+            return rebinding.visit(tree)
+        except Exception as error:
+            events.report_ignored(error, "while looking through", tree)
+            return tree
+
+    hooked: Any = shell
+    hooked.transform_ast = transform_ast
+
+    def undo() -> None:
+        if vars(shell).get("transform_ast") is transform_ast:
+            del hooked.transform_ast
 
     return undo
 

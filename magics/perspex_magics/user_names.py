@@ -9,20 +9,22 @@ hold functions, modules and numbers, cell after cell.
 from __future__ import annotations
 
 import operator
-import re
 import weakref
-from collections.abc import Collection
+from collections.abc import Callable
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
 from perspex.runtime.array import ArrayImpl
 
-_IPYTHONS = re.compile(r"_{1,3}|_i{1,3}|_i?\d+|_[iod]h|In|Out")
+_IPYTHONS = {*("_", "__", "___", "_i", "_ii", "_iii", "_ih", "_oh", "_dh", "In", "Out")}
 
 
 class Look:
-    """What the user's names hold at one moment, oldest first, and at which places each type is."""
+    """What the user's names hold at one moment, oldest first, and at which places each type is.
+
+    As long as `places` is the same object, the names are the same as well, and so are the types.
+    """
 
     __slots__ = ("names", "places", "values")
 
@@ -34,12 +36,6 @@ class Look:
         names, values = self.names, self.values
         return [(names[i], values[i]) for i in self.places.get(kind, ())]
 
-    def besides(self, kinds: Collection[type]) -> list[Any]:
-        """The values of all other types."""
-        values = self.values
-        found = [places for kind, places in self.places.items() if kind not in kinds]
-        return [values[i] for places in found for i in places]
-
 
 class UserNames:
     """The names of one namespace that are the user's, oldest first."""
@@ -49,64 +45,102 @@ class UserNames:
         self._names: list[str] = []
         # How many names there were at the last look, and which was the newest of them.
         self._count, self._newest = 0, ""
-        # The types at the last look, and their places.
-        self._kinds: list[type] = []
-        self._places: dict[type, list[int]] = {}
+        # The names that were sorted last, the types that they had, and the places of those. Here
+        # and below in one piece, as cells may end in several threads.
+        self._sorted: tuple[list[str], list[type], dict[type, list[int]]] = ([], [], {})
+        # Those of some types, by these places.
+        self._fitting: tuple[dict[type, list[int]], Any, list[str]] = ({}, None, [])
         # The arrays that there were when a cell ended, which cell that was, and what was new then.
         self._arrays: dict[str, weakref.ref[Any]] = {}
         self._ended: object = None
         self._new: list[str] = []
+        # The same arrays in the order of their names, and by which places.
+        self._refs: tuple[dict[type, list[int]], list[weakref.ref[Any]]] = ({}, [])
 
     def look(self) -> Look:
         """The user's names and their values now."""
         names = self.listed()
         values = list(map(self._namespace.get, names))
-        kinds, known = list(map(type, values)), self._kinds
-        if len(kinds) != len(known) or not all(map(operator.is_, kinds, known)):
-            places: dict[type, list[int]] = {}
+        kinds = list(map(type, values))
+        sorted_names, known, places = self._sorted
+        if names is not sorted_names or not all(map(operator.is_, kinds, known)):
+            places = {}
             for i, kind in enumerate(kinds):
                 places.setdefault(kind, []).append(i)
-            self._kinds, self._places = kinds, places
-        return Look(names, values, self._places)
+            self._sorted = names, kinds, places
+        return Look(names, values, places)
+
+    def of_kinds(self, fits: Callable[[type], bool]) -> list[Any]:
+        """The values of all types that fit, by the types at the last look."""
+        of, by, names = self._fitting
+        sorted_names, _, places = self._sorted
+        if of is not places or by is not fits:
+            found = [at for kind, at in places.items() if fits(kind)]
+            names = [sorted_names[i] for at in found for i in at]
+            self._fitting = places, fits, names
+        return list(map(self._namespace.get, names))
 
     def new_arrays(self, info: object) -> list[tuple[str, Any]]:
         """The arrays that were not yet under their names when the last cell ended.
 
         Whoever asks at the end of the cell with this `ExecutionInfo` is told the same ones.
         """
-        get = self._namespace.get
         if info is None or info is not self._ended:
-            self._ended, known = info, self._arrays
-            arrays = self.look().named(ArrayImpl)
-            new = [(n, x) for n, x in arrays if (ref := known.get(n)) is None or ref() is not x]
-            known.update([(name, weakref.ref(x)) for name, x in new])
-            if len(known) > 2 * len(arrays) + 100:
-                self._arrays = {name: known[name] for name, _ in arrays}
-            self._new = [name for name, _ in new]
+            self._ended, look = info, self.look()
+            at = look.places.get(ArrayImpl, ())
+            arrays = list(map(look.values.__getitem__, at))
+            of, before = self._refs
+            # In most cells none is new, which is seen without a step of Python for each.
+            if of is look.places and all(map(operator.is_, map(operator.call, before), arrays)):
+                self._new = []
+            else:
+                self._note_arrays(look, [look.names[i] for i in at], arrays)
+        if not self._new:
+            return []
+        get = self._namespace.get
         found = [(name, get(name)) for name in self._new]
         return [(name, x) for name, x in found if type(x) is ArrayImpl]
+
+    def _note_arrays(self, look: Look, names: list[str], arrays: list[Any]) -> None:
+        """Find the arrays that are new under their names, and know them from now on."""
+        known, pairs = self._arrays, list(zip(names, arrays, strict=True))
+        new = [(n, x) for n, x in pairs if (ref := known.get(n)) is None or ref() is not x]
+        known.update([(name, weakref.ref(x)) for name, x in new])
+        if len(known) > 2 * len(arrays) + 100:
+            self._arrays = known = {name: known[name] for name in names}
+        self._new = [name for name, _ in new]
+        self._refs = look.places, [known[name] for name in names]
 
     def listed(self) -> list[str]:
         """The user's names; another list as soon as there are others."""
         # Names that are new stand at the end of a dict.
-        namespace = self._namespace
+        namespace, newest = self._namespace, self._newest
         added: list[str] = []
         try:
             for name in reversed(namespace):
-                if name == self._newest:
+                if name == newest:
                     break
                 added.append(name)
         except RuntimeError:
             # Another thread is adding names; they have their turn at the next look.
             return self._names
-        if self._count + len(added) != len(namespace):
+        count = self._count + len(added)
+        if not added and count == len(namespace):
+            return self._names
+        if count != len(namespace):
             # Something was deleted.
             self._names, added = [], list(namespace)[::-1]
-        users = [name for name in reversed(added) if not _IPYTHONS.fullmatch(name)]
+        users = []
+        for name in reversed(added):
+            # By hand: with cold caches, as at the end of a cell, `re` takes 30 us for one name.
+            if name not in _IPYTHONS and not (
+                name.startswith("_") and name[1 + (name[1] == "i") :].isdecimal()
+            ):
+                users.append(name)
         if users:
             # A look that somebody still has keeps its list.
             self._names = [*self._names, *users]
-        self._count, self._newest = len(namespace), added[0] if added else self._newest
+        self._count, self._newest = len(namespace), added[0] if added else newest
         return self._names
 
 

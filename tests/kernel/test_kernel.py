@@ -54,6 +54,18 @@ def test_a_module_beside_the_notebook_does_not_break_the_start(tmp_path: object)
         )
 
 
+def test_a_start_tells_the_front_end_nothing(tmp_path: Path) -> None:
+    # What the kernel sends as streams, before anybody listens perhaps, goes to a file as well.
+    said = tmp_path / "said.txt"
+    with said.open("w") as file:
+        options = {"stdout": file, "stderr": file}
+        with open_session(extra_arguments=["--IPKernelApp.quiet=False"], **options) as session:
+            session.ok("print('hello')")
+    log = "[PerspexKernelApp]"  # goes nowhere else
+    told = [line for line in said.read_text().splitlines() if not line.startswith(log)]
+    assert told == ["hello"]
+
+
 def test_a_cell_that_fails_half_way(live: Session) -> None:
     ran = live.run("before = 1\nraise ValueError('on purpose')\nafter = 2")
     assert (ran.status, ran.ename) == ("error", "ValueError")

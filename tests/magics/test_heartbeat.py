@@ -173,6 +173,7 @@ def row(**changes: object) -> dict:
         "name": "f",
         "seconds": 3.4,
         "running": True,
+        "apart": False,
         "equations": 0,
         "line": None,
         **changes,
@@ -189,6 +190,7 @@ def row(**changes: object) -> dict:
             row(phase="compile", equations=900),
             ["compiling `f`: 3 s, 900 equations; an interrupt gives control back"],
         ),
+        (row(phase="compile", apart=True), ["compiling `f`: 3 s; an interrupt ends it"]),
     ],
 )
 def test_sentences(data: dict, said: list[str]) -> None:

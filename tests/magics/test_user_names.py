@@ -26,7 +26,7 @@ def test_names_come_and_go(seed: int) -> None:
     draw = random.Random(seed)
     namespace: dict[str, object] = {"In": [], "Out": {}, "_": "", "_oh": {}, "_dh": []}
     names = UserNames(namespace)
-    choices = [*"abcdefgh", "_private", "_i_mine", "_12x", "In2", "_x1"]
+    choices = [*"abcdefgh", "_private", "_i_mine", "_12x", "In2", "_x1", "_i12x", "i12", "____"]
     for cell in range(60):
         namespace[f"_i{cell}"] = namespace["_i"] = ""
         for _ in range(draw.randrange(4)):
@@ -43,8 +43,8 @@ def test_names_come_and_go(seed: int) -> None:
         for kind in (object, list, Thing):
             of_kind = [(name, value) for name, value in expected.items() if type(value) is kind]
             assert look.named(kind) == of_kind
-        others = [id(value) for value in expected.values() if type(value) not in (list, Thing)]
-        assert sorted(map(id, look.besides({list, Thing}))) == sorted(others)
+        found = [id(value) for value in expected.values() if type(value) in (list, Thing)]
+        assert sorted(map(id, names.of_kinds({list, Thing}.__contains__))) == sorted(found)
 
 
 def test_arrays_are_new_once_and_for_all_who_ask_after_the_same_cell() -> None:

@@ -3,7 +3,7 @@
  * programs that were there before would not do.
  */
 
-import { cut, duration, el, replace, said, size, stylesheet } from "./dom.js";
+import { coded, cut, duration, el, replace, said, size, stylesheet } from "./dom.js";
 import { LOOK } from "./look.js";
 
 /**
@@ -57,7 +57,7 @@ const CACHE_STYLE = `
 .pspx-cache-narrow .pspx-cache-name { max-width: 9em; }
 .pspx-cache-mark { color: var(--pspx-bad); }
 .pspx-cache-row:hover > * { background: var(--pspx-raised); }
-.pspx-table .pspx-cache-story > td { padding: 2px 0 10px 12px; text-align: left; }
+.pspx-cache .pspx-table .pspx-cache-story > td { padding: 2px 0 10px 12px; text-align: left; white-space: normal; }
 .pspx-cache-story dl { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: 2px 12px; margin: 0 0 6px; }
 .pspx-cache-story dt { color: var(--pspx-muted); font-weight: normal; }
 .pspx-cache-story dd { margin: 0; overflow-wrap: anywhere; }
@@ -387,9 +387,9 @@ export function cacheView(host, actions = {}) {
       fact("calls", `${row.calls}${device}`);
     }
     if (row.miss) {
-      fact("why again", said(row.miss.cause, 400));
+      fact("why again", coded(row.miss.cause, 400));
       if (row.miss.advice) {
-        fact("instead", said(row.miss.advice, 400));
+        fact("instead", coded(row.miss.advice, 400));
       }
       fact(
         "cost",

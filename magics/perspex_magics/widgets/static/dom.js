@@ -122,6 +122,20 @@ export function said(text, most = LONGEST_SHOWN) {
 }
 
 /**
+ * What `said` makes of a text, with what stands between backquotes as code.
+ *
+ * @param {string} text
+ * @param {number} [most] characters.
+ * @returns {HTMLElement}
+ */
+export function coded(text, most = LONGEST_SHOWN) {
+  const whole = said(text, most);
+  const parts = (whole.textContent ?? "").split("`");
+  replace(whole, parts.map((part, i) => (i % 2 ? el("code", { class: "pspx-code" }, part) : part)));
+  return whole;
+}
+
+/**
  * The first `most` characters, and an ellipsis where there are more.
  *
  * @param {string} text

@@ -91,6 +91,7 @@ select.pspx-field option { color: var(--jp-ui-font-color1, initial); background:
 @media (forced-colors: active) {
   .pspx-view { --pspx-text: CanvasText; --pspx-muted: CanvasText; --pspx-line: CanvasText; --pspx-accent: Highlight; }
   .pspx-button, .pspx-field { border-color: ButtonText; }
+  .pspx-quiet { text-decoration: underline; }
   .pspx-button:disabled { opacity: 1; color: GrayText; border-color: GrayText; }
   .pspx-button[aria-pressed="true"] { forced-color-adjust: none; color: HighlightText; background: Highlight; }
   .pspx-table th, .pspx-table td { border-color: CanvasText; }

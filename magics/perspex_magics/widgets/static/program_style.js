@@ -9,7 +9,7 @@ export const PROGRAM_STYLE = `
 .pspx-program-stage { display: flex; flex: 1 1 0; min-height: 0; border-block: 1px solid var(--pspx-line); }
 .pspx-program-pane, .pspx-program-graph { display: flex; flex-direction: column; flex: 1 1 0; min-width: 0; }
 .pspx-program-pane + .pspx-program-pane, .pspx-program-graph { border-inline-start: 1px solid var(--pspx-line); }
-.pspx-program-top { padding: 1px 8px; border-bottom: 1px solid var(--pspx-line); flex-wrap: nowrap; white-space: nowrap; overflow: hidden; }
+.pspx-program .pspx-program-top { padding: 1px 8px; border-bottom: 1px solid var(--pspx-line); flex-wrap: nowrap; white-space: nowrap; overflow: hidden; }
 .pspx-program-top > :first-child { flex: 1 1 auto; overflow: hidden; text-overflow: ellipsis; }
 .pspx-program-box { flex: 1 1 0; overflow: auto; contain: strict; outline-offset: -2px !important; font-size: 12px; }
 .pspx-program-space { position: relative; min-width: 100%; width: max-content; }

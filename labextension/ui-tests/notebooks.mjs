@@ -3,7 +3,7 @@
 export const TOUR = [
   'import perspex\nimport perspex.numpy as jnp\nfrom perspex import jit, lax, random\n\nx = jnp.linspace(0, 1, 200_000)\nkey = random.key(0)',
   '@jit\ndef energy(x):\n    y = jnp.sin(x)\n    return y @ y + jnp.cos(x).sum()\n\nenergy(x)',
-  'energy(x[:100])',
+  'energy(x[:100_000])',
   'a = random.normal(key, (3,))\nb = random.uniform(key, (3,))\nfirst, second = random.split(random.fold_in(key, 3))\nc = random.normal(first, (4,))',
   '@jit\ndef settle(w):\n    def step(state, x):\n        moved = jnp.tanh(state @ w)\n        return moved + x, moved.sum()\n    return lax.scan(step, w, jnp.arange(8.0))\n\nweights = jnp.ones((300, 300)) / 300\nfor _ in range(20):\n    end, sums = settle(weights)'
 ];
@@ -51,6 +51,20 @@ export const WIDGETS = [
     '    return jnp.tanh(y).sum() + sums.mean()',
     'perspex.show(grown, jnp.ones((4, 4)))'
   ].join('\n')
+];
+
+/** An array over eight devices. */
+export const SHARDED = [
+  [
+    'import perspex, perspex.numpy as jnp',
+    'from perspex.sharding import NamedSharding, PartitionSpec as P',
+    'perspex.config.update("num_cpu_devices", 8)',
+    'mesh = perspex.make_mesh((2, 4), ("x", "y"))',
+    'x = (jnp.arange(960_000) % 97).reshape(1200, 800)',
+    'x = perspex.device_put(x, NamedSharding(mesh, P("x", "y")))'
+  ].join('\n'),
+  'x',
+  'x.sum(axis=0)'
 ];
 
 /** Widgets and values whose names want to be markup. */

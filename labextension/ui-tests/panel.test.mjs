@@ -84,7 +84,7 @@ for (const app of ['lab', 'notebook']) {
       const tab = page.tab('cache');
       await tab.getByText('compiled again').first().waitFor();
       await tab.getByRole('button', { name: 'energy' }).first().click();
-      await tab.getByText('f32[200000] -> f32[100]').first().waitFor();
+      await tab.getByText('f32[200000] -> f32[100000]').first().waitFor();
       await tab.getByRole('button', { name: 'Pin', exact: true }).click();
       await tab.getByRole('button', { name: 'Unpin' }).waitFor();
       await tab.getByRole('button', { name: 'Unpin' }).click();

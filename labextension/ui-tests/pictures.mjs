@@ -1,10 +1,10 @@
 /**
- * Takes the pictures of docs/panel.md and docs/widgets.md: `npm run pictures`, with `panel` or
- * `widgets` behind it only some of them. Colours are few, so that files are small.
+ * Takes the pictures of README.md, docs/panel.md and docs/widgets.md: `npm run pictures`, with
+ * `panel`, `widgets` or `arrays` behind it only some of them. Colours are few, so that files are small.
  */
 
 import { statSync } from 'node:fs';
-import { TOUR, WIDGETS } from './notebooks.mjs';
+import { SHARDED, TOUR, WIDGETS } from './notebooks.mjs';
 import { Page } from './pages.mjs';
 import { browser, serve } from './server.mjs';
 
@@ -18,11 +18,12 @@ async function panel() {
   server.write('tour.ipynb', TOUR);
   const context = await chromium.newContext({ viewport: { width: 1200, height: 680 } });
   const page = new Page(await context.newPage(), server, 'lab');
-  const picture = async name => {
+  const picture = async (name, most) => {
+    await page.page.mouse.move(0, 0);
     await page.page.waitForTimeout(1200);
-    const path = `${DOCS}panel-${name}.png`;
+    const path = `${DOCS}${name}.png`;
     await page.page.screenshot({ path });
-    checkSize(path);
+    checkSize(path, most);
   };
   await page.open('tour.ipynb');
   await page.command('application:toggle-left-area');
@@ -33,23 +34,46 @@ async function panel() {
   for (let i = 2; i <= TOUR.length; i++) {
     await page.run(i);
   }
+  // The whole session, from its first cell.
+  await page.page.setViewportSize({ width: 1200, height: 1100 });
+  await page.page.locator('.jp-Notebook .jp-Cell').first().scrollIntoViewIfNeeded();
+  await picture('session', 250_000);
+  await page.page.setViewportSize({ width: 1200, height: 680 });
   await page.run(TOUR.length);
-  await picture('time');
+  await page.idle();
+  await page.page.waitForTimeout(1200);
+  await page.page
+    .locator('.jp-Notebook .jp-Cell')
+    .nth(2)
+    .evaluate(cell => cell.scrollIntoView());
+  // The tables by line are in the picture of the session.
+  await page
+    .tab('time')
+    .getByRole('heading', { name: 'Device time by function' })
+    .evaluate(heading => heading.scrollIntoView());
+  await picture('panel-time');
   await page.showPanel('keys');
-  await picture('keys');
+  await picture('panel-keys');
   await page.theme('JupyterLab Dark');
   await page.showPanel('memory');
-  await picture('memory');
+  await picture('panel-memory');
   await page.showPanel('cache');
   await page.tab('cache').getByRole('button', { name: 'energy' }).first().click();
-  await picture('cache');
+  await picture('panel-cache');
   await page.theme('JupyterLab Light');
   await page.showPanel('program');
   await page.tab('program').getByText('scan').filter({ visible: true }).first().waitFor();
   await page.tab('program').getByRole('button', { name: 'Open in a tab' }).click();
   await page.command('application:toggle-right-area');
+  await page.command('application:set-mode', { mode: 'single-document' });
   await page.page.setViewportSize({ width: 1440, height: 540 });
-  await picture('program');
+  // What belongs to this line is marked in all forms.
+  await page.page
+    .locator('.pspx-page .pspx-program-pane')
+    .first()
+    .getByText('moved = jnp.tanh')
+    .click();
+  await picture('panel-program');
 }
 
 async function widgets() {
@@ -89,19 +113,40 @@ async function widgets() {
   await picture('show', program);
 }
 
-function checkSize(path) {
-  if (statSync(path).size > MOST) {
-    console.error(`${path} has more than ${MOST} bytes.`);
+async function arrays() {
+  server.write('sharded.ipynb', SHARDED);
+  const context = await chromium.newContext({ viewport: { width: 1000, height: 1000 } });
+  const page = new Page(await context.newPage(), server, 'lab');
+  await page.open('sharded.ipynb');
+  await page.command('application:toggle-left-area');
+  for (let i = 1; i <= SHARDED.length; i++) {
+    await page.run(i);
+  }
+  await page.page.waitForTimeout(500);
+  const path = `${DOCS}arrays-sharded.png`;
+  const cells = page.page.locator('.jp-Notebook .jp-Cell');
+  const from = await cells.first().boundingBox();
+  const to = await cells.nth(SHARDED.length - 1).boundingBox();
+  await page.page.screenshot({
+    path,
+    clip: { x: from.x, y: from.y, width: from.width, height: to.y + to.height - from.y }
+  });
+  checkSize(path);
+}
+
+function checkSize(path, most = MOST) {
+  if (statSync(path).size > most) {
+    console.error(`${path} has more than ${most} bytes.`);
   }
 }
 
 try {
   const [wanted] = process.argv.slice(2);
-  if (wanted !== 'widgets') {
-    await panel();
-  }
-  if (wanted !== 'panel') {
-    await widgets();
+  const parts = { panel, widgets, arrays };
+  for (const [name, take] of Object.entries(parts)) {
+    if (!wanted || wanted === name) {
+      await take();
+    }
   }
 } finally {
   await chromium.close();

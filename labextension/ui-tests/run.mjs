@@ -10,11 +10,11 @@ const reason = missing();
 if (reason) {
   console.log(`panel: ${reason}, so the panel was not tested in a browser`);
 } else {
-  const files = ['panel.test.mjs', 'long.test.mjs', 'widgets.test.mjs'].map(
+  const files = ['panel.test.mjs', 'long.test.mjs', 'widgets.test.mjs', 'bare.test.mjs'].map(
     name => new URL(name, import.meta.url).pathname
   );
-  // One after the other: each has a server, kernels and a browser.
-  const options = ['--test', '--test-reporter=spec', '--test-concurrency=1'];
+  // The longest first. Each has a server, kernels and a browser of its own, which it mostly waits for.
+  const options = ['--test', '--test-reporter=spec', '--test-concurrency=2'];
   const { status } = spawnSync(process.execPath, [...options, ...files], { stdio: 'inherit' });
   process.exit(status ?? 1);
 }

@@ -11,7 +11,7 @@ import { join } from 'node:path';
 import { chromium } from 'playwright-core';
 
 const ROOT = new URL('../..', import.meta.url).pathname;
-const PYTHON = join(ROOT, '.venv/bin/python');
+export const PYTHON = join(ROOT, '.venv/bin/python');
 const CHROMIUM = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(
   existsSync
 );

@@ -209,6 +209,10 @@ for (const app of ['lab', 'notebook']) {
       await page.ready();
       await keys.waitFor();
       assert.ok((await keys.innerText()).includes('fold_in(1)'));
+      // The kernel has answered both, so what they offer can be asked for.
+      const cache = page.page.locator('.jp-Notebook .pspx-cache');
+      await keys.getByRole('button', { name: 'Split', disabled: false }).waitFor();
+      await cache.getByRole('button', { name: 'Clear…', disabled: false }).waitFor();
     });
 
     test('Without a kernel that answers, they say so, and offer nothing', async () => {

@@ -70,10 +70,11 @@ export class KeysTab implements Tab {
 
   private _summarize(rows: readonly KeyRow[], drawn: number): void {
     const reused = rows.reduce((sum, row) => sum + row.reused.length, 0);
+    const lines = new Set(rows.map(row => row.at?.text ?? row.id)).size;
     replace(
       this._summary,
       rows.length > 0 && [
-        `${rows.length} ${rows.length === 1 ? 'line' : 'lines'} made or used keys; `,
+        `${lines} ${lines === 1 ? 'line' : 'lines'} made or used keys; `,
         reused
           ? el(
               'strong',

@@ -138,6 +138,9 @@ export class TimeTab implements Tab {
       return;
     }
     this._linesDrawn = rows;
+    if (rows.length) {
+      replace(this._status); // It told what was to come.
+    }
     const total = rows.reduce((sum, row) => sum + row.seconds, 0);
     const slowest = [...rows].sort((a, b) => b.seconds - a.seconds).slice(0, SLOWEST);
     replace(
@@ -279,16 +282,17 @@ function roofNote(roof: ProgramRow['roof']): HTMLElement | null {
     return null;
   }
   const { flops, intensity, part, bound } = roof;
-  const peak = bound === 'memory' ? 'the memory moves' : 'the arithmetic does';
+  const [peak, unit] =
+    bound === 'memory' ? ['the memory moves', 'bytes/s'] : ['the arithmetic does', 'FLOP/s'];
   return el(
     'div',
     {
-      class: 'pspx-muted',
+      class: 'pspx-muted pspx-small pspx-roof',
       title:
         `${(flops / 1e9).toPrecision(3)} GFLOP/s, ${intensity.toPrecision(3)} FLOPs for each byte: ` +
         `so ${bound} bounds it, and this is its part of what ${peak} at best on this machine`
     },
-    `${Math.round(100 * part)}% of ${bound}`
+    `${part < 0.01 ? '<1' : Math.round(100 * part)}% of peak ${unit}`
   );
 }
 

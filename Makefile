@@ -12,8 +12,12 @@ ARGS   ?=
 # JupyterLab asks root for this; a container's only user is often root.
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
+# The tests start hundreds of processes, each of which would translate all modules again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
-.PHONY: help lab demo panel panel-test test check bench format clean lint types layering unit newest panel-if-node
+.PHONY: help lab demo panel panel-test test check bench format clean lint types layering unit newest \
+	panel-check panel-check-if-node panel-ui-if-node
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,19 +43,29 @@ panel: $(STAMP)  ## build the panel of JupyterLab and install it; needs Node.js 
 	mkdir -p $(dir $(PANEL))
 	cp -R labextension/dist $(PANEL)
 
-panel-test:  ## the panel: lint, types, models, and every tab in a browser
+panel-test: panel-check  ## the panel: lint, types, models, and every tab in a browser
+	npm --prefix labextension run --silent test:ui
+
+panel-check:
 	$(MAKE) --no-print-directory panel
 	npm --prefix labextension run --silent check
 	npm --prefix labextension run --silent lint
 	npm --prefix labextension run --silent test
-	npm --prefix labextension run --silent test:ui
 
 # The panel is tested where Node.js is, and in a browser where Chromium is, too.
-panel-if-node:
-	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory panel-test; \
+panel-check-if-node:
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory panel-check; \
 	else echo "panel: no Node.js was found, so the panel was not tested"; fi
 
-test: lint types unit newest panel-if-node  ## all that continuous integration runs
+panel-ui-if-node:
+	@if command -v npm >/dev/null; then npm --prefix labextension run --silent test:ui; fi
+
+# What is checked without being run keeps one processor busy: mypy and the panel's tools get two.
+test: $(STAMP)  ## all that continuous integration runs
+	$(MAKE) --no-print-directory -j 2 lint types panel-check-if-node
+	$(MAKE) --no-print-directory unit
+	$(MAKE) --no-print-directory newest
+	$(MAKE) --no-print-directory panel-ui-if-node
 
 check: lint types layering $(STAMP)  ## lint, types, layering and the product in one file: under a minute
 	$(BIN)/python -m pytest -q tests/test_tiny.py

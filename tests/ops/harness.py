@@ -2,8 +2,10 @@
 
 An `Op` names a primitive, samples of its operands, and a NumPy reference. From that follow
 
-* `check_value`: the eager result against the reference, for every dtype, and its dtype and shape;
-* `check_staged`: the same numbers, bit for bit, when traced into a larger program and compiled;
+* `check_value`: the result against the reference, for every dtype, and its dtype and shape; all
+  cases of an operation are one program, since XLA takes as long for one case as for ten;
+* `check_staged`: the same numbers, bit for bit, from the operation run eagerly, and traced into a
+  program and compiled;
 * `check_jvp`: the tangent against central differences in double precision, for each operand alone
   and for all together; the types of the rule's program at every inexact dtype; and that every
   step from tangent to result can be transposed;
@@ -281,9 +283,9 @@ builtin_min = min
 # ---- Checks -------------------------------------------------------------------------------------
 
 
-def check_value(case: Case) -> None:
+def check_value(case: Case, found: Sequence[Any]) -> None:
+    """Compare what was found, compiled, with the reference."""
     op, dtype = case.op, dtype_named(case.dtype)
-    found = apply(case, case.operands)
     exact = op.tolerance == 0
     args = [x if exact else wide(x) for x in case.operands]
     with np.errstate(all="ignore"):
@@ -304,6 +306,27 @@ def compiled(f: Callable[..., Sequence[Any]], operands: Sequence[Any]) -> list[A
     jaxpr, consts = stage(f, [shaped(x) for x in operands])
     check(jaxpr)
     return Lowered(ClosedJaxpr(jaxpr, consts), "test", default_device()).compile()(operands)
+
+
+def values(every: Sequence[Case]) -> list[list[Any]]:
+    """The results of each case, all of them computed by one program."""
+    sizes = [len(case.operands) for case in every]
+
+    def whole(*xs: Any) -> list[Any]:
+        rest = iter(xs)
+        outs = []
+        for case, size in zip(every, sizes, strict=True):
+            try:
+                outs.append(apply(case, list(itertools.islice(rest, size))))
+            except Exception as error:
+                error.add_note(f"in {case}")
+                raise
+        counts.extend(map(len, outs))
+        return [y for ys in outs for y in ys]
+
+    counts: list[int] = []
+    found = iter(compiled(whole, [x for case in every for x in case.operands]))
+    return [list(itertools.islice(found, count)) for count in counts]
 
 
 def check_staged(case: Case) -> None:
@@ -488,16 +511,42 @@ def cases(ops: Iterable[Op], dtypes_of: Callable[[Op], Iterable[str]]) -> list[C
     return [Case(op, s, d) for op in ops for s in op.samples for d in dtypes_of(op)]
 
 
+def each_of(group: Sequence[Case], check_case: Callable[[Case], None]) -> None:
+    """Check all cases, and raise together what is wrong with any of them."""
+    wrong = []
+    for case in group:
+        try:
+            check_case(case)
+        except Exception as error:
+            error.add_note(f"in {case}")
+            wrong.append(error)
+    if wrong:
+        raise ExceptionGroup(f"{len(wrong)} of {len(group)} cases", wrong)
+
+
 def _test(check_case: Callable[[Case], None], params: list[Case]) -> Any:
+    return _test_of_groups(lambda group: each_of(group, check_case), params)
+
+
+def _test_of_groups(check_group: Callable[[list[Case]], None], params: list[Case]) -> Any:
+    """One test for each operation, since most cases take less time than a test of their own."""
     if not params:
         return None  # nothing to collect
+    groups: dict[int, list[Case]] = {}
+    for case in params:
+        groups.setdefault(id(case.op), []).append(case)
 
-    @pytest.mark.parametrize("case", params, ids=str)
-    def test(case: Case) -> None:
+    @pytest.mark.parametrize("group", groups.values(), ids=lambda group: str(group[0].op))
+    def test(group: list[Case]) -> None:
         with config.enable_x64(True):
-            check_case(case)
+            check_group(group)
 
     return test
+
+
+def _value(group: list[Case]) -> None:
+    found = iter(values(group))
+    each_of(group, lambda case: check_value(case, next(found)))
 
 
 def _jvp(case: Case) -> None:
@@ -529,7 +578,9 @@ def tests(ops: Sequence[Op]) -> tuple[Any, ...]:
     batched = [op for op in ops if has_rule(op, "batch")]
     return (
         # Accuracy is that of the code which users run.
-        pytest.mark.usefixtures("optimized")(_test(check_value, cases(ops, lambda op: op.dtypes))),
+        pytest.mark.usefixtures("optimized")(
+            _test_of_groups(_value, cases(ops, lambda op: op.dtypes))
+        ),
         _test(check_staged, cases(ops, lambda op: op.dtypes[:1])),
         _test(_jvp, inexact),
         _test(check_transpose, linear),

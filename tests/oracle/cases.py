@@ -10,8 +10,9 @@ A file is read from top to bottom:
   an earlier line holds already is not taken twice.
 
 Options: `exact` (bit for bit), `tol=1e-5` (relative), `raises` (where JAX raises by accident: any
-error that refuses the arguments will do), and any context manager of `jax`, by name, such as
-`enable_x64` or `threefry_partitionable=False`, entered around the evaluation.
+error that refuses the arguments will do), `optimized` (compiled as users' programs are; what is
+`exact` is that anyway, unless `optimized=False`), and any context manager of `jax`, by name, such
+as `enable_x64` or `threefry_partitionable=False`, entered around the evaluation.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ class Case:
     source: str
     flags: tuple[tuple[str, Any], ...] = ()
     compare: dict[str, Any] = field(default_factory=dict, hash=False)
+    optimized: bool = False
 
     @property
     def key(self) -> str:
@@ -96,9 +98,11 @@ def parse(name: str, text: str) -> Table:
         body, _, own = line.partition(" #@ ")
         options = options | _options(own)
         compare = {key: options[key] for key in options.keys() & COMPARISON_OPTIONS}
-        flags = tuple(sorted((key, options[key]) for key in options.keys() - COMPARISON_OPTIONS))
+        optimized = options.get("optimized", options.get("exact", False))
+        others = options.keys() - COMPARISON_OPTIONS - {"optimized"}
+        flags = tuple(sorted((key, options[key]) for key in others))
         for source in _expand(body.strip()):
-            case = Case(name, number, source, flags, compare)
+            case = Case(name, number, source, flags, compare, optimized)
             try:
                 ast.parse(source, mode="eval")
             except SyntaxError as error:

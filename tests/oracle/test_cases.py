@@ -6,6 +6,7 @@ checked against that JAX, live.
 
 from __future__ import annotations
 
+import itertools
 import os
 
 import pytest
@@ -14,19 +15,33 @@ from . import records
 from .cases import Case, case_names, case_table, load
 from .compare import differences
 from .process import Oracle
-from .session import check
+from .session import disagreement
 
 ORACLE_PYTHON = os.environ.get("PERSPEX_ORACLE_PYTHON")
-# Compared to the last bit, or with what only the usual compiler supports: see `tests/quick.py`.
-OPTIMIZED = {"distributions", "lax_structure", "nn", "random"}
-ALL_CASES = [case for name in case_names() for case in case_table(name)]
+CASES_IN_A_TEST = 8
 
 
-@pytest.mark.parametrize("case", ALL_CASES, ids=str)
-def test_case_gives_what_jax_gives(case: Case, request: pytest.FixtureRequest) -> None:
-    if case.table in OPTIMIZED:
+def groups() -> list[list[Case]]:
+    """The cases of each line, a few in each test: most take less time than a test of their own."""
+    found = []
+    for name in case_names():
+        for _, line in itertools.groupby(case_table(name), key=lambda case: case.line):
+            cases = list(line)
+            found += [cases[i : i + CASES_IN_A_TEST] for i in range(0, len(cases), CASES_IN_A_TEST)]
+    return found
+
+
+def name_of(group: list[Case]) -> str:
+    return f"{group[0]} and {len(group) - 1} more" if len(group) > 1 else str(group[0])
+
+
+@pytest.mark.parametrize("group", groups(), ids=name_of)
+def test_cases_give_what_jax_gives(group: list[Case], request: pytest.FixtureRequest) -> None:
+    if group[0].optimized:  # as its whole line; see `tests/quick.py`
         request.getfixturevalue("optimized")
-    check(case)
+    wrong = [message for case in group if (message := disagreement(case))]
+    if wrong:
+        pytest.fail("\n\n".join(wrong), pytrace=False)
 
 
 @pytest.mark.parametrize("name", case_names())

@@ -42,6 +42,7 @@ x #@ exact=False threefry_partitionable=False
     assert fourth.key == "x #@ enable_x64=True" and fourth.compare == {"exact": True}
     assert fifth.key == "x #@ enable_x64=True threefry_partitionable=False"
     assert fifth.compare == {"exact": False}
+    assert [case.optimized for case in table.cases] == [False, False, False, True, False]
 
 
 def test_all_combinations_and_no_case_twice() -> None:

@@ -558,20 +558,20 @@ def spec_of(sharding: Any, mesh: Mesh, ndim: int) -> PartitionSpec | None:
     return PartitionSpec(*partitions)
 
 
-def named(sharding: Any, mesh: Mesh, ndim: int) -> NamedSharding:
-    """XLA's sharding over the devices of `mesh`, with names: those of the mesh where that goes."""
-    spec = spec_of(sharding, mesh, ndim)
-    if spec is not None:
-        return NamedSharding(mesh, spec)
-    # The compiler may cut an axis of the mesh in parts: the same devices with more axes.
-    fine = _refined(mesh)
-    spec = spec_of(sharding, fine, ndim)
-    if spec is None:
-        raise NotImplementedError(
-            f"the compiler placed a result as {sharding} on {mesh}, which no PartitionSpec says; "
-            "constrain it with lax.with_sharding_constraint or jit(out_shardings=)"
-        )
-    return NamedSharding(fine, spec)
+def named(sharding: Any, meshes: Sequence[Mesh], ndim: int) -> NamedSharding:
+    """XLA's sharding with names: those of the first of the meshes where that goes.
+
+    The meshes have the same devices in the same order.
+    """
+    # The compiler may cut an axis of a mesh in parts: the same devices with more axes.
+    for mesh in (*meshes, _refined(meshes[0])):
+        spec = spec_of(sharding, mesh, ndim)
+        if spec is not None:
+            return NamedSharding(mesh, spec)
+    raise NotImplementedError(
+        f"the compiler placed a result as {sharding} on {meshes[0]}, which no PartitionSpec says; "
+        "constrain it with lax.with_sharding_constraint or jit(out_shardings=)"
+    )
 
 
 def _refined(mesh: Mesh) -> Mesh:

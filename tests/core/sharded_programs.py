@@ -167,6 +167,9 @@ PROGRAMS = {
         .lower(jax.ShapeDtypeStruct((8, 4), np.float32, sharding=on("y")))
         .compile()(jax.device_put(numbers, on("y")))
     ),
+    "two meshes": lambda: jax.jit(lambda a, b: (a * 1, b * 1, jnp.sin(a) @ b.T))(
+        x, jax.device_put(noise, NamedSharding(cube, P("a", "b")))
+    ),
     "uncommitted beside": lambda: x * jnp.ones((8, 4)),
     "linalg": lambda: jnp.linalg.cholesky(x @ x.T + 40 * jnp.eye(8)),
     "three axes": lambda: jax.jit(lambda a: a.reshape(2, 4, 2, 2).transpose(2, 0, 1, 3) + 1)(

@@ -120,6 +120,10 @@ a = perspex.device_put(numbers, on("x"))
 f = perspex.jit(lambda v: v + 1, donate_argnums=0)
 np.testing.assert_array_equal(f(a), numbers + 1)
 assert a.is_deleted() and "deleted" in raised(lambda: f(a))
+b = perspex.device_put(numbers, on("x"))
+g = perspex.jit(lambda v, w: v + w, donate_argnums=0)
+for _ in range(2): assert "twice" in raised(lambda: g(b, b))
+np.testing.assert_array_equal(g(b, x), numbers * 2)
 """,
     "an axis cut in two by the compiler": """
 line = perspex.make_mesh((8,), ("z",))
@@ -170,6 +174,13 @@ assert perspex.device_put(numbers).devices() == {devices[0]}
 key = perspex.device_put(perspex.random.key(0), devices[3])
 assert perspex.device_put(key).devices() == {devices[3]} and key.committed
 """,
+    "callbacks, eager": """
+wanted = perspex.ShapeDtypeStruct((8, 4), np.float32)
+for given in (x, perspex.device_put(numbers, devices[3])):
+    out = perspex.pure_callback(lambda v: np.asarray(v) * 2, wanted, given)
+    assert out.committed and out.devices() == given.devices() and out.is_fully_replicated
+    np.testing.assert_array_equal(out, numbers * 2)
+""",
     "keys are not cut in two": """
 keys = perspex.random.split(perspex.random.key(0), 8)
 words = perspex.device_put(perspex.random.key_data(keys), on("y", "x"))
@@ -192,6 +203,8 @@ b = perspex.device_put(numbers, devices[3])
 for out in (a + b, b + a, perspex.jit(lambda p, q: p + q, in_shardings=(a.sharding, None))(a, b)):
     assert out.devices() == {devices[3]}
     np.testing.assert_array_equal(out, numbers * 2)
+f = perspex.jit(lambda p: p * 2, out_shardings=a.sharding)
+assert f(b).sharding == f(numbers).sharding == a.sharding
 assert "different devices" in raised(lambda: a + perspex.device_put(numbers, devices[0]))
 assert "different devices" in raised(lambda: perspex.device_put(numbers, devices[0]) + x)
 """,

@@ -38,8 +38,8 @@ def vmap(
       out_axes: where the results have the axis; a prefix of their structure.
       axis_name: what collectives such as `lax.psum` call the axis inside `fun`.
       axis_size: the number of examples, where no argument tells.
-      spmd_axis_name: the axes of a device mesh that the axis belongs to; without effect on one
-        device.
+      spmd_axis_name: in JAX, the axes of a device mesh that cut the axis where a sharding is
+        constrained inside `fun`. Here the compiler decides that.
       sum_match: where `out_axes` is `None` and the results of the examples differ, add them up.
 
     Returns:

@@ -25,6 +25,7 @@ from perspex.control.scan import scan_p
 from perspex.effects import Effect, Effects
 from perspex.ops.structural import broadcast_in_dim, move_axis, to_front
 from perspex.runtime.callbacks import HostCall, from_host, to_host, wait_in_order
+from perspex.runtime.dispatch import put_beside
 from perspex.runtime.keys import KeyArray
 from perspex.tracing import Primitive, Tracer, bottom, leaked, state, typeof
 from perspex.transforms.programs import cut, merge, partition, program
@@ -110,6 +111,11 @@ def with_static(arrays: Sequence[Any], static: Sequence[tuple[int, Any]]) -> lis
     return leaves
 
 
+def _beside(out: Any, operands: Sequence[Any]) -> Any:
+    """The result of a call with concrete arrays, on the devices to which one is committed."""
+    return put_beside(out, next((x for x in operands if getattr(x, "committed", False)), None))
+
+
 class HostCallback(Primitive):
     """A call of Python as an equation. `what` is the function that users know."""
 
@@ -152,7 +158,7 @@ class HostCallback(Primitive):
     def evaluate(self, *operands: Any, **params: Any) -> list[Any]:
         outs = self.call(operands, params)
         avals = self.type(*[typeof(x) for x in operands], **params)
-        return [from_host(out, aval) for out, aval in zip(outs, avals, strict=True)]
+        return [_beside(from_host(o, aval), operands) for o, aval in zip(outs, avals, strict=True)]
 
     def call(self, operands: Sequence[Any], params: dict[str, Any]) -> list[np.ndarray]:
         """Call Python here and now; the results as NumPy arrays of the types promised."""
@@ -194,6 +200,7 @@ class HostCallback(Primitive):
                 )
                 for i, aval in enumerate(avals)
             ]
+            outs = [_beside(out, operands) for out in outs]
             return outs, [0] * len(outs)
         batched = [at is not None for at in axes]
         consts, xs = partition(operands, batched)

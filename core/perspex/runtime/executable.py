@@ -330,6 +330,17 @@ class Executable:
             return profile.measured(self, self._run, args)
         return self._run(args)
 
+    def _check_given_once(self, buffers: Sequence[Any]) -> None:
+        """Raise for a donated argument that is there twice: XLA before 0.11 ends the process."""
+        donated = [d for d, keep in zip(self.donated, self.kept, strict=True) if keep]
+        for i, (x, is_donated) in enumerate(zip(buffers, donated, strict=True)):
+            if is_donated and sum(x is other for other in buffers) > 1:
+                raise JaxRuntimeError(
+                    f"`{self.name}` was given an array of type {x.aval.str_short()} twice, and "
+                    f"argument {i} of the program gives up its memory: donate none of the two, or "
+                    "pass a copy"
+                )
+
     def _run(self, args: Sequence[Any]) -> list[Any]:
         buffers = list(self.consts)
         try:
@@ -338,6 +349,8 @@ class Executable:
                 for x, sharding, keep in zip(args, self.in_shardings, self.kept, strict=True)
                 if keep
             ]
+            if self.place.__class__ is Spread and any(self.donated):
+                self._check_given_once(buffers[len(self.consts) :])
             if self.calls:
                 outs = execute(
                     self.xla,

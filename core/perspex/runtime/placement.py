@@ -83,8 +83,9 @@ def results_of(xla: Any, place: Place, ndims: Sequence[int], said: Sequence[Any]
     found = xla.get_output_shardings()
     if not found:
         return [whole(place) if sharding is None else sharding for sharding in said]
+    meshes = list(dict.fromkeys([place.mesh, *[s.mesh for s in place.shardings]]))
     return [
-        named(_HloSharding.from_proto(proto), place.mesh, ndim) if sharding is None else sharding
+        named(_HloSharding.from_proto(proto), meshes, ndim) if sharding is None else sharding
         for proto, ndim, sharding in zip(found, ndims, said, strict=True)
     ]
 
@@ -93,9 +94,9 @@ def _same_devices(mesh: Mesh, sharding: Any) -> bool:
     return bool(mesh._internal_device_list == sharding._internal_device_list)
 
 
-def _is_all(device: Any, mesh: Mesh) -> bool:
-    """Whether a mesh has this one device."""
-    return mesh.size == 1 and mesh.devices.flat[0] is device
+def _is_all(place: Place, mesh: Mesh) -> bool:
+    """Whether a place is the one device of a mesh."""
+    return mesh.size == 1 and mesh.devices.flat[0] is place
 
 
 def choose_place(
@@ -174,13 +175,9 @@ def spread(mesh: Mesh, args: Sequence[Any], wanted: Sequence[Any] | None = None)
                     "in_shardings out"
                 )
             shardings.append(asked)
-        elif lies is None:
-            shardings.append(everywhere)
-        elif lies.mesh == mesh:
-            shardings.append(lies)
         else:
-            same = named(lies._to_xla_hlo_sharding(ndim), mesh, ndim)
-            shardings.append(same if same.mesh == mesh else everywhere)
+            # On its own mesh, that is, which may give the same devices other axes.
+            shardings.append(everywhere if lies is None else lies)
     return Spread(mesh, shardings)
 
 
@@ -198,7 +195,7 @@ def settled(place: Place, committed: bool, jaxpr: Jaxpr, args: Sequence[Any]) ->
     if not sharding_constraint.is_used:
         return place, committed
     for mesh in meshes(jaxpr):
-        if not committed:
+        if not committed or _is_all(place, mesh):
             place, committed = spread(mesh, args), True
         devices = devices_of(place)
         if devices != tuple(mesh.devices.flat):

@@ -27,11 +27,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterable, Iterator
-from types import SimpleNamespace
 from typing import Any
 
 from perspex import source
@@ -230,12 +229,20 @@ def publish(
 
 def report_ignored(error: BaseException, where: str, culprit: object) -> None:
     """Do with an exception that has nobody to go to what Python itself does."""
-    sys.unraisablehook(
-        SimpleNamespace(
-            exc_type=type(error),
-            exc_value=error,
-            exc_traceback=error.__traceback__,
-            err_msg=f"Exception ignored {where}",
-            object=culprit,
-        )
-    )
+    # `sys.unraisablehook` takes arguments of a type that only Python can make, so the exception is
+    # raised where Python ignores those: in what is called as an object goes.
+    short_lived = _Ignored(error, where, culprit)
+    reference = weakref.ref(short_lived, _Ignored(error, where, culprit))
+    del short_lived
+    del reference
+
+
+class _Ignored:
+    def __init__(self, error: BaseException, where: str, culprit: object) -> None:
+        self.error, self.where, self.culprit = error, where, culprit
+
+    def __call__(self, gone: object) -> None:
+        raise self.error
+
+    def __repr__(self) -> str:
+        return f"<{self.where}: {self.culprit!r}>"

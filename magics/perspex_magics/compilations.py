@@ -109,7 +109,7 @@ class Recorder:
                 None if lowered is None else lowered.data["eqns"],
                 None,
                 data["origin"],
-                data["apart"],
+                data.get("apart", False),
             )
         )
 

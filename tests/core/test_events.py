@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +15,8 @@ import pytest
 import perspex
 import perspex.numpy as pnp
 from perspex import events, source
+
+CORE = Path(__file__).resolve().parents[2] / "core"
 
 
 @pytest.fixture
@@ -122,6 +128,21 @@ def test_a_failing_listener_does_not_reach_the_user(monkeypatch) -> None:
     finally:
         stop()
     assert reported and all(str(r.exc_value) == "listener" for r in reported)
+
+
+def test_a_failing_listener_is_told_of_by_python_itself() -> None:
+    """Whose hook takes arguments that only Python can make."""
+    code = """
+import numpy as np, perspex
+def broken(event): raise RuntimeError("of the listener")
+perspex.events.subscribe(broken)
+assert perspex.jit(lambda x: x + 5)(np.ones(2))[0] == 6
+"""
+    env = {**os.environ, "PYTHONPATH": str(CORE)}
+    out = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+    assert out.returncode == 0, out.stderr
+    assert "Exception ignored" in out.stderr and "RuntimeError: of the listener" in out.stderr
+    assert "<in a listener to Perspex's events: <function broken" in out.stderr
 
 
 def test_nobody_hears_of_what_only_looks(seen) -> None:

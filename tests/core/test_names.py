@@ -9,6 +9,8 @@ import subprocess
 import sys
 from functools import cache
 from pathlib import Path
+
+import pytest
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -107,6 +109,7 @@ def test_the_page_counts_right() -> None:
 
 
 def test_what_the_page_recommends_is_there() -> None:
+    pytest.importorskip("IPython", reason="views of the notebook are among it, which need IPython")
     _, _, instead = page()
     assert len(instead) > 20
     assert told()[2] == []

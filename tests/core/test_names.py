@@ -9,9 +9,9 @@ import subprocess
 import sys
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
-from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "names.md").read_text(encoding="utf-8")

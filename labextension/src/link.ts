@@ -101,7 +101,7 @@ export class Link {
     if (this._last !== null && said.number <= this._last) {
       return; // Said before.
     }
-    const missing = this._last !== null && said.number > this._last + 1;
+    const missing = said.number > (this._last ?? -1) + 1;
     this._last = said.number;
     if (missing) {
       this._to.gap();

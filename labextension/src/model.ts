@@ -121,6 +121,7 @@ export class KernelModel implements IDisposable {
       this._connect();
     } else if (before.join() !== now.join()) {
       this._link.watch(now);
+      this._expect();
     }
   }
 
@@ -169,6 +170,7 @@ export class KernelModel implements IDisposable {
       this._disposed = true;
       this._link?.close();
       window.clearInterval(this._alive);
+      window.clearTimeout(this._expected);
       Signal.clearData(this);
     }
   }
@@ -227,7 +229,10 @@ export class KernelModel implements IDisposable {
     const link = new Link(this.kernel.createComm(TARGET), this._client.id, this._topics(), {
       hello: hello => this._onHello(hello),
       changes: changes => this._onChanges(changes),
-      gap: () => this._each(table => table.missed()),
+      gap: () => {
+        this._each(table => table.missed());
+        this._expect();
+      },
       closed: () => this._onClosed()
     });
     this._link = link;
@@ -252,6 +257,24 @@ export class KernelModel implements IDisposable {
     this._set({ is: 'live', hello });
     // Somebody may have come or gone since the comm was opened.
     this._link?.watch(this._topics());
+    this._expect();
+  }
+
+  /**
+   * What is shown is to be said as a whole within `patience` ms. What is not may have been lost, with
+   * nothing after it whose number would tell: it is asked for again, each time twice as late.
+   */
+  private _expect(patience = ANSWER): void {
+    window.clearTimeout(this._expected);
+    this._expected = window.setTimeout(() => {
+      if (this._state.is !== 'live' || !this._link || this._link.isOver || this._disposed) {
+        return;
+      }
+      if (this._topics().some(topic => this.tables[topic].behind)) {
+        this._link.resync();
+        this._expect(2 * patience);
+      }
+    }, patience);
   }
 
   private _onClosed(): void {
@@ -302,6 +325,7 @@ export class KernelModel implements IDisposable {
       // Whatever was said meanwhile is lost, and no later number may ever show it.
       this._each(table => table.missed());
       this._link.resync();
+      this._expect();
     }
     this._connect();
   }
@@ -335,6 +359,7 @@ export class KernelModel implements IDisposable {
   private _state: State = { is: 'unasked' };
   private _since = 0;
   private _alive = 0;
+  private _expected = 0;
   private _profiling = false;
   private _named = false;
   private _disposed = false;

@@ -18,6 +18,11 @@ export class Table<R extends Row = Row> {
     return this._known;
   }
 
+  /** Whether something is missing: all rows are to be said (again). */
+  get behind(): boolean {
+    return this._behind;
+  }
+
   get size(): number {
     return this._rows.size;
   }

@@ -66,6 +66,13 @@ describe('rows', () => {
   });
 });
 
+test('messages that are missing before the first are missing', async () => {
+  model.look('panel', ['cells']);
+  await kernel.info;
+  kernel.comm.say({ ...hello(), number: 2 });
+  expect(asked('resync')).toHaveLength(1);
+});
+
 describe('a missing number', () => {
   beforeEach(async () => {
     await live();
@@ -279,6 +286,42 @@ describe('a connection that was lost', () => {
     expect(ids()).toEqual(['a']);
     kernel.comm.say(changes(3, 'cells', [cell('a'), cell('b')], { reset: true }));
     expect(ids()).toEqual(['a', 'b']);
+  });
+});
+
+describe('what is lost at the end', () => {
+  beforeEach(async () => {
+    vi.useFakeTimers();
+    await live();
+  });
+  afterEach(() => void vi.useRealTimers());
+
+  test('is asked for again, later each time, until it is said', () => {
+    expect(asked('resync')).toHaveLength(0);
+    vi.advanceTimersByTime(2_100);
+    expect(asked('resync')).toHaveLength(1);
+    vi.advanceTimersByTime(2_000);
+    expect(asked('resync')).toHaveLength(1);
+    vi.advanceTimersByTime(2_000);
+    expect(asked('resync')).toHaveLength(2);
+    kernel.comm.say(changes(1, 'cells', [cell('a')], { reset: true }));
+    vi.advanceTimersByTime(60_000);
+    expect(asked('resync')).toHaveLength(2);
+    expect(ids()).toEqual(['a']);
+  });
+
+  test('is not asked for where it was said', () => {
+    kernel.comm.say(changes(1, 'cells', [], { reset: true }));
+    vi.advanceTimersByTime(60_000);
+    expect(asked('resync')).toHaveLength(0);
+  });
+
+  test('nor is a topic that nobody shows', () => {
+    kernel.comm.say(changes(1, 'cells', [], { reset: true }));
+    model.look('panel', ['cells', 'keys']);
+    model.look('panel', ['cells']);
+    vi.advanceTimersByTime(60_000);
+    expect(asked('resync')).toHaveLength(0);
   });
 });
 

@@ -5,7 +5,7 @@
 import type { KeyRow } from '../contract';
 import type { KernelModel } from '../model';
 import { count, el, replace, said } from '../shared';
-import { forgottenNote, nothing, type Page, placeLink, type Tab } from './tab';
+import { empty, forgottenNote, type Page, placeLink, type Tab } from './tab';
 
 /** How many nodes are drawn before somebody asks for more. */
 const PAGE = 300;
@@ -86,7 +86,7 @@ export class KeysTab implements Tab {
     );
     replace(
       this._note,
-      !rows.length && nothing('No PRNG key has been made yet.'),
+      !rows.length && empty(this._model?.tables.keys, 'No PRNG key has been made yet.'),
       drawn >= this._shown &&
         el(
           'button',

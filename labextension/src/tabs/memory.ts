@@ -6,7 +6,7 @@ import type { BufferRow, MemoryRow } from '../contract';
 import type { KernelModel } from '../model';
 import { el, replace, said, size, svg } from '../shared';
 import { Rows } from './rows';
-import { button, forgottenNote, nothing, type Page, shareBar, type Tab } from './tab';
+import { button, empty, forgottenNote, type Page, shareBar, type Tab } from './tab';
 
 const KINDS = {
   variable: 'a variable of the notebook',
@@ -55,7 +55,7 @@ export class MemoryTab implements Tab {
     );
     replace(
       this._note,
-      rows.length ? forgottenNote(buffers.forgotten) : nothing('No array is alive.')
+      rows.length ? forgottenNote(buffers.forgotten) : empty(buffers, 'No array is alive.')
     );
     const points = model.tables.memory.inOrder();
     if (points !== this._drawn) {

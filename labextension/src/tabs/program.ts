@@ -10,7 +10,7 @@ import { layout } from '../layout';
 import type { KernelModel } from '../model';
 import { duration, el, programView, replace, said } from '../shared';
 import { Rows } from './rows';
-import { button, forgottenNote, nothing, type Page, type Tab } from './tab';
+import { button, empty, forgottenNote, type Page, type Tab } from './tab';
 
 /** How long the kernel must have been quiet before the newest program is asked for, in ms. */
 const QUIET = 200;
@@ -95,7 +95,10 @@ export class ProgramTab implements Tab {
       this._note,
       rows.length
         ? forgottenNote(model.tables.programs.forgotten)
-        : nothing('Nothing has been compiled yet. Run a cell with a jitted function.')
+        : empty(
+            model.tables.programs,
+            'Nothing has been compiled yet. Run a cell with a jitted function.'
+          )
     );
     if (this._follow.checked) {
       const newest = rows.findLast(row => row.canShow);

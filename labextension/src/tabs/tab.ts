@@ -56,9 +56,13 @@ export function button(text: string, onclick: () => void, title?: string): HTMLB
   ) as HTMLButtonElement;
 }
 
-/** A sentence where there is nothing to list. */
-export function nothing(text: string): HTMLElement {
-  return el('p', { class: 'pspx-muted pspx-nothing' }, text);
+/** A sentence where there is nothing to list: `text`, once the kernel has said so. */
+export function empty(table: { known: boolean } | undefined, text: string): HTMLElement {
+  return el(
+    'p',
+    { class: 'pspx-muted pspx-nothing' },
+    table?.known ? text : 'The kernel is asked.'
+  );
 }
 
 /** How many rows the kernel forgot, if it did. */

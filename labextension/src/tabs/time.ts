@@ -10,7 +10,7 @@ import { Rows } from './rows';
 import {
   forgottenNote,
   heads,
-  nothing,
+  empty,
   type Page,
   percent,
   placeLink,
@@ -88,7 +88,7 @@ export class TimeTab implements Tab {
     this._rows.update([...cells.inOrder()].reverse());
     replace(
       this._note,
-      cells.size ? forgottenNote(cells.forgotten) : nothing('No cell has run yet.')
+      cells.size ? forgottenNote(cells.forgotten) : empty(cells, 'No cell has run yet.')
     );
     this._showLines(model);
     this._showFunctions(model);

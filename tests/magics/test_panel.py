@@ -194,10 +194,12 @@ def test_a_large_integer_is_refused_without_being_written_out() -> None:
 def test_work_takes_its_share_of_a_cell_and_waits_for_the_next() -> None:
     work = Work(share=100)
     work.last, work.cost = 10.0, 0.002
-    assert work.due(busy=True, idle_since=0.0) == pytest.approx(10.2)
-    assert work.due(busy=False, idle_since=10.3) == pytest.approx(10.5)
+    assert work.due(busy=True, since=0.0) == pytest.approx(10.2)
+    # Of a cell that has just begun it gets nothing yet.
+    assert work.due(busy=True, since=50.0) == pytest.approx(50.2)
+    assert work.due(busy=False, since=10.3) == pytest.approx(10.5)
     work.cost = 10.0
-    assert work.due(busy=False, idle_since=10.3) == pytest.approx(10.55)
+    assert work.due(busy=False, since=10.3) == pytest.approx(10.55)
 
 
 # ---- in a shell without a kernel ----------------------------------------------------------------
@@ -260,7 +262,7 @@ def test_what_takes_long_is_given_up_when_a_cell_begins(notebook: Notebook) -> N
     outbox._end_cell(None)
     outbox._turn()
     assert not table.is_ready
-    table.last = outbox._idle_since = time.monotonic() - 1.0
+    table.last = outbox._since = time.monotonic() - 1.0
     outbox._turn()
     assert table.is_ready and "variable:many:" in table.topic.table
     outbox._attend(set())

@@ -45,12 +45,13 @@ class Work:
         self.share = share
         self.last = self.cost = 0.0
 
-    def due(self, busy: bool, idle_since: float) -> float:
-        """When to do it next."""
+    def due(self, busy: bool, since: float) -> float:
+        """When to do it next, given since when a cell runs or none does."""
         soonest = self.last + _PERIOD
         if busy:
-            return max(soonest, self.last + self.share * self.cost)
-        return max(soonest, idle_since + min(_PATIENCE * self.cost, _LONGEST_PATIENCE))
+            # Not at its beginning, either: most cells are over by then.
+            return max(soonest, max(self.last, since) + self.share * self.cost)
+        return max(soonest, since + min(_PATIENCE * self.cost, _LONGEST_PATIENCE))
 
     def __enter__(self) -> Work:
         self._began = time.thread_time()
@@ -71,11 +72,11 @@ class Table(Work):
         self.has_news = True
         self.again: float | None = None
 
-    def wanted(self, busy: bool, idle_since: float) -> float | None:
+    def wanted(self, busy: bool, since: float) -> float | None:
         """When it is due, if it is at all."""
         if not self.has_news and self.again is None:
             return None
-        due = self.due(busy, idle_since)
+        due = self.due(busy, since)
         return due if self.has_news or self.again is None else max(due, self.again)
 
     def refresh(self) -> None:
@@ -119,7 +120,8 @@ class Outbox:
         self.clients = Clients()
         self.tables: dict[str, Table] = {}
         self.cells: Running[None] = Running()
-        self._idle_since = 0.0
+        # When the outermost cell began, or the last one ended.
+        self._since = 0.0
         self._batch = Work(_SENDING_SHARE)
         self._lock = threading.Lock()
         self._awake = threading.Event()
@@ -166,12 +168,13 @@ class Outbox:
     def _begin_cell(self, info: object) -> None:
         if self.cells.begins():
             self.cells.begin(info, None)
+            self._since = time.monotonic()
         for table in list(self.tables.values()):
             table.topic.is_interrupted = True
 
     def _end_cell(self, result: object) -> None:
         self.cells.end(result)
-        self._idle_since = time.monotonic()
+        self._since = time.monotonic()
         count = getattr(result, "execution_count", None) or 0
         for table in list(self.tables.values()):
             table.topic.cell_ended(count)
@@ -224,7 +227,7 @@ class Outbox:
         for table in self.tables.values():
             # Before the question: a cell that begins after it interrupts what is begun now.
             table.topic.is_interrupted = False
-            wanted = table.wanted(self.is_busy(), self._idle_since)
+            wanted = table.wanted(self.is_busy(), self._since)
             if wanted is not None and wanted <= time.monotonic():
                 table.refresh()
                 wanted = table.again
@@ -232,7 +235,7 @@ class Outbox:
                 waits.append(wanted)
         if any(self._has_news(client) for client in self.clients.all()):
             batch = self._batch
-            due = batch.due(self.is_busy(), self._idle_since)
+            due = batch.due(self.is_busy(), self._since)
             if due <= time.monotonic():
                 with batch:
                     for client in self.clients.all():

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from processes import is_running
 
 import perspex
 import perspex.numpy as pnp
@@ -564,12 +565,3 @@ def test_the_process_ends_with_the_one_that_asked(name: str) -> None:
         finally:
             with contextlib.suppress(ProcessLookupError):  # nobody is left
                 os.killpg(parent.pid, signal.SIGKILL)
-
-
-def is_running(pid: int) -> bool:
-    """Whether a process runs; one that nobody has waited for yet does not."""
-    try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-            return file.read().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False

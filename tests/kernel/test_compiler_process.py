@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from processes import is_running
 
 from session import Session, open_session
 
@@ -67,14 +68,6 @@ def session(tmp_path_factory: pytest.TempPathFactory, jupyter_home: object) -> I
 def shown(outputs: list[dict], mime: str) -> list[dict]:
     bundles = [output["content"].get("data", {}) for output in outputs]
     return [bundle for bundle in bundles if mime in bundle]
-
-
-def is_running(pid: int) -> bool:
-    try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-            return file.read().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
 
 
 def ends(pid: int) -> bool:

@@ -60,13 +60,13 @@ def to_numpy(x: Any) -> np.ndarray:
     try:
         if not x.is_ready():
             x.block_until_ready()  # which an interrupt ends, unlike the wait inside the copy
-        known, spread = x._npy_value is not None, x._sharding.__class__ is NamedSharding
-        if not events.listeners or known:
-            return assembled(x) if spread else x._single_device_array_to_np_array_did_copy()[0]
+        if not events.listeners or x._npy_value is not None:
+            return assembled(x)
         start = time.perf_counter()
-        out, copied = (
-            (assembled(x), True) if spread else x._single_device_array_to_np_array_did_copy()
-        )
+        if x._sharding.__class__ is NamedSharding:
+            out, copied = assembled(x), True
+        else:
+            out, copied = x._single_device_array_to_np_array_did_copy()
     except JaxRuntimeError as error:
         found = explained(error)
         raise found from found.__cause__

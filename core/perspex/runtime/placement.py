@@ -31,10 +31,6 @@ class Spread:
         self.mesh, self.shardings = mesh, tuple(shardings)
         self._hash = hash((mesh, self.shardings))
 
-    @property
-    def client(self) -> Any:
-        return self.mesh.devices.flat[0].client
-
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, Spread)

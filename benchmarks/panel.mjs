@@ -1,14 +1,15 @@
 /**
  * How fast the panel is, in JupyterLab on a real kernel.
  *
- *     make panel && node benchmarks/panel.mjs [--rounds 9] [--only row,open,hover,cost]
+ *     make panel && node benchmarks/panel.mjs [--rounds 9] [--only row,open,hover,cost] [--calls 200000]
  *
  * row:   from the key that runs a cell to its row in the Time tab; the target is 150 ms.
  * open:  from the click on a program of 10,000 equations to its lines; the target is 1 s the first
  *        time. Each round has a program that was never opened. Later, the document is there.
  * hover: from the pointer's move over a line of that program to the frame in which what belongs to
  *        the line is marked; the target for the work is a frame, 16 ms.
- * cost:  what a cell of many small calls takes with the panel open and closed, in turns.
+ * cost:  what a cell of many small calls takes in turns with no panel, with one of JupyterLab's own
+ *        that shows next to nothing (a page with a panel is more to draw), and with ours.
  *
  * Medians, with all figures behind them. What is measured in the page goes from the event to the
  * first frame that shows what the user waits for.
@@ -16,6 +17,15 @@
 
 import { Page } from '../labextension/ui-tests/pages.mjs';
 import { browser, missing, serve } from '../labextension/ui-tests/server.mjs';
+
+const given = process.argv.slice(2);
+const option = (name, otherwise) => {
+  const at = given.indexOf(`--${name}`);
+  return at < 0 ? otherwise : given[at + 1];
+};
+const ROUNDS = Number(option('rounds', '9'));
+const ONLY = option('only', 'row,open,hover,cost').split(',');
+const CALLS = Number(option('calls', '200000'));
 
 const EQUATIONS = 10_000;
 const SETUP = `
@@ -38,22 +48,14 @@ programs = []
 `;
 const LARGE = 'programs.append(program(len(programs)))\nprograms[-1](x)';
 const SMALL = 'small(x)';
-const CALLS = `
-begin = time.perf_counter()
-for _ in range(20_000):
+const LOOP = `
+begin, before = time.perf_counter(), time.process_time()
+for _ in range(${CALLS}):
     y = small(x)
 y.block_until_ready()
-took = time.perf_counter() - begin
+took, worked = time.perf_counter() - begin, time.process_time() - before
 `;
 const [ROW, BIG, COST] = [2, 3, 4];
-
-const given = process.argv.slice(2);
-const option = (name, otherwise) => {
-  const at = given.indexOf(`--${name}`);
-  return at < 0 ? otherwise : given[at + 1];
-};
-const ROUNDS = Number(option('rounds', '9'));
-const ONLY = option('only', 'row,open,hover,cost').split(',');
 
 const failed = [];
 
@@ -136,22 +138,45 @@ async function openings(page) {
   report('later opening', later, 1000);
 }
 
+/** The states between which `cost` takes turns, and what brings each about. */
+const STATES = {
+  'no panel': page => page.command('application:toggle-right-area'),
+  "JupyterLab's own": page => page.command('property-inspector:show-panel'),
+  'our panel': page => page.showPanel('time')
+};
+
 async function cost(page) {
-  const took = { open: [], closed: [] };
-  for (let i = 0; i < 2 * ROUNDS; i++) {
-    const state = i % 2 ? 'open' : 'closed';
-    if (state === 'open') {
-      await page.showPanel('time');
-    } else {
-      await page.command('application:toggle-right-area');
+  const wall = Object.keys(STATES).map(() => []);
+  const cpu = Object.keys(STATES).map(() => []);
+  for (let round = 0; round < ROUNDS; round++) {
+    for (const [i, show] of Object.values(STATES).entries()) {
+      await show(page);
+      await page.page.waitForTimeout(500);
+      await page.run(COST);
+      await page.idle();
+      wall[i].push(1000 * Number(await page.evaluate('took')));
+      cpu[i].push(1000 * Number(await page.evaluate('worked')));
     }
-    await page.page.waitForTimeout(500);
-    await page.run(COST);
-    await page.idle();
-    took[state].push(1000 * Number(await page.evaluate('took')));
   }
-  report('20,000 calls, panel closed', took.closed);
-  report('20,000 calls, panel open', took.open);
+  for (const [i, state] of Object.keys(STATES).entries()) {
+    report(`many calls, ${state}`, wall[i]);
+    report('  processor time of the kernel', cpu[i]);
+    if (i) {
+      console.log(`  ${percent(wall[i], wall[0])} wall, ${percent(cpu[i], cpu[0])} processor time`);
+    }
+  }
+}
+
+/** By how much the median of some figures is above that of others, and the standard error of that. */
+function percent(some, others) {
+  const middle = all => [...all].sort((a, b) => a - b)[all.length >> 1];
+  const again = all => all.map(() => all[Math.floor(Math.random() * all.length)]);
+  const excess = (a, b) => 100 * (middle(a) / middle(b) - 1);
+  const drawn = Array.from({ length: 1000 }, () => excess(again(some), again(others)));
+  const mean = drawn.reduce((sum, one) => sum + one, 0) / drawn.length;
+  const spread = Math.sqrt(drawn.reduce((sum, one) => sum + (one - mean) ** 2, 0) / drawn.length);
+  const found = excess(some, others);
+  return `${found < 0 ? '' : '+'}${found.toFixed(1)} % (s.e. ${spread.toFixed(1)})`;
 }
 
 const reason = missing();
@@ -162,7 +187,7 @@ if (reason) {
 const server = await serve();
 const chromium = await browser();
 try {
-  server.write('panel.ipynb', [SETUP, SMALL, LARGE, CALLS]);
+  server.write('panel.ipynb', [SETUP, SMALL, LARGE, LOOP]);
   const context = await chromium.newContext({ viewport: { width: 1500, height: 900 } });
   const page = new Page(await context.newPage(), server, 'lab');
   await page.open('panel.ipynb');

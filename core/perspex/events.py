@@ -84,8 +84,7 @@ class Phase:
         if not self._is_heard:
             return
         running.remove(self)
-        if not any(phase.thread == self.thread for phase in running.copy()):
-            _spent.seconds += time.thread_time() - self._ran_before
+        count_as_phase(self._ran_before)
         if raised is not None:
             publish("failed", self.name, self.start, stage=self.kind)
 
@@ -133,6 +132,16 @@ _spent = _Spent()
 def seconds_in_phases() -> float:
     """For how long the processor has run this thread in phases so far, by `time.thread_time`."""
     return _spent.seconds
+
+
+def count_as_phase(ran_before: float) -> None:
+    """Count what the processor has run this thread since then, unless a phase of it goes on.
+
+    For work that is told of as an event without being in `running` meanwhile.
+    """
+    thread = threading.get_ident()
+    if not any(phase.thread == thread for phase in running.copy()):
+        _spent.seconds += time.thread_time() - ran_before
 
 
 def forget_phases() -> None:

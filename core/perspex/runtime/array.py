@@ -22,7 +22,7 @@ from perspex.runtime.dispatch import device_put
 from perspex.runtime.executable import deleted_error
 from perspex.runtime.keys import KeyArray
 from perspex.runtime.shards import Shard, shards
-from perspex.runtime.transfer import assembled, put
+from perspex.runtime.transfer import LARGE, assembled, put
 from perspex.sharding import NamedSharding
 from perspex.tracing import Tracer
 
@@ -63,6 +63,7 @@ def to_numpy(x: Any) -> np.ndarray:
         if not events.listeners or x._npy_value is not None:
             return assembled(x)
         start = time.perf_counter()
+        ran_before = time.thread_time() if x.aval.nbytes >= LARGE else None
         if x._sharding.__class__ is NamedSharding:
             out, copied = assembled(x), True
         else:
@@ -70,6 +71,8 @@ def to_numpy(x: Any) -> np.ndarray:
     except JaxRuntimeError as error:
         found = explained(error)
         raise found from found.__cause__
+    if ran_before is not None:
+        events.count_as_phase(ran_before)
     if copied:
         events.publish(
             "transfer", "to_numpy", start, x.aval.str_short(), direction="out", bytes=out.nbytes

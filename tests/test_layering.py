@@ -17,7 +17,7 @@ MAX_LINES = 800
 LAYERS = [
     "source remedies errors guard config dtypes containers tree events effects",
     "avals pretty jaxpr sharding",
-    "methods tracing provenance staging",
+    "methods tracing history provenance staging",
     "hlo",
     "ops",
     "transforms",

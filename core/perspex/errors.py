@@ -267,7 +267,7 @@ def _parts(origin: str, story: Story | None) -> tuple[str, tuple[Step, ...], int
 
 
 def _without_arguments(story: Story | None) -> str:
-    if story is None or story.arguments or not story.steps:
+    if story is None or not story.is_constant:
         return ""
     return (
         "it depends on no argument, so it can be computed before, outside of "

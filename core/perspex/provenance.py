@@ -2,8 +2,9 @@
 
 Every equation of a trace knows its line, so the way is found by going back from a variable to the
 equation that made it, and from its operands on. Nothing is noted for it while tracing: the walk
-begins when an error asks. Of several ways from an argument the shortest is told, one step for each
-line of the user's.
+begins when an error asks. A transform that computes at once has no equations; there the walk goes
+through the `history` of the value. Of several ways from an argument the shortest is told, one step
+for each line of the user's.
 """
 
 from __future__ import annotations
@@ -11,13 +12,12 @@ from __future__ import annotations
 import inspect
 import linecache
 import weakref
-from collections import deque
 from collections.abc import Iterator, Sequence
 from types import FrameType, TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
-from perspex import errors, remedies, source
-from perspex.jaxpr import JaxprEqn, Literal, Var
+from perspex import errors, history, remedies, source
+from perspex.jaxpr import Var
 from perspex.remedies.story import (
     WAY,
     Argument,
@@ -31,6 +31,8 @@ from perspex.remedies.story import (
 )
 from perspex.tracing import Tracer, bottom
 
+# The errors of operations about what they were given.
+ABOUT_OPERANDS = (TypeError, ValueError, IndexError)
 # Of the lines on a way at most so many are shown: the first and the last half of them.
 LINES_SHOWN = 12
 _MOST_ARGUMENTS = 4
@@ -41,12 +43,12 @@ NEEDED = "needed here"
 _GENERAL = "Remedy: "
 
 
-def tell(trace: Any, tracer: Any, origin: str) -> str:
-    """`origin` and, below it, the way of a staging trace's tracer from the arguments.
+def tell(tracer: Any, origin: str) -> str:
+    """`origin` and, below it, the way of a tracer from the arguments.
 
     The story is remembered for the message that is composed next (`remedies.story.recall`).
     """
-    story = find_story(trace, tracer, source.capture())
+    story = find_story(tracer, source.capture())
     text = "\n".join([origin, *told(story)])
     remember(text, story)
     return text
@@ -71,10 +73,10 @@ def told(story: Story) -> list[str]:
     return [WAY, *lines]
 
 
-def find_story(trace: Any, tracer: Any, needed: source.Source | None) -> Story:
-    """The story of a tracer of a staging trace; `needed` is where it was asked for its value."""
-    walk = _Walk()
-    walk.go(trace, tracer._var)
+def find_story(tracer: Any, needed: source.Source | None) -> Story:
+    """The story of a tracer; `needed` is where it was asked for its value."""
+    trace, walk = tracer._trace, _Walk()
+    walk.go(tracer)
     arguments = walk.arguments
     lines = walk.lines()
     here = source.resolve(needed)
@@ -95,13 +97,13 @@ def find_story(trace: Any, tracer: Any, needed: source.Source | None) -> Story:
         tuple([argument for _, argument in arguments]),
         _jitted(trace, walk),
         tuple(dict.fromkeys([*walk.files(), *_own_file(trace)])),
+        not walk.depends,
     )
 
 
 def _own_file(trace: Any) -> list[str]:
     """The file of the function that is traced, where that is known."""
-    owner = getattr(trace.arg_names, "owner", None)
-    function = getattr(owner, "fun", getattr(trace.arg_names, "f", None))
+    function = getattr(trace.arg_names, "fun", None)
     code = getattr(inspect.unwrap(function), "__code__", None) if function else None
     return [code.co_filename] if code else []
 
@@ -122,7 +124,7 @@ def explain(error: BaseException, tb: TracebackType | None) -> tuple[Card, str] 
         return None
     user, called = frames[last], frames[last + 1].tb_frame
     needed = source.Source(user.tb_frame.f_code, user.tb_lasti)
-    stories = [(x, find_story(x._trace, x, needed)) for x in _operands(called)]
+    stories = [(x, find_story(x, needed)) for x in _operands(called)]
     if not stories:
         return None
     merged = dict.fromkeys([step for _, story in stories for step in story.steps])
@@ -186,7 +188,7 @@ def _is_ours(at: TracebackType) -> bool:
 
 
 def _operands(frame: FrameType) -> list[Any]:
-    """The tracers of staging traces among the arguments that a function was called with."""
+    """The tracers with a story among the arguments that a function was called with."""
     code = frame.f_code
     count = code.co_argcount + code.co_kwonlyargcount
     count += bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
@@ -205,9 +207,9 @@ def _operands(frame: FrameType) -> list[Any]:
         elif isinstance(x, slice):
             given = [x.start, x.stop, x.step, *given]
         elif isinstance(x, Tracer):
-            inner = _innermost(x)
-            if hasattr(inner._trace, "eqns"):
-                found[id(inner)] = inner
+            teller = _teller(x)
+            if teller is not None:
+                found[id(teller)] = teller
     return list(found.values())
 
 
@@ -220,72 +222,101 @@ def _slots(x: Any) -> Sequence[str]:
 def _jitted(trace: Any, walk: _Walk) -> weakref.ref[Any] | None:
     """What jitted the function, if its arguments are given by nothing that traces."""
     owner = getattr(trace.arg_names, "owner", None)
-    only = len(walk.traces) == 1 and trace.parent is bottom()
+    only = walk.depth == 1 and trace.parent is bottom()
     return weakref.ref(owner) if owner is not None and only else None
 
 
+class _Passed(NamedTuple):
+    """An operation on the way. Outer traces began first: theirs are those of the lowest `depth`."""
+
+    depth: int
+    order: int
+    primitive: Any
+    at: source.Source | None
+    results: Sequence[Any]
+
+
 class _Walk:
-    """The shortest ways from a variable back to the arguments that it depends on."""
+    """The shortest ways from a value back to the arguments that it depends on."""
 
     def __init__(self) -> None:
         self.arguments: list[tuple[str, Argument]] = []
-        self.traces: list[Any] = []
-        self._found: list[tuple[int, int, JaxprEqn]] = []
+        # How many traces it has been through.
+        self.depth = 0
+        # Whether there is something among the ends that may be another value next time.
+        self.depends = False
+        self._found: list[_Passed] = []
 
-    def go(self, trace: Any, var: Var) -> None:
-        """Walk back from a variable of a trace, and on in the traces around it."""
-        depth = len(self.traces)
-        self.traces.append(trace)
+    def go(self, tracer: Any) -> None:
+        """Walk back from a tracer, and on in the traces around its own."""
+        depth = self.depth
+        self.depth += 1
+        if tracer._trace.writes:
+            self._through_equations(tracer._trace, tracer._var, -depth)
+        else:
+            self._through_history(tracer._past, -depth)
+
+    def _through_history(self, past: history.Past, depth: int) -> None:
+        results, arguments = history.look_back([past])
+        self._found += [_Passed(depth, r.order, r.primitive, r.at, [r.aval]) for r in results]
+        self.depends |= bool(arguments) or any(r.primitive.takes_axis for r in results)
+        for given in arguments:
+            if given.arg_names is not None:
+                name = given.arg_names[given.index].strip("`")
+                self.arguments.append((given.arg_names.name, _argument(name, given.aval)))
+
+    def _through_equations(self, trace: Any, var: Var, depth: int) -> None:
         made = {v: (i, eqn) for i, eqn in enumerate(trace.eqns) for v in eqn.outvars}
-        # The line that reads each variable, on the shortest way from where the walk began.
-        reader: dict[Var, Var | None] = {var: None}
-        queue = deque([var])
-        ends: list[Var] = []
-        while queue:
-            at = queue.popleft()
-            if at not in made:
-                ends.append(at)
-                continue
-            for operand in made[at][1].invars:
-                if operand.__class__ is not Literal and operand not in reader:
-                    reader[operand] = at
-                    queue.append(operand)
+
+        def operands(at: Var) -> list[Var]:
+            eqn = made[at][1] if at in made else None
+            return [v for v in eqn.invars if isinstance(v, Var)] if eqn else []
+
+        reader = history.readers([var], operands)
+        ends = [v for v in reader if v not in made]
         arguments = [end for end in ends if end in trace.invars]
         outer = self._outer(trace, ends)
-        on_way: set[Var] = set()
         # With no argument among its ends, the way of a value is all that leads to it.
-        for end in [*arguments, *[v for v, _ in outer]] or ends or [var]:
-            at_: Var | None = end
-            while at_ is not None and at_ not in on_way:
-                on_way.add(at_)
-                at_ = reader[at_]
-        on_way.add(var)
-        equations = {i: (-depth, i, eqn) for i, eqn in [made[v] for v in on_way & made.keys()]}
-        self._found += equations.values()
+        on_way = history.on_ways(reader, [*arguments, *[v for v, _ in outer]] or ends or [var])
+        on_way[var] = None
+        equations = {i: eqn for i, eqn in [made[v] for v in on_way.keys() & made.keys()]}
+        self._found += [
+            _Passed(depth, i, eqn.primitive, eqn.source, [v.aval for v in eqn.outvars])
+            for i, eqn in equations.items()
+        ]
+        captured = [x for x, _, v in trace.captured.values() if v in ends]
+        self.depends |= (
+            bool(arguments)
+            or any(isinstance(x, Tracer) for x in captured)
+            or any(eqn.primitive.takes_axis for eqn in equations.values())
+        )
         for end in sorted(arguments, key=trace.invars.index):
-            self.arguments.append((trace.name, _argument(trace, end)))
+            index, names = trace.invars.index(end), trace.arg_names
+            known = names and index < len(names)
+            name = names[index].strip("`") if known else f"argument {index}"
+            self.arguments.append((trace.name, _argument(name, end.aval)))
         for _, tracer in outer:
-            if hasattr(tracer._trace, "eqns"):
-                self.go(tracer._trace, tracer._var)
+            self.go(tracer)
 
     def _outer(self, trace: Any, ends: Sequence[Var]) -> list[tuple[Var, Any]]:
-        """The captured tracers among the ends of a walk, down to those of staging traces."""
+        """The captured tracers among the ends of a walk, where they have a story."""
         found = []
         for captured, _, var in trace.captured.values():
-            if isinstance(captured, Tracer) and var in ends:
-                found.append((var, _innermost(captured)))
+            teller = _teller(captured) if isinstance(captured, Tracer) and var in ends else None
+            if teller is not None:
+                found.append((var, teller))
         return found
 
     def files(self) -> list[str]:
         """The files of the lines on the way."""
-        frames = [source.resolve(eqn.source) for _, _, eqn in self._found]
+        frames = [source.resolve(passed.at) for passed in self._found]
         return [frame.file for frame in frames if frame is not None]
 
     def lines(self) -> list[Step]:
         """One step for each line, in the order in which they ran: outer traces began first."""
         steps: dict[tuple[str, int, str], Step] = {}
-        for _, _, eqn in sorted(self._found, key=lambda found: found[:2]):
-            frame = source.resolve(eqn.source)
+        for passed in sorted(self._found, key=lambda passed: passed[:2]):
+            frame = source.resolve(passed.at)
             if frame is None:
                 continue
             key = frame.file, frame.line, frame.function
@@ -294,35 +325,35 @@ class _Walk:
             steps[key] = Step(
                 _where(frame),
                 line_text(frame),
-                str(eqn.primitive),
-                kind_of(eqn.outvars),
+                str(passed.primitive),
+                kind_of(passed.results),
             )
         return list(steps.values())
 
 
-def _innermost(tracer: Any) -> Any:
-    """The tracer inside of those of transforming traces."""
-    while isinstance(inner := getattr(tracer, "primal", getattr(tracer, "value", None)), Tracer):
-        tracer = inner
-    return tracer
+def _teller(tracer: Any) -> Any:
+    """Of a tracer and those inside of it, the one that has a story; `None` if none has."""
+    outermost = tracer
+    while not tracer._trace.writes and hasattr(tracer, "_inner"):
+        if not isinstance(tracer._inner, Tracer):
+            return outermost if outermost._past is not history.UNKNOWN else None
+        tracer = tracer._inner
+    return tracer if tracer._trace.writes else None
 
 
-def _argument(trace: Any, var: Var) -> Argument:
-    index = trace.invars.index(var)
-    names = trace.arg_names
-    name = names[index].strip("`") if names and index < len(names) else f"argument {index}"
+def _argument(name: str, aval: Any) -> Argument:
     return Argument(
         name,
-        kind_of([var]),
-        is_number=not var.aval.shape and var.aval.weak_type,
+        kind_of([aval]),
+        is_number=not aval.shape and aval.weak_type,
         is_whole=name.isidentifier(),
     )
 
 
-def kind_of(variables: Sequence[Var]) -> str:
+def kind_of(avals: Sequence[Any]) -> str:
     """The type of a result as a step shows it."""
-    first = variables[0].aval.str_short(short_dtypes=False)
-    return first if len(variables) == 1 else f"{first}, …"
+    first: str = avals[0].str_short(short_dtypes=False)
+    return first if len(avals) == 1 else f"{first}, …"
 
 
 def line_text(frame: source.Frame) -> str:

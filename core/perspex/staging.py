@@ -60,6 +60,7 @@ class JaxprTrace(Trace):
     """Writes every operation down as an equation."""
 
     __slots__ = ("arg_names", "captured", "eqns", "invars", "mergeable", "merged", "name", "parent")
+    writes = True
     # What happens to the function while this trace is current, in errors.
     doing = "traced"
 
@@ -151,7 +152,7 @@ class JaxprTrace(Trace):
         return JaxprTracer(self, var)
 
     def describe(self, tracer: Any) -> str:
-        return provenance.tell(self, tracer, self.origin(tracer))
+        return provenance.tell(tracer, self.origin(tracer))
 
     def origin(self, tracer: Any) -> str:
         """Where the tracer was made."""
@@ -221,7 +222,7 @@ def stage(
         args = [trace.argument(aval) for aval in avals]
         outs = under(trace, f, *args)
         found = trace.finish(outs)
-    except (TypeError, ValueError, IndexError) as error:
+    except provenance.ABOUT_OPERANDS as error:
         provenance.annotate(error)
         raise
     finally:

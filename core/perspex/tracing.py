@@ -34,6 +34,8 @@ class Trace:
 
     __slots__ = ("alive",)
     jit_key = 1
+    # Whether operations become equations, instead of being done.
+    writes = False
 
     def __init__(self) -> None:
         self.alive = True

@@ -11,7 +11,7 @@ import copy
 import inspect
 import linecache
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from IPython.core.error import UsageError
@@ -45,11 +45,26 @@ class Call:
     def __getitem__(self, place: int | str) -> Any:
         return self.args[place] if isinstance(place, int) else self.kwargs[place]
 
-    def run(self, chosen: Mapping[int | str, Any]) -> Any:
-        """Call the function, with other arguments in some places."""
+    def shown(self, place: int | str) -> str:
+        """What the function calls its argument in a place."""
+        known = {there: name for name, there in self.parameters.items()}
+        return known.get(place, str(place))
+
+    @property
+    def places(self) -> list[int | str]:
+        """The places of all arguments."""
+        return [*range(len(self.args)), *self.kwargs]
+
+    def changed(self, chosen: Mapping[int | str, Any]) -> Call:
+        """The call with other arguments in some places."""
         args = [chosen.get(i, x) for i, x in enumerate(self.args)]
         kwargs = {name: chosen.get(name, x) for name, x in self.kwargs.items()}
-        return self.function(*args, **kwargs)
+        return replace(self, args=args, kwargs=kwargs)
+
+    def run(self, chosen: Mapping[int | str, Any]) -> Any:
+        """Call the function, with other arguments in some places."""
+        call = self.changed(chosen)
+        return call.function(*call.args, **call.kwargs)
 
 
 class Expression:

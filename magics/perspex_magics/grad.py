@@ -22,14 +22,15 @@ from IPython.core.magic import (
 import perspex
 from perspex import dtypes, tree
 from perspex.avals import shaped
+from perspex.control.jit import function_name
 from perspex.transforms.jvp import is_differentiable
 from perspex_magics.cells import Cell, Head
 from perspex_magics.expressions import Call, Expression, parameter_numbers
 from perspex_magics.jit import JitLayer
 from perspex_magics.options import LineParser, MagicParser, flat
-from perspex_magics.programs import CellFunction, Layer, Program, Reads
+from perspex_magics.programs import CELL, CellFunction, Layer, Program, Reads
 from perspex_magics.runner import CellMagic, Runner, listed
-from perspex_magics.values import RESULT, Given, Outputs, is_array, split
+from perspex_magics.values import RESULT, Given, Outputs, is_array, named, split
 
 line_parser = LineParser(
     "grad",
@@ -86,18 +87,20 @@ class GradLayer(Layer):
 
     def apply(self, function: CellFunction, program: Program) -> CellFunction:
         def differentiated(**arguments: Any) -> Outputs:
-            def last(chosen: dict[str, Any]) -> tuple[Any, Outputs]:
-                given = {**arguments, **chosen}
+            @named(CELL, self.wrt)
+            def last(*chosen: Any) -> tuple[Any, Outputs]:
+                given = {**arguments, **dict(zip(self.wrt, chosen, strict=True))}
                 outputs = function(**given)
                 value = outputs.value(RESULT, program.arrays(given))
                 assert program.cell is not None
                 self._check_scalar(value, program.cell)
                 return value, outputs
 
-            both = perspex.value_and_grad(last, has_aux=True)
-            (_, outputs), found = both({name: arguments[name] for name in self.wrt})
-            for name in self.wrt:
-                outputs = outputs.added(f"d_{name}", program.given[name].rebuild(found[name]))
+            argnums = tuple(range(len(self.wrt)))
+            both = perspex.value_and_grad(last, argnums, has_aux=True)
+            (_, outputs), found = both(*[arguments[name] for name in self.wrt])
+            for name, gradient in zip(self.wrt, found, strict=True):
+                outputs = outputs.added(f"d_{name}", program.given[name].rebuild(gradient))
             return outputs if self.value else outputs.added(RESULT, None)
 
         return differentiated
@@ -140,11 +143,11 @@ def _refusal(name: str, value: Any) -> str:
     return _not_differentiable(name, given)
 
 
-def _refuse_function(expression: Expression, value: Any) -> None:
+def _refuse_function(text: str, value: Any) -> None:
     if callable(value):
         raise UsageError(
-            f"%grad: `{expression.text}` gives a function; assign it to a name, as in "
-            f"f = {expression.text}, and take %grad of that"
+            f"%grad: `{text}` gives a function; assign it to a name, as in "
+            f"f = {text}, and take %grad of that"
         )
 
 
@@ -164,7 +167,7 @@ def _remedy(path: str, value: Any) -> str:
 
 def _layers(options: argparse.Namespace, head: Head) -> list[Layer]:
     layer = GradLayer(head.row, "grad", flat(options.names), options.value)
-    return [JitLayer(head.row, "jit", "cell"), layer] if options.jit else [layer]
+    return [JitLayer(head.row, "jit", CELL), layer] if options.jit else [layer]
 
 
 cell_magic_of_grad = CellMagic(cell_parser, _layers)
@@ -234,7 +237,7 @@ class GradMagics(Magics):
         ]
         for name, value in zip(wrt or [call.texts.get(0, "0")], values, strict=True):
             if what := _refusal(name, value):
-                _refuse_function(expression, expression.evaluate())
+                _refuse_function(expression.text, expression.evaluate())
                 raise TypeError(f"%grad: {what}")
         if options.jit and variables:
             raise UsageError(
@@ -242,16 +245,21 @@ class GradMagics(Magics):
                 "assign the argument to a name, and differentiate by that"
             )
 
+        # A program that is kept holds on to these, and not to the notebook or the arguments.
+        text, call_with = expression.text, expression.call if variables else None
+        outside = [x if place is None else None for place, x in zip(places, values, strict=True)]
+
         def differentiate(now: Call) -> Any:
+            @named(function_name(now.function), wrt or [now.shown(0)])
             def function(*chosen: Any) -> Any:
                 changed = {n: x for n, x in zip(wrt, chosen, strict=False) if n in variables}
-                again = expression.call(changed) if changed else now
+                again = call_with(changed) if call_with else now
                 found = zip(places, chosen, strict=True)
                 result = again.run({place: x for place, x in found if place is not None})
-                _refuse_function(expression, result)
+                _refuse_function(text, result)
                 return result
 
-            pairs = zip(places, values, strict=True)
+            pairs = zip(places, outside, strict=True)
             point = [x if place is None else now[place] for place, x in pairs]
             argnums = tuple(range(len(point))) if len(point) > 1 else 0
             return transform(function, argnums=argnums)(*point)

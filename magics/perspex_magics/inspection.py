@@ -18,7 +18,7 @@ from perspex_magics.expressions import Expression
 from perspex_magics.options import LineParser, MagicParser, flat
 from perspex_magics.programs import CellFunction, Layer, Program, Reads, restored_on_error
 from perspex_magics.runner import CellMagic, Request, Runner, listed
-from perspex_magics.values import Given
+from perspex_magics.values import Given, named
 
 
 @dataclass(frozen=True)
@@ -104,11 +104,11 @@ def _trace_expression(expression: Expression, static: Sequence[str]) -> tuple[Tr
     given = {name: found[name] for name in expression.reads if name in found}
     inputs = {name: kind.argument for name, kind in given.items()}
 
+    @named("expression", list(given))
     def traced(*arguments: Any) -> Any:
         pairs = zip(given.items(), arguments, strict=True)
         return expression.evaluate({name: kind.rebuild(x) for (name, kind), x in pairs})
 
-    traced.__name__ = traced.__qualname__ = "expression"
     return perspex.jit(traced).trace(*inputs.values()), _inputs_of(given, inputs)
 
 

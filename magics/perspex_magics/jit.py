@@ -30,7 +30,14 @@ from perspex import events
 from perspex_magics.cells import Cell, Head
 from perspex_magics.listing import Listing
 from perspex_magics.options import MagicParser, flat
-from perspex_magics.programs import CellFunction, Layer, Program, Reads, restored_on_error
+from perspex_magics.programs import (
+    CELL,
+    CellFunction,
+    Layer,
+    Program,
+    Reads,
+    restored_on_error,
+)
 from perspex_magics.runner import CellMagic, Request, Runner, listed
 from perspex_magics.values import Outputs
 
@@ -65,7 +72,7 @@ class JitLayer(Layer):
     """Compiles what is below it, as one program called `name`."""
 
     magic: str = "jit"
-    name: str = "cell"
+    name: str = CELL
     static_names: tuple[str, ...] = ()
     donated_names: tuple[str, ...] = ()
 
@@ -97,7 +104,7 @@ class JitLayer(Layer):
 
 def _layers(options: argparse.Namespace, head: Head) -> list[Layer]:
     static, donate = flat(options.static), flat(options.donate)
-    name = options.name or "cell"
+    name = options.name or CELL
     return [JitLayer(head.row, "jit", name, static, donate)]
 
 
@@ -142,7 +149,7 @@ class JitMagics(Magics):
             if not options.time:
                 yield None
                 return
-            with _Stages(options.name or "cell") as stages:
+            with _Stages(options.name or CELL) as stages:
                 yield stages.report
 
         return self.runner.run(request, watched)

@@ -42,6 +42,9 @@ from perspex_magics.values import (
 # A cell as a function: of what the names it reads hold, by name.
 CellFunction = Callable[..., Outputs]
 
+# What a cell is called as a function, unless its user gives it a name.
+CELL = "cell"
+
 _MISSING = object()
 # What differs, by how a cell reads a name.
 _KINDS = {"given": "tree", "static": "static", "captured": "captured"}

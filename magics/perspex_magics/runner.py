@@ -26,7 +26,7 @@ from perspex_magics.expressions import Call, Expression, with_arguments_seen
 from perspex_magics.names import READ_BY_NAME, Names, find_names
 from perspex_magics.options import LineParser, MagicParser
 from perspex_magics.programs import Layer, Program, Reads, restored_on_error
-from perspex_magics.values import RESULT, Given, split
+from perspex_magics.values import RESULT, split
 
 # How many cells are remembered, and how many programs for each: one program per structure of the
 # inputs and per state of the captures, which it keeps alive. The least recently used goes first.
@@ -162,24 +162,33 @@ class Runner:
 
         `settings` say all that `carry_out` depends on besides the call.
         """
-        found = split((call.args, call.kwargs))
-        assert found is not None
-        given = Given(None, found.structure, found.known)
+        found = {place: split(call[place]) for place in call.places}
+        given = {place: value for place, value in found.items() if value is not None}
+        names = {call.shown(place): place for place in given}
+        fixed = [call[place] for place in call.places if place not in given]
+        # What is not an array, in the arguments and beside them.
+        known = [(place, value.known) for place, value in given.items()], fixed
         namespace = expression.namespace
 
-        def make() -> Callable[[Any], Any]:
-            def compiled(arrays: Any) -> Any:
-                args, kwargs = given.rebuild(arrays)
-                return carry_out(replace(call, args=args, kwargs=kwargs))
+        def make() -> Callable[..., Any]:
+            # The program is remembered, and must not keep the arrays of this call.
+            empty = {place: replace(value, argument=None) for place, value in given.items()}
+            call_of = call.changed(dict.fromkeys(given)).changed
+
+            def compiled(**arguments: Any) -> Any:
+                arrays = {names[name]: x for name, x in arguments.items()}
+                rebuilt = {place: empty[place].rebuild(x) for place, x in arrays.items()}
+                return carry_out(call_of(rebuilt))
 
             compiled.__name__ = function_name(call.function)
             return perspex.jit(compiled)
 
-        captured = fingerprint(call.function, namespace), fingerprint(given.known, namespace)
-        key = (settings, given.structure, captured)
+        captured = fingerprint(call.function, namespace), fingerprint(known, namespace)
+        structures = tuple([(place, value.structure) for place, value in given.items()])
+        key = (settings, tuple(call.places), structures, captured)
         with self.one_at_a_time:
             program = recall(self.calls, key, make, _MOST_CELLS)
-        return program(found.argument)
+        return program(**{name: given[place].argument for name, place in names.items()})
 
 
 T = TypeVar("T")

@@ -7,9 +7,10 @@ down beside it, as `Given` for inputs and as `Plan` for outputs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from perspex import tree
 from perspex.avals import PYTHON_SCALARS, shaped
@@ -21,6 +22,8 @@ RESULT = ""
 
 _ARRAY = object()  # in the place of each array, in a list of known leaves
 _LEAF = tree.structure(0)
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,20 @@ def split(value: Any) -> Given | None:
         return None
     known = [_ARRAY if is_array(leaf) else leaf for leaf in leaves]
     return Given(value if len(arrays) == len(leaves) else arrays, structure, known)
+
+
+def named(name: str, parameters: Sequence[str]) -> Callable[[F], F]:
+    """Give a function the name and the parameters that errors show of it."""
+
+    def decorate(function: F) -> F:
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        shown: Any = function
+        shown.__name__ = shown.__qualname__ = name
+        valid = [p if p.isidentifier() else f"argument_{i}" for i, p in enumerate(parameters)]
+        shown.__signature__ = inspect.Signature([inspect.Parameter(p, kind) for p in valid])
+        return function
+
+    return decorate
 
 
 def is_array(value: Any) -> bool:

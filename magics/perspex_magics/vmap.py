@@ -22,13 +22,14 @@ from IPython.core.magic import (
 import perspex
 from perspex import tree
 from perspex.avals import shaped
+from perspex.control.jit import function_name
 from perspex_magics.cells import Cell, Head
 from perspex_magics.expressions import Call, Expression, parameter_numbers
 from perspex_magics.jit import JitLayer
 from perspex_magics.options import LineParser, MagicParser, axes_by_name, axes_literal, flat
-from perspex_magics.programs import CellFunction, Layer, Program, Reads
+from perspex_magics.programs import CELL, CellFunction, Layer, Program, Reads
 from perspex_magics.runner import CellMagic, Runner
-from perspex_magics.values import Outputs, split
+from perspex_magics.values import Outputs, named, split
 
 line_parser = LineParser(
     "vmap",
@@ -98,22 +99,24 @@ class VmapLayer(Layer):
                 assert program.cell is not None
                 program.cell.blame(ValueError(f"%%vmap: {what}"), self.row)
 
-            def one(chosen: dict[str, Any]) -> Outputs:
-                given = {**arguments, **chosen}
+            @named(CELL, list(axes))
+            def one(*chosen: Any) -> Outputs:
+                given = {**arguments, **dict(zip(axes, chosen, strict=True))}
                 return function(**given).all_computed(program.arrays(given))
 
-            return perspex.vmap(one, in_axes=(axes,))({name: arguments[name] for name in axes})
+            over = perspex.vmap(one, in_axes=tuple(axes.values()))
+            return over(*[arguments[name] for name in axes])
 
         return mapped
 
 
 def _layers(options: argparse.Namespace, head: Head) -> list[Layer]:
     axes: dict[str, int | None] = dict.fromkeys(flat(options.names), 0)
-    for named in options.axes:
-        axes |= named
+    for given in options.axes:
+        axes |= given
     mapped = tuple([(name, axis) for name, axis in axes.items() if axis is not None])
     layer = VmapLayer(head.row, "vmap", mapped)
-    return [JitLayer(head.row, "jit", "cell"), layer] if options.jit else [layer]
+    return [JitLayer(head.row, "jit", CELL), layer] if options.jit else [layer]
 
 
 cell_magic_of_vmap = CellMagic(cell_parser, _layers)
@@ -173,6 +176,7 @@ class VmapMagics(Magics):
             raise ValueError(f"%vmap: {what}")
 
         def map_over(now: Call) -> Any:
+            @named(function_name(now.function), [now.shown(place) for place in places])
             def one(*chosen: Any) -> Any:
                 return now.run(dict(zip(places, chosen, strict=True)))
 

@@ -8,9 +8,7 @@ NumPy.
 from __future__ import annotations
 
 import gc
-import itertools
 import json
-import linecache
 import os
 import pickle
 import textwrap
@@ -21,53 +19,26 @@ from typing import Any
 
 import numpy as np
 import pytest
-from core.wrong_programs import ARRAY, BOOL, CHOICES, INDEX, MASK, NUMBER, UNSURE, Case
+from core.wrong_programs import (
+    ARRAY,
+    BOOL,
+    CHOICES,
+    HEAD,
+    INDEX,
+    MASK,
+    NUMBER,
+    UNSURE,
+    Case,
+    failure,
+    load,
+    patched,
+    way,
+    write,
+)
 from core.wrong_values import VALUES
 
 from perspex import effects_barrier, errors, jit, provenance
 from perspex import numpy as pnp
-from perspex.remedies.story import Card, Patch
-
-_numbers = itertools.count()
-HEAD = "import math\nimport numpy as np\nimport perspex\nimport perspex.numpy as jnp\n"
-HEAD += "from functools import partial\nfrom perspex import grad, jit, lax, vmap\n"
-
-
-def write(source: str) -> str:
-    """A file of that text, as Python's own tools find it."""
-    name = f"/nowhere/program_{next(_numbers)}.py"
-    linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
-    return name
-
-
-def load(source: str) -> tuple[str, dict[str, Any]]:
-    name = write(source)
-    namespace: dict[str, Any] = {"__name__": "program"}
-    exec(compile(source, name, "exec"), namespace)
-    return name, namespace
-
-
-def patched(source: str, patch: Patch) -> str:
-    """The program with the remedy written into it, as its reader would."""
-    lines = source.splitlines()
-    assert lines[patch.first - 1 : patch.last] == list(patch.before)
-    lines[patch.first - 1 : patch.last] = patch.after
-    return "\n".join([*patch.imports, *lines]) + "\n"
-
-
-def failure(program: str, call: str, kind: type[Exception]) -> tuple[str, str, Card]:
-    """The program as it is run, the error's message, and its card."""
-    source = HEAD + textwrap.dedent(program)
-    _, namespace = load(source)
-    with pytest.raises(kind) as info:
-        eval(call, namespace)
-    error: Any = info.value
-    assert error.card is not None
-    return source, str(error), error.card
-
-
-def way(card: Card) -> list[str]:
-    return [step.text for step in card.steps]
 
 
 @pytest.mark.parametrize("case", [*CHOICES, *VALUES], ids=lambda case: case.id)

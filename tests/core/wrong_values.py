@@ -291,7 +291,7 @@ VALUES = [
         """,
         f"f(np.float32({V.tolist()}))",
         BOOL,
-        [],
+        ["`x`", "if x > 0:"],
         ["    return jnp.where(x > 0, x, -x)"],
         abs(V),
     ),

@@ -85,3 +85,36 @@ def test_unbound_names(cells: Notebook) -> None:
     shown = cells.fails("vmap(lambda a: lax.psum(a, 'j'), axis_name='i')(x)", NameError)
     assert "unbound axis name: j" in shown and "vmap(..., axis_name='j')" in shown
     assert all(row.startswith("Cell ") for row in frames(shown))
+
+
+WAY = "def f(v, u=1.0):\n    w = v * u\n    return float(w)"
+ASKED = {
+    "vmap(f)(x)": ("f", ["v"], "mapped"),
+    "grad(f)(1.0)": ("f", ["v"], "differentiated"),
+    "%vmap f(x, u=x)": ("f", ["v"], "mapped"),
+    "%vmap --jit f(x, u=x)": ("f", ["u", "v"], "traced"),
+    "%grad f(1.0, 2.0) --wrt u": ("f", ["u"], "differentiated"),
+    "%grad f(a * 1.0) --wrt a": ("f", ["a"], "differentiated"),
+    "%grad --jit f(1.0)": ("f", ["u", "v"], "traced"),
+    "%jaxpr f(a)": ("expression", ["a"], "traced"),
+    "%%vmap x\nf(x)": ("cell", ["x"], "mapped"),
+    "%%grad a\nf(a)": ("cell", ["a"], "differentiated"),
+    "%%vmap x --jit\nf(x)": ("cell", ["x"], "traced"),
+}
+
+
+@pytest.mark.parametrize("asked", ASKED)
+def test_the_way_begins_with_what_the_user_gave(cells: Notebook, asked: str) -> None:
+    cells.ok(f"a = 2.0\n{WAY}")
+    number = cells.shell.execution_count - 1
+    shown = cells.fails(asked, errors.ConcretizationTypeError)
+    function, arguments, doing = ASKED[asked]
+    made = f"It was made by `mul` at Cell In[{number}]:3 (f) while `{function}` was {doing}."
+    assert made in shown
+    rows = [" ".join(row.split()) for row in shown.splitlines()]
+    start = rows.index("From the arguments to here:") + 1
+    given = [row for row in rows[start:] if row.startswith("argument of")]
+    assert sorted(row.rpartition(" ")[0] for row in given) == sorted(
+        [f"argument of `{function}` `{name}`" for name in arguments]
+    )
+    assert f"Cell In[{number}]:3 (f) w = v * u mul" in "\n".join(rows)

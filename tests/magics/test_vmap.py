@@ -235,3 +235,15 @@ def test_in_a_jitted_cell(cells: Notebook) -> None:
     cells.ok("w = -w")
     cells.ok("%%jit\nscores = %vmap dot(x, w) --in 0,None\nbest = scores.max()")
     close(cells.ns["best"], (-X @ W).max())
+
+
+@pytest.mark.parametrize("asked", ["%vmap --jit of(a)", "%grad --jit of(a)"])
+def test_a_program_that_is_kept_holds_no_array_of_the_call(cells: Notebook, asked: str) -> None:
+    cells.ok("import gc, weakref\ndef of(v):\n    return (v * v).sum()")
+    cells.ok("a = jnp.arange(5.0)\nheld = weakref.ref(a)")
+    cells.ok(f"result = {asked}")
+    cells.ok("del a\ngc.collect()\nis_gone = held() is None")
+    assert cells.ns["is_gone"]
+    cells.ok(f"a = jnp.arange(5.0) + 1\nresult = {asked}")
+    want = np.arange(1.0, 6.0) ** 2 if "vmap" in asked else 2 * np.arange(1.0, 6.0)
+    close(cells.ns["result"], want)

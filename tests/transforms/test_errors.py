@@ -259,14 +259,20 @@ class Holder:
     "call, origin",
     [
         (lambda: jit(leaky)(X), "made by `mul` at {line} (leaky) while `leaky` was traced."),
-        (lambda: vmap(leaky)(X), "made by `mul` at {line} (leaky)."),
+        (lambda: vmap(leaky)(X), "made by `mul` at {line} (leaky) while `leaky` was mapped."),
         (lambda: jit(vmap(leaky))(X), "made by `mul` at {line} (leaky) while `leaky` was traced."),
         (
             lambda: grad(leaky)(1.0),
             "made by `mul` at {line} (leaky) while `leaky` was differentiated.",
         ),
-        (lambda: jvp(leaky, (1.0,), (1.0,)), "made by `mul` at {line} (leaky)."),
-        (lambda: vmap(grad(leaky))(X), "made by `mul` at {line} (leaky)."),
+        (
+            lambda: jvp(leaky, (1.0,), (1.0,)),
+            "made by `mul` at {line} (leaky) while `leaky` was differentiated.",
+        ),
+        (
+            lambda: vmap(grad(leaky))(X),
+            "made by `mul` at {line} (leaky) while `leaky` was differentiated.",
+        ),
         (lambda: lax.map(leaky, X), "made by `mul` at {line} (leaky) while `leaky` was traced."),
     ],
     ids=["jit", "vmap", "jit of vmap", "grad", "jvp", "vmap of grad", "map"],

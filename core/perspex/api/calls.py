@@ -11,7 +11,7 @@ import numpy as np
 
 from perspex import tree
 from perspex.avals import PYTHON_SCALARS, ShapedArray, shaped
-from perspex.control.bodies import parameter, place
+from perspex.control.bodies import ArgumentNames, parameter, place
 from perspex.control.jit import function_name
 from perspex.ops.structural import broadcast_in_dim, convert
 from perspex.tracing import Tracer
@@ -78,6 +78,11 @@ class Call:
     def avals(self) -> list[ShapedArray]:
         """The types of the leaves, all of which must be arrays for whoever asks."""
         return argument_avals(self.what, self.leaves, self.path)
+
+    @property
+    def names(self) -> ArgumentNames:
+        """What the leaves are called, for errors of traced code."""
+        return ArgumentNames(self.fun, self.in_tree, self.positions, self.named_tree)
 
     def path(self, i: int) -> str:
         """Which argument the leaf `i` is: `argument params['w']`."""

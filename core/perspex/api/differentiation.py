@@ -90,7 +90,7 @@ def jvp(
         _tangent_in(t, aval, call.path(i))
         for i, (t, aval) in enumerate(zip(given, call.avals, strict=True))
     ]
-    outs, out_ts = forward.jvp(call, call.leaves, ts)
+    outs, out_ts = forward.jvp(call, call.leaves, ts, call.names)
     results = outs[: call.count]
     tangents_out = [
         _tangent_out(t, shaped(y)) for t, y in zip(out_ts[: call.count], results, strict=True)
@@ -270,7 +270,7 @@ def _weak_if(
 
 def linearized_call(call: Call) -> tuple[list[Any], _Point, list[Any]]:
     wanted = [is_differentiable(aval) for aval in call.avals]
-    found = linearized(call, call.leaves, wanted, call.name, call.is_result)
+    found = linearized(call, call.leaves, wanted, call.name, call.is_result, call.names)
     return found.outs, _Point(call, found), found.residuals
 
 

@@ -93,7 +93,7 @@ def jacfwd(
         aux: list[Any] = []
 
         def columns(*tangents: Any) -> list[Any]:
-            outs, ts = jvp(call, call.leaves, tangents)
+            outs, ts = jvp(call, call.leaves, tangents, call.names)
             for y in outs[: call.count]:
                 _check_forward_output(shaped(y))
             aux.extend(outs[call.count :])

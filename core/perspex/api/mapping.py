@@ -83,7 +83,7 @@ def vmap(
         columns = {i: _column(call, i, at) for i, at in enumerate(found) if at is not None}
         axis = Axis(_size(call, columns, axis_size), axis_name)
         axes = [columns[i].axis if i in columns else None for i in range(len(found))]
-        outs, places = batch(call, axis, call.leaves, axes)
+        outs, places = batch(call, axis, call.leaves, axes, call.names)
         wanted = _flatten_axes("out_axes", call.out_tree, out_axes, lambda: "result")
         if sum_match:
             outs, places = _sum_match(outs, places, wanted)

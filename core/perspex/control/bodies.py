@@ -111,7 +111,7 @@ def _stage(
     is_part = events.is_inside("trace")
     start = time.perf_counter()
     with contextlib.nullcontext() if is_part else events.Phase("trace", name):
-        jaxpr, consts = stage(flat, avals, name, names or _Names(f, in_tree))
+        jaxpr, consts = stage(flat, avals, name, names or ArgumentNames(f, in_tree))
     if not is_part and events.listeners:
         at = source.capture()
         events.publish("trace", name, start, signature(avals), at, eqns=count_eqns(jaxpr))
@@ -158,20 +158,44 @@ def parameter(f: Callable[..., Any], position: int, default: str) -> str:
     return default if found.kind is inspect.Parameter.VAR_POSITIONAL else found.name
 
 
-class _Names(Sequence[str]):
-    """What the arguments of a body are called, worked out only if an error asks."""
+class ArgumentNames(Sequence[str]):
+    """What the flat arguments of a function are called, worked out only if an error asks.
 
-    def __init__(self, f: Callable[..., Any], in_tree: Any) -> None:
-        self.f, self.in_tree = f, in_tree
+    They are the leaves of a tuple of structure `in_tree`, of what stands at the `positions`, all of
+    them if not given; then those of a dict of structure `named_tree`.
+    """
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        in_tree: Any,
+        positions: Sequence[int] | None = None,
+        named_tree: Any = None,
+    ) -> None:
+        self.fun, self.in_tree = fun, in_tree
+        self.positions, self.named_tree = positions, named_tree
+
+    @property
+    def name(self) -> str:
+        return function_name(self.fun)
 
     def __getitem__(self, i: Any) -> Any:
-        dummy = tree.unflatten(self.in_tree, list(range(self.in_tree.num_leaves)))
-        path = tree.leaves_with_path(dummy)[i][0]
-        name = parameter(self.f, path[0].idx, f"argument {path[0].idx}")
+        count = self.in_tree.num_leaves
+        if i >= count:
+            path = _paths(self.named_tree)[i - count]
+            return f"`{path[0].key}{tree.keystr(path[1:])}`"
+        path = _paths(self.in_tree)[i]
+        at = path[0].idx if self.positions is None else self.positions[path[0].idx]
+        name = parameter(self.fun, at, f"argument {at}")
         return f"`{name}{tree.keystr(path[1:])}`"
 
     def __len__(self) -> int:
-        return self.in_tree.num_leaves
+        return self.in_tree.num_leaves + (self.named_tree.num_leaves if self.named_tree else 0)
+
+
+def _paths(treedef: Any) -> list[Any]:
+    dummy = tree.unflatten(treedef, list(range(treedef.num_leaves)))
+    return [path for path, _ in tree.leaves_with_path(dummy)]
 
 
 # ---- Branches: bodies with constants in common -------------------------------------------------

@@ -554,6 +554,10 @@ class _Names(Sequence[str]):
     def __init__(self, owner: Compiled, in_tree: Any) -> None:
         self.owner, self.in_tree = owner, in_tree
 
+    @property
+    def fun(self) -> Any:
+        return self.owner.fun
+
     def __getitem__(self, i: Any) -> Any:
         return f"`{self.owner.argument_names(self.in_tree)[i]}`"
 

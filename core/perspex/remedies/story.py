@@ -52,7 +52,8 @@ class Story:
 
     `jitted` refers to what traced the function, if that is a `jit` which nothing else is tracing:
     then its arguments may be marked static. It is the only thing here that is no text. `files`
-    are those of the lines on the way and of the function.
+    are those of the lines on the way and of the function. The value `is_constant` if it depends on
+    nothing that the function is given: no argument, no traced value from outside, no named axis.
     """
 
     function: str
@@ -61,6 +62,7 @@ class Story:
     arguments: tuple[Argument, ...] = ()
     jitted: weakref.ref[Any] | None = None
     files: tuple[str, ...] = ()
+    is_constant: bool = False
 
     @property
     def can_be_static(self) -> bool:

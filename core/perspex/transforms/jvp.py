@@ -15,29 +15,34 @@ from typing import Any
 
 import numpy as np
 
-from perspex import config, dtypes
+from perspex import config, dtypes, source
 from perspex.avals import ShapedArray, shaped
+from perspex.history import UNKNOWN, Names, Result
 from perspex.jaxpr import ClosedJaxpr
 from perspex.ops.structural import zeros
-from perspex.staging import JaxprTracer, eval_jaxpr
-from perspex.tracing import Primitive, Tracer, refuse_leaks, under
+from perspex.staging import eval_jaxpr
+from perspex.tracing import Primitive, refuse_leaks, state
 from perspex.transforms.programs import by_program, cut, pick, program, spread, strong
-from perspex.transforms.trace import Made, TransformTrace
+from perspex.transforms.trace import TransformTrace, TransformTracer
+
+_capture = source.capture
 
 
-class JvpTracer(Tracer):
+class JvpTracer(TransformTracer):
     """A primal with its tangent."""
 
-    __slots__ = ("_made", "_trace", "aval", "primal", "tangent")
+    __slots__ = ("primal", "tangent")
 
-    def __init__(
-        self, trace: JvpTrace, primal: Any, tangent: Any, made: Made | None = None
-    ) -> None:
+    def __init__(self, trace: JvpTrace, primal: Any, tangent: Any) -> None:
         self._trace = trace
-        self._made = made
+        self._past = UNKNOWN
         self.primal = primal
         self.tangent = tangent
         self.aval = shaped(primal)
+
+    @property
+    def _inner(self) -> Any:
+        return self.primal
 
     # Outside `jit` the primal is a number, on which Python may depend: derivatives are taken at it.
 
@@ -59,6 +64,7 @@ class JvpTrace(TransformTrace):
     """Differentiates: every operation on dual numbers is its `jvp` rule."""
 
     __slots__ = ()
+    doing = "differentiated"
 
     def bind(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         primals: list[Any] = []
@@ -75,40 +81,38 @@ class JvpTrace(TransformTrace):
         if not nonzero:
             return self.below(self.parent.bind, (primitive, args, params), {})
         out, tangent = self.below(primitive.jvp, (primals, tangents), params)
-        made = None if self.parent.jit_key else self.made(primitive)
         if primitive.multiple_results:
-            return [
-                y if t is None else JvpTracer(self, y, t, made)
-                for y, t in zip(out, tangent, strict=True)
+            outs = [
+                y if t is None else JvpTracer(self, y, t) for y, t in zip(out, tangent, strict=True)
             ]
-        return out if tangent is None else JvpTracer(self, out, tangent, made)
-
-    def describe(self, tracer: Any) -> str:
-        inner, tangent = tracer.primal, tracer.tangent
-        if isinstance(inner, Tracer):
-            return inner._trace.describe(inner)
-        if tracer._made is None and tangent.__class__ is JaxprTracer:
-            # A number, whose derivative is written down: where, that program says.
-            linear: Any = tangent._trace
-            return str(linear.origin(tangent))
-        return self.origin(tracer._made)
+            if self.remembers:
+                self.remember(primitive, args, outs)
+            return outs
+        if tangent is None:
+            return out
+        dual = JvpTracer(self, out, tangent)
+        if self.remembers:
+            pasts = [x._past for x in args if isinstance(x, TransformTracer)]
+            dual._past = Result(primitive, state.source or _capture(3), dual.aval, pasts)
+        return dual
 
 
 def jvp(
-    f: Callable[..., Sequence[Any]], primals: Sequence[Any], tangents: Sequence[Any]
+    f: Callable[..., Sequence[Any]],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    arg_names: Names | None = None,
 ) -> tuple[list[Any], list[Any]]:
     """Results of the flat function `f` at `primals`, and their tangents due to `tangents`.
 
-    `None` is zero, among the tangents given and those returned.
+    `None` is zero, among the tangents given and those returned. `arg_names` tells errors what the
+    user's function and its arguments are called.
     """
-    trace = JvpTrace()
+    trace = JvpTrace(arg_names)
     args = [
         x if t is None else JvpTracer(trace, x, t) for x, t in zip(primals, tangents, strict=True)
     ]
-    try:
-        outs = under(trace, f, *args)
-    finally:
-        trace.alive = False
+    outs = trace.run(f, args)
     mine = [y.__class__ is JvpTracer and y._trace is trace for y in outs]
     found = (
         [y.primal if own else y for y, own in zip(outs, mine, strict=True)],

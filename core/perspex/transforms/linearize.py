@@ -15,6 +15,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from perspex.history import Names
 from perspex.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from perspex.ops.structural import broadcast_in_dim
 from perspex.staging import JaxprTrace, JaxprTracer, eval_jaxpr
@@ -43,7 +44,7 @@ class PartialTrace(JaxprTrace):
     """
 
     __slots__ = ("late_effects",)
-    doing = "differentiated"
+    writes = False
 
     def __init__(self, name: str, late_effects: bool = False) -> None:
         super().__init__(name)
@@ -108,10 +109,12 @@ def linearize(
     wanted: Sequence[bool],
     name: str = "",
     is_result: Callable[[int], bool] = lambda i: True,
+    arg_names: Names | None = None,
 ) -> Linearized:
     """Evaluate the flat function `f` at `primals`, and its derivative by the arguments `wanted`.
 
-    Results for which `is_result` is false, asked when `f` has run, are evaluated only.
+    Results for which `is_result` is false, asked when `f` has run, are evaluated only. `arg_names`
+    tells errors what the user's function and its arguments are called.
     """
     trace = PartialTrace(name or getattr(f, "__name__", "function"))
     try:
@@ -119,7 +122,7 @@ def linearize(
             trace.argument(tangent_aval(typeof(x))) if want else None
             for x, want in zip(primals, wanted, strict=True)
         ]
-        outs, out_tangents = under(trace, jvp, f, primals, tangents)
+        outs, out_tangents = under(trace, jvp, f, primals, tangents, arg_names)
         # A tangent that depends on no tangent is that of a constant: zero.
         nonzero = [trace.is_unknown(t) and is_result(i) for i, t in enumerate(out_tangents)]
         jaxpr, residuals = trace.remainder(pick(out_tangents, nonzero))

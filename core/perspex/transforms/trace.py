@@ -6,27 +6,53 @@ and calls the rule of the operation *below*, in the trace that was current when 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from perspex import config, source
-from perspex.tracing import Primitive, Trace, state, under
-
-Made = tuple[Primitive, Any]
-"""The operation that made a tracer, and where in the user's code."""
+from perspex import config, provenance, source
+from perspex.history import UNKNOWN, Argument, Names, Past, Result
+from perspex.tracing import Trace, Tracer, bottom, state, under
 
 _capture = source.capture
 _set_depth = config.trace_depth.cell.set_local
 
 
+class TransformTracer(Tracer):
+    """A value with what a transform adds to it; `_inner` stands for it in the trace below."""
+
+    __slots__ = ("_past", "_trace", "aval")
+    _trace: TransformTrace
+    # Unknown until it is noted.
+    _past: Past
+
+    @property
+    def _inner(self) -> Any:
+        raise NotImplementedError
+
+
 class TransformTrace(Trace):
-    """A trace whose operations are those of `parent`, transformed."""
+    """A trace whose operations are those of `parent`, transformed.
 
-    __slots__ = ("parent",)
+    It `remembers` where its values come from if they are computed at once: those that are written
+    down have equations that say it. `arg_names` knows the user's function, for errors; `around` is
+    the next such trace around.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("arg_names", "around", "parent", "remembers")
+    # What happens to the function while this trace is current, in errors.
+    doing = ""
+
+    def __init__(self, arg_names: Names | None = None) -> None:
         super().__init__()
+        self.arg_names = arg_names
         self.parent: Trace = state.trace
+        self.around: TransformTrace | None = None
+        trace: Any = self.parent
+        while trace is not bottom() and not trace.writes:
+            if self.around is None and isinstance(trace, TransformTrace):
+                self.around = trace
+            trace = trace.parent
+        self.remembers = trace is bottom()
 
     def below(self, f: Callable[..., Any], args: Sequence[Any], params: dict[str, Any]) -> Any:
         """`f(*args, **params)` with the parent as the current trace.
@@ -47,17 +73,68 @@ class TransformTrace(Trace):
             state.trace = self
             _set_depth(self.jit_key)
 
-    def made(self, primitive: Primitive) -> Made:
-        """What errors say of the results of an operation; only for `bind`.
+    def remember(self, primitive: Any, args: Sequence[Any], outs: Iterable[Any]) -> None:
+        """Note where those results of an operation come from of which nothing is known yet.
 
-        For a parent that evaluates. One that writes equations down has it in these.
+        Only for `bind`, which does the same itself for one result.
         """
-        return primitive, state.source or _capture(4)
+        pasts = [x._past for x in args if isinstance(x, TransformTracer)]
+        at = state.source or _capture(4)
+        for y in outs:
+            if isinstance(y, TransformTracer) and y._trace is self and y._past is UNKNOWN:
+                y._past = Result(primitive, at, y.aval, pasts)
 
-    @staticmethod
-    def origin(made: Made | None) -> str:
-        """A sentence for errors, or nothing."""
-        return f"It was made by `{made[0]}` at {source.summary(made[1])}." if made else ""
+    def run(self, f: Callable[..., Any], args: Sequence[Any]) -> Any:
+        """What the function gives for its arguments, some of which are tracers of this trace.
+
+        In the meantime what the traces around do comes from here, and is not remembered twice.
+        """
+        around = self.around if self.around is not None and self.around.remembers else None
+        try:
+            if around is not None:
+                around.remembers = False
+            if self.remembers:
+                for i, x in enumerate(args):
+                    if isinstance(x, TransformTracer) and x._trace is self:
+                        x._past = Argument(self.arg_names, i, x.aval)
+            return under(self, f, *args)
+        except provenance.ABOUT_OPERANDS as error:
+            provenance.annotate(error)
+            raise
+        finally:
+            self.alive = False
+            if around is not None:
+                around.remembers = True
+
+    @property
+    def name(self) -> str:
+        """What the user's function is called, if that is known."""
+        return self.arg_names.name if self.arg_names else ""
+
+    def layer(self) -> str:
+        """A sentence on what the values of this trace stand for, or nothing."""
+        return ""
+
+    def describe(self, tracer: Any) -> str:
+        lines, x = [], tracer
+        while isinstance(x, TransformTracer):
+            lines.append(x._trace.layer())
+            x = x._inner
+        known = isinstance(x, Tracer)
+        lines.append(x._trace.describe(x) if known else self._tell(tracer))
+        return "\n".join(filter(None, lines))
+
+    def _tell(self, tracer: TransformTracer) -> str:
+        past, name = tracer._past, self.name
+        if isinstance(past, Argument) and past.arg_names:
+            what, function = past.arg_names[past.index], past.arg_names.name
+            origin = f"It is {what} of the function `{function}` that is being {self.doing}."
+        elif isinstance(past, Result):
+            during = f" while `{name}` was {self.doing}" if name else ""
+            origin = f"It was made by `{past.primitive}` at {source.summary(past.at)}{during}."
+        else:
+            return ""
+        return provenance.tell(tracer, origin)
 
     def atop(self, f: Callable[..., Any], *args: Any) -> Any:
         """`f(*args)` with this trace current, on top of whatever trace is current now.

@@ -15,15 +15,17 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from perspex import config
+from perspex import config, source
 from perspex.avals import ShapedArray, shaped
+from perspex.history import UNKNOWN, Names, Result
 from perspex.jaxpr import ClosedJaxpr
 from perspex.ops.structural import to_front
 from perspex.staging import eval_jaxpr
-from perspex.tracing import Axis, Primitive, Tracer, refuse_leaks, under
+from perspex.tracing import Axis, Primitive, refuse_leaks, state
 from perspex.transforms.programs import by_program, program
-from perspex.transforms.trace import Made, TransformTrace
+from perspex.transforms.trace import TransformTrace, TransformTracer
 
+_capture = source.capture
 # The types of examples by those of batches; avals are few, and live for ever.
 _examples: dict[tuple[ShapedArray, int], ShapedArray] = {}
 
@@ -34,19 +36,23 @@ def _example(batch: ShapedArray, axis: int) -> ShapedArray:
     return found
 
 
-class BatchTracer(Tracer):
+class BatchTracer(TransformTracer):
     """One example of the batch that `value` holds along `axis`."""
 
-    __slots__ = ("_made", "_trace", "aval", "axis", "value")
+    __slots__ = ("axis", "value")
 
-    def __init__(self, trace: BatchTrace, value: Any, axis: int, made: Made | None = None) -> None:
+    def __init__(self, trace: BatchTrace, value: Any, axis: int) -> None:
         self._trace = trace
-        self._made = made
+        self._past = UNKNOWN
         self.value = value
         self.axis = axis
         key = shaped(value), axis
         aval = _examples.get(key)
         self.aval = _example(*key) if aval is None else aval
+
+    @property
+    def _inner(self) -> Any:
+        return self.value
 
     def __repr__(self) -> str:
         whole = shaped(self.value).str_short(short_dtypes=False)
@@ -57,14 +63,18 @@ class BatchTrace(TransformTrace):
     """Batches: every operation on examples is its `batch` rule."""
 
     __slots__ = ("axis",)
+    doing = "mapped"
 
-    def __init__(self, axis: Axis) -> None:
-        super().__init__()
+    def __init__(self, axis: Axis, arg_names: Names | None = None) -> None:
+        super().__init__(arg_names)
         self.axis = axis
 
     def bind(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         if primitive.untraced:
-            return primitive.call_batched(self, args, **params)
+            outs = primitive.call_batched(self, args, **params)
+            if self.remembers:
+                self.remember(primitive, args, outs)
+            return outs
         operands: list[Any] = []
         axes: list[int | None] = []
         batched = False
@@ -80,24 +90,28 @@ class BatchTrace(TransformTrace):
             return self.below(self.parent.bind, (primitive, args, params), {})
         mine = self.axis if primitive.takes_axis else self.axis.size
         out, axis = self.below(primitive.batch, (mine, operands, axes), params)
-        made = None if self.parent.jit_key else self.made(primitive)
         if primitive.multiple_results:
-            return [
-                y if at is None else BatchTracer(self, y, at, made)
+            outs = [
+                y if at is None else BatchTracer(self, y, at)
                 for y, at in zip(out, axis, strict=True)
             ]
-        return out if axis is None else BatchTracer(self, out, axis, made)
+            if self.remembers:
+                self.remember(primitive, args, outs)
+            return outs
+        if axis is None:
+            return out
+        example = BatchTracer(self, out, axis)
+        if self.remembers:
+            pasts = [x._past for x in args if isinstance(x, TransformTracer)]
+            example._past = Result(primitive, state.source or _capture(3), example.aval, pasts)
+        return example
 
     def _is_named_by(self, primitive: Primitive, params: dict[str, Any]) -> bool:
         name = self.axis.name
         return name is not None and name in primitive.axis_names(params)
 
-    def describe(self, tracer: Any) -> str:
-        inner = tracer.value
-        known = isinstance(inner, Tracer)
-        story = inner._trace.describe(inner) if known else self.origin(tracer._made)
-        batch = f"It stands for each of the {self.axis.size} examples of a vmap."
-        return f"{batch}\n{story}" if story else batch
+    def layer(self) -> str:
+        return f"It stands for each of the {self.axis.size} examples of a vmap."
 
 
 def batch(
@@ -105,26 +119,24 @@ def batch(
     axis: Axis | int,
     args: Sequence[Any],
     axes: Sequence[int | None],
+    arg_names: Names | None = None,
 ) -> tuple[list[Any], list[int | None]]:
     """Results of the flat function `f` on each example, and where the batch axis is in each.
 
     `axis` is the number of examples, or that with a name. `axes[i]` is the batch axis of `args[i]`;
     `None` gives the same value to all examples, and is the axis of a result that all examples have
-    in common.
+    in common. `arg_names` tells errors what the user's function and its arguments are called.
     """
     axis = axis if isinstance(axis, Axis) else Axis(axis)
-    trace = BatchTrace(axis)
+    trace = BatchTrace(axis, arg_names)
     examples = [
         x if at is None else BatchTracer(trace, x, at) for x, at in zip(args, axes, strict=True)
     ]
-    try:
-        if axis.name is None:
-            outs = under(trace, f, *examples)
-        else:
-            with config.axis_env((*config.axis_env.value, axis)):
-                outs = under(trace, f, *examples)
-    finally:
-        trace.alive = False
+    if axis.name is None:
+        outs = trace.run(f, examples)
+    else:
+        with config.axis_env((*config.axis_env.value, axis)):
+            outs = trace.run(f, examples)
     mine = [y.__class__ is BatchTracer and y._trace is trace for y in outs]
     found = (
         [y.value if own else y for y, own in zip(outs, mine, strict=True)],

@@ -46,12 +46,21 @@ class Past:
 
 
 class Argument(Past):
-    """The value is an argument of a function; `arg_names` is `None` if nobody knows of which."""
+    """The value is an argument of a function; `arg_names` is `None` if nobody knows of which.
 
-    __slots__ = ("arg_names", "aval", "index")
+    What was given for it may have a past in a trace `around`.
+    """
 
-    def __init__(self, arg_names: Names | None, index: int, aval: ShapedArray | None) -> None:
-        self.depth = 0
+    __slots__ = ("arg_names", "aval", "index", "operands")
+
+    def __init__(
+        self,
+        arg_names: Names | None,
+        index: int,
+        aval: ShapedArray | None,
+        around: Past | None = None,
+    ) -> None:
+        self.depth, self.operands = (0, ()) if around is None else (around.depth, (around,))
         self.arg_names, self.index, self.aval = arg_names, index, aval
 
 
@@ -109,7 +118,8 @@ def look_back(pasts: Sequence[Past]) -> tuple[list[Result], list[Argument]]:
             results += past.results
             arguments += past.arguments
         elif isinstance(past, Argument):
-            arguments.append(past)
+            if not past.operands:
+                arguments.append(past)
         elif isinstance(past, Result):
             results.append(past)
     results.sort(key=lambda result: result.order)

@@ -73,7 +73,8 @@ def test_the_way_of_a_value_that_is_computed_at_once(
     _, text, card = failure(CHAIN, call, NUMBER)
     # Where `x` is a number, so is its sine.
     first = arguments is W
-    given = [step for step in card.steps if step.where == "argument of `f`"]
+    outermost = next((name for name in ("derivative", "examples") if name in call), "f")
+    given = [step for step in card.steps if step.where == f"argument of `{outermost}`"]
     steps = list(card.steps[len(given) :])
     assert sorted(step.text for step in given) == arguments
     assert [step.text for step in steps] == LINES[first:]
@@ -124,6 +125,26 @@ def test_the_way_goes_on_around_another_transform() -> None:
     """
     _, _, card = failure(program, "vmap(outer)(jnp.ones(3))", NUMBER)
     assert sorted(way(card)) == sorted(["`y`", "`x`", "a = x + 1", "b = y * a", "return float(b)"])
+
+
+def test_the_way_goes_through_another_transform() -> None:
+    program = """
+    def inner(y):
+        b = jnp.sin(y)
+        return b * b
+
+    def outer(x):
+        a = x + 1
+        c = perspex.value_and_grad(inner)(a)
+        d = c[0] + c[1]
+        return float(d)
+    """
+    _, _, card = failure(program, "vmap(outer)(jnp.ones(3))", NUMBER)
+    assert [step.where for step in card.steps][0] == "argument of `outer`"
+    found = way(card)
+    lines = ["a = x + 1", "b = jnp.sin(y)", "return b * b", "d = c[0] + c[1]", "return float(d)"]
+    assert [line for line in found if line in lines] == lines
+    assert {*found} - {*lines} <= {"`x`", "c = perspex.value_and_grad(inner)(a)"}
 
 
 @pytest.mark.parametrize("rounds", [10, 5_000])

@@ -34,11 +34,10 @@ class TransformTrace(Trace):
     """A trace whose operations are those of `parent`, transformed.
 
     It `remembers` where its values come from if they are computed at once: those that are written
-    down have equations that say it. `arg_names` knows the user's function, for errors; `around` is
-    the next such trace around.
+    down have equations that say it. `arg_names` knows the user's function, for errors.
     """
 
-    __slots__ = ("arg_names", "around", "parent", "remembers")
+    __slots__ = ("arg_names", "parent", "remembers")
     # What happens to the function while this trace is current, in errors.
     doing = ""
 
@@ -46,11 +45,8 @@ class TransformTrace(Trace):
         super().__init__()
         self.arg_names = arg_names
         self.parent: Trace = state.trace
-        self.around: TransformTrace | None = None
         trace: Any = self.parent
         while trace is not bottom() and not trace.writes:
-            if self.around is None and isinstance(trace, TransformTrace):
-                self.around = trace
             trace = trace.parent
         self.remembers = trace is bottom()
 
@@ -85,26 +81,19 @@ class TransformTrace(Trace):
                 y._past = Result(primitive, at, y.aval, pasts)
 
     def run(self, f: Callable[..., Any], args: Sequence[Any]) -> Any:
-        """What the function gives for its arguments, some of which are tracers of this trace.
-
-        In the meantime what the traces around do comes from here, and is not remembered twice.
-        """
-        around = self.around if self.around is not None and self.around.remembers else None
+        """What the function gives for its arguments, some of which are tracers of this trace."""
+        if self.remembers:
+            for i, x in enumerate(args):
+                if isinstance(x, TransformTracer) and x._trace is self:
+                    around = x._inner._past if isinstance(x._inner, TransformTracer) else None
+                    x._past = Argument(self.arg_names, i, x.aval, around)
         try:
-            if around is not None:
-                around.remembers = False
-            if self.remembers:
-                for i, x in enumerate(args):
-                    if isinstance(x, TransformTracer) and x._trace is self:
-                        x._past = Argument(self.arg_names, i, x.aval)
             return under(self, f, *args)
         except provenance.ABOUT_OPERANDS as error:
             provenance.annotate(error)
             raise
         finally:
             self.alive = False
-            if around is not None:
-                around.remembers = True
 
     @property
     def name(self) -> str:

@@ -55,6 +55,7 @@ from perspex_magics.recompiles import recompile_cards
 from perspex_magics.release import release_after_errors
 from perspex_magics.runner import Runner
 from perspex_magics.stale import watch_captures
+from perspex_magics.timed import time_in_place
 from perspex_magics.tracebacks import show_user_frames
 from perspex_magics.trees import container_html, dataclass_html
 from perspex_magics.vmap import VmapMagics, cell_magic_of_vmap
@@ -85,6 +86,7 @@ _PARSERS = [
 # Each changes a shell and returns what takes the change back. In this order at the end of a cell.
 _FEATURES: list[Callable[[InteractiveShell], Callable[[], object]]] = [
     show_user_frames,
+    time_in_place,
     finish_effects,
     functools.partial(watch_captures, tracing_magics=_CELL_MAGICS),
     recompile_cards,

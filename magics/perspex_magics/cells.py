@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import linecache
 import os
 import re
 import sys
@@ -20,7 +21,8 @@ import IPython
 from IPython.core.interactiveshell import InteractiveShell
 
 _HEAD = re.compile(r"(?:[ \t]*\n)*%%(\w+)([^\n]*)(?:\n|$)")
-# The file names under which IPython's magics that measure time compile the rest of their cell.
+# The file names under which IPython's magics that measure time compile code; `timed` gives that of
+# `%time` another.
 _TIMED = {"<timed exec>", "<timed eval>", "<magic-timeit>"}
 _NOT_USERS = (os.path.dirname(IPython.__file__) + os.sep, os.path.dirname(__file__) + os.sep)
 
@@ -82,21 +84,30 @@ def read_cell(
 
     Errors: `SyntaxError`, with the line number counted from the top of the cell.
     """
-    text, number = _whole_text(shell, magic, line, body)
-    # In ipykernel the name depends on the text as the user wrote it, which is how its debugger
-    # finds the breakpoints of a cell. Our entry replaces IPython's, which is the call of the magic.
-    filename = shell.compile.cache(text, number, raw_code=text)
-    row = text.rstrip().count("\n") - body.rstrip().count("\n")
+    filename, row = body_place(shell, magic, line, body)
     heads = [Head(magic, line, row)]
     while (found := _HEAD.match(body)) and found[1] in stacked:
         row += found[0].rstrip().count("\n") + 1
         heads.append(Head(found[1], found[2].strip(), row))
         body = body[found.end() :]
-    # IPython drops empty lines at the top of what it transforms.
-    dropped = len(list(itertools.takewhile(lambda row: not row.strip(), body.split("\n"))))
     python = shell.transform_cell(body)
-    tree = shell.compile.ast_parse("\n" * (row + dropped) + python, filename)
+    tree = shell.compile.ast_parse("\n" * (row + dropped_rows(body)) + python, filename)
     return Cell(heads, body, shell.transform_ast(tree), filename)
+
+
+def body_place(shell: InteractiveShell, magic: str, line: str, body: str) -> tuple[str, int]:
+    """The file name of the cell whose first line is `%%magic line`, and how many lines are above
+    its body. From here on tracebacks show the cell as it was written."""
+    text, number = _whole_text(shell, magic, line, body)
+    # In ipykernel the name depends on the text as the user wrote it, which is how its debugger
+    # finds the breakpoints of a cell. Our entry replaces IPython's, which is the call of the magic.
+    filename: str = shell.compile.cache(text, number, raw_code=text)
+    return filename, text.rstrip().count("\n") - body.rstrip().count("\n")
+
+
+def dropped_rows(body: str) -> int:
+    """How many empty lines IPython drops at the top of what it transforms."""
+    return len(list(itertools.takewhile(lambda row: not row.strip(), body.split("\n"))))
 
 
 def _whole_text(shell: InteractiveShell, magic: str, line: str, body: str) -> tuple[str, int]:
@@ -124,18 +135,21 @@ def calling_line(shell: InteractiveShell) -> tuple[str, int]:
 
     From here on tracebacks show the cell as it was written, with `%magic` for the call of it.
     """
-    raw, parsed = _last_input(shell)
-    shown = "\n".join(itertools.dropwhile(lambda row: not row.strip(), raw.split("\n")))
-    if shown.rstrip().count("\n") == parsed.rstrip().count("\n"):
-        shell.compile.cache(shown, shell.execution_count - 1, raw_code=raw)
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_NOT_USERS):
         frame = frame.f_back
-    return frame.f_code.co_filename, frame.f_lineno
+    filename = frame.f_code.co_filename
+    raw, parsed = _last_input(shell)
+    shown = "\n".join(itertools.dropwhile(lambda row: not row.strip(), raw.split("\n")))
+    is_as_long = shown.rstrip().count("\n") == parsed.rstrip().count("\n")
+    if is_as_long and "".join(linecache.getlines(filename)).rstrip() == parsed.rstrip():
+        lines = [f"{line}\n" for line in shown.split("\n")]
+        linecache.cache[filename] = len(shown), None, lines, filename
+    return filename, frame.f_lineno
 
 
 def is_timed(filename: str) -> bool:
-    """Whether code of that file name is of a cell or line under `%%time` or `%timeit`.
+    """Whether code of that file name is of a cell or line under such a magic.
 
     Such code has no name of its own, and its lines are not counted from the top of the cell.
     """

@@ -427,6 +427,21 @@ def test_what_jaxlib_cannot_load_is_compiled(seen, folder, monkeypatch) -> None:
     assert sources(seen)[-1] == "xla" and disk.flush(30) and path.exists()
 
 
+def test_what_is_being_written_is_not_compiled_again(seen, folder, monkeypatch) -> None:
+    assert disk.flush(30)
+    may_write = threading.Event()
+    write = disk._writer._write
+    monkeypatch.setattr(disk._writer, "_write", lambda job: may_write.wait(30) and write(job))
+    try:
+        for _ in range(2):
+            np.testing.assert_allclose(scale(6.0)(X), np.sin(X) * 6, rtol=1e-6)
+            cache.forget()
+        assert not entries(folder) and sources(seen) == ["xla", "disk"]
+    finally:
+        may_write.set()
+    assert disk.flush(30) and len(entries(folder)) == 1 and not disk._writer.waiting
+
+
 # ---- folders that are refused -------------------------------------------------------------------
 
 

@@ -107,12 +107,16 @@ def test_a_cell_under_a_magic(notebook: Notebook) -> None:
     assert "`x`: f32[3] -> f32[4]" in text and "interactiveshell" not in text
 
 
-@pytest.mark.parametrize("magic", ["%%time\n", "%timeit -n1 -r1 "])
-def test_a_call_whose_time_is_measured(notebook: Notebook, magic: str) -> None:
+@pytest.mark.parametrize(
+    "magic, line", [("%%time\n\n", ":3"), ("%time ", ":1"), ("%timeit -n1 -r1 ", "")]
+)
+def test_a_call_whose_time_is_measured(notebook: Notebook, magic: str, line: str) -> None:
     notebook.ok(DEFINITION + "scaled(np.ones(3, 'f'), n=1)")
+    number = notebook.shell.execution_count
     data, text, _ = card(notebook, f"{magic}scaled(np.ones(4, 'f'), n=1)")
-    assert data["rows"][0]["at"] == "this cell (timed)"
-    assert "this cell (timed): `x`: f32[3] -> f32[4]" in text and "<timed" not in text
+    place = f"Cell In[{number}]{line}" if line else "this cell (timed)"
+    assert data["rows"][0]["at"] == place
+    assert f"{place}: `x`: f32[3] -> f32[4]" in text and "<timed" not in text
 
 
 def test_what_a_cell_under_a_magic_captured(notebook: Notebook) -> None:

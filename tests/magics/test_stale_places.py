@@ -78,8 +78,8 @@ def test_a_cell_whose_time_is_measured_has_its_name(told: Told) -> None:
     here = told.notebook.shell.execution_count
     told.ok("%%time\nk = 1.0\nf = perspex.jit(lambda x: x * k)\nf(2.0)")
     told.ok("%%time\nk = 2.0\nf(2.0)")
-    assert changed(told) == {"k": f"Cell In[{here + 1}]"}
-    assert {c.traced for w in told.warnings for c in w.changes} == {f"Cell In[{here}]"}
+    assert changed(told) == {"k": f"Cell In[{here + 1}]:2"}
+    assert {c.traced for w in told.warnings for c in w.changes} == {f"Cell In[{here}]:4"}
 
 
 def test_what_differs_in_an_object_is_named(told: Told) -> None:

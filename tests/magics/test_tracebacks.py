@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
+from perspex import errors
 from shells import Notebook
 
 
@@ -176,3 +177,35 @@ def test_unloading_leaves_scripts_and_threads_alone(shell: InteractiveShell) -> 
     assert threading.excepthook is not hook
     notebook.ok("%unload_ext perspex_magics")
     assert threading.excepthook is hook and "safe_execfile" not in vars(shell)
+
+
+def test_what_is_timed_has_its_place_in_the_cell(notebook: Notebook) -> None:
+    """Of `%%time` and `%time`, which compile code as `<timed exec>` by themselves."""
+    number = notebook.shell.execution_count
+    cell = "%%time\n\ndef f(v):\n    u = v * 2\n    return float(u)\n1 + 1\nperspex.jit(f)(2.0)"
+    shown = notebook.fails(cell, errors.ConcretizationTypeError)
+    assert f"Cell In[{number}], line 7" in shown and "----> 7 perspex.jit(f)(2.0)" in shown
+    assert f"Cell In[{number}], line 5, in f(v)" in shown
+    assert f"Cell In[{number}]:4 (f)  u = v * 2" in shown and "<timed" not in shown
+    shown = notebook.fails("a = 2.0\nb = %time perspex.jit(f)(a)", errors.ConcretizationTypeError)
+    assert f"Cell In[{number + 1}], line 2" in shown
+    assert "----> 2 b = %time perspex.jit(f)(a)" in shown
+    shown = notebook.fails("%%time\na = 1\na = (\n", SyntaxError)
+    assert f"Cell In[{number + 2}], line 3" in shown
+    notebook.ok("def g():\n    q = 0\n    return 1\n    %time 1 / q")
+    notebook.ok("def h(q):\n    r = %time 1 / q\n    return r")
+    shown = notebook.fails("y = 0\nh(y)", ZeroDivisionError)
+    assert f"Cell In[{number + 4}], line 2, in h(q)" in shown
+    # The text of another cell is not put in its place.
+    assert "----> 2     r = %time" not in shown and "run_line_magic('time', '1 / q')" in shown
+
+
+def test_timing_itself_is_as_ever(notebook: Notebook) -> None:
+    assert notebook.ok("%%time\nk = 3\nk + 1") == 4 and notebook.ns["k"] == 3
+    assert "Wall time: " in notebook.out
+    assert notebook.ok("%time k + 2") == 5
+    assert notebook.ok("%%time\n%time k = 7\nk") == 7
+    assert notebook.ok("%timeit -n1 -r1 k") is None
+    notebook.ok("%unload_ext perspex_magics")
+    shown = notebook.fails("%%time\nk = 1\n1 / 0", ZeroDivisionError)
+    assert "<timed exec>" in shown

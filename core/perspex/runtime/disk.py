@@ -159,7 +159,11 @@ def load(policy: Policy, key: bytes, devices: Sequence[Any], options: Any) -> Lo
     try:
         data = policy.folder.get(key)
         if data is None:
-            return None
+            # Perhaps it is on its way to the disk.
+            job = _writer.waiting.get((policy.folder.path, key))
+            if job is None:
+                return None
+            data = _pack(job.about, job.code)
         about, code = _unpack(data)
         xla = deserialize(devices, code, options)
     except OSError as error:
@@ -211,6 +215,8 @@ class _Writer:
         self.jobs: queue.SimpleQueue[_Job | threading.Event | None] = queue.SimpleQueue()
         self.lock = threading.Lock()
         self.thread: threading.Thread | None = None
+        # What has not been written yet, by its folder and its key.
+        self.waiting: dict[tuple[str, bytes], _Job] = {}
         self.unseen = 0  # bytes written since the folder was looked through
 
     def add(self, job: _Job) -> None:
@@ -222,6 +228,7 @@ class _Writer:
                 except RuntimeError:  # the interpreter is about to end
                     return
                 self.thread = thread
+        self.waiting[job.policy.folder.path, job.key] = job
         self.jobs.put(job)
 
     def wait(self, seconds: float | None) -> bool:
@@ -244,6 +251,7 @@ class _Writer:
                     f"compiled programs cannot be written to {job.policy.folder.path}: {error}. "
                     "The next session will compile them again.",
                 )
+            self.waiting.pop((job.policy.folder.path, job.key), None)
             del job
 
     def _write(self, job: _Job) -> None:

@@ -241,15 +241,24 @@ def _compose(*parts: str) -> str:
 
 
 def _tell(
-    need: str, kind: str, headline: str, origin: str, why: str, general: str, own: bool = False
+    need: str,
+    kind: str,
+    headline: str,
+    origin: str,
+    why: str,
+    general: str,
+    own: bool = False,
+    static: str = "",
 ) -> Message:
     """The message of an error about a traced value, and its card.
 
     Where the user's line is of a form that has a remedy of its own, that one takes the place of
     the `general` one; it stands beside one that the operation has of its `own`. `need` is what was
-    asked for, one of the constants of `remedies`.
+    asked for, one of the constants of `remedies`. `static` goes on where a `jit` may be around.
     """
     story = recall(origin)
+    if static and (story is None or story.is_staged):
+        general += static
     found, place = remedies.suggest(need, kind, story)
     if found is None or (found.patch is None and story is not None and not story.can_be_static):
         found = Remedy(general, otherwise=_without_arguments(story))
@@ -297,8 +306,8 @@ def bool_conversion(kind: str, origin: str = "") -> str:
         "Python's `if`, `while`, `and`, `or`, `not` need its value, "
         "and while tracing there is none yet.",
         "`jnp.where(c, a, b)` chooses elements; `lax.cond(c, f, g, x)` chooses what runs;\n"
-        "`lax.while_loop` repeats; `&`, `|`, `~` combine. "
-        "Or mark the argument with `static_argnames`.",
+        "`lax.while_loop` repeats; `&`, `|`, `~` combine.",
+        static=" Or mark the argument with `static_argnames`.",
     )
 
 
@@ -319,13 +328,13 @@ def concretization(operation: str, kind: str, origin: str = "", remedy: str = ""
     """
     is_number = operation in _CASTS or operation == ".item()"
     own = bool(remedy)
+    static = ""
     if not remedy:
         cast = _CASTS.get(operation)
-        convert = f"`x.astype({cast})` converts a traced array; or " if cast else ""
-        remedy = f"{convert}mark the argument with `static_argnames`"
-        if not cast:
-            remedy += ", or return the array and read its value outside the traced function"
-        remedy += "."
+        remedy = "return the array and read its value outside the traced function"
+        if cast:
+            remedy = f"`x.astype({cast})` converts a traced array"
+        static = "; or mark the argument with `static_argnames`"
     return _tell(
         remedies.NUMBER if is_number else remedies.SHAPE,
         kind,
@@ -335,6 +344,7 @@ def concretization(operation: str, kind: str, origin: str = "", remedy: str = ""
         f"{operation} needs its value, and while tracing there is none yet.",
         remedy,
         own,
+        static,
     )
 
 
@@ -351,7 +361,8 @@ def integer_conversion(kind: str, origin: str = "") -> str:
         origin,
         "Python needs the number for an index, a length or a `range`; while tracing there is none.",
         "make the sequence an array, `jnp.array(items)[i]`; `lax.fori_loop(0, n, body, x)` "
-        "instead of `range(n)`; or mark the argument with `static_argnames`.",
+        "instead of `range(n)`",
+        static="; or mark the argument with `static_argnames`",
     )
 
 

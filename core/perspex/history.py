@@ -19,6 +19,8 @@ from perspex.avals import ShapedArray
 from perspex.source import Source
 
 KEPT = 1_000
+# When that many are folded, no more than so many are looked at.
+_LOOKED_AT = 2 * KEPT
 
 Node = TypeVar("Node", bound=Hashable)
 _orders = itertools.count()
@@ -100,17 +102,22 @@ class Folded(Past):
 
     def __init__(self, pasts: Sequence[Past]) -> None:
         self.depth = 0
-        results, self.arguments = look_back(pasts)
+        results, self.arguments = look_back(pasts, _LOOKED_AT)
         self.results = [result.alone() for result in results]
 
 
-def look_back(pasts: Sequence[Past]) -> tuple[list[Result], list[Argument]]:
+def look_back(
+    pasts: Sequence[Past], most: int | None = None
+) -> tuple[list[Result], list[Argument]]:
     """What is on the shortest ways from the arguments to some values.
 
     Of each line only the last operation that ran there, in the order in which they ran; and the
-    arguments.
+    arguments. With more than `most` nodes to look at it is one way for each value, and the argument
+    at its end.
     """
-    reader = readers(pasts, lambda past: past.operands)
+    reader = readers(pasts, lambda past: past.operands, most)
+    if most is not None and len(reader) > most:
+        reader = readers(pasts, lambda past: past.operands and [_nearest(past)])
     results: list[Result] = []
     arguments: list[Argument] = []
     for past in on_ways(reader, [past for past in reader if not past.operands]):
@@ -127,11 +134,21 @@ def look_back(pasts: Sequence[Past]) -> tuple[list[Result], list[Argument]]:
     return sorted(lines.values(), key=lambda result: result.order), list(dict.fromkeys(arguments))
 
 
-def readers(starts: Iterable[Node], operands: Callable[[Node], Iterable[Node]]) -> Any:
-    """What reads each node that `starts` depend on, on the shortest way there."""
+def _nearest(past: Past) -> Past:
+    """The operand through which an argument is near."""
+    return min(past.operands, key=lambda operand: operand.depth)
+
+
+def readers(
+    starts: Iterable[Node], operands: Callable[[Node], Iterable[Node]], most: int | None = None
+) -> Any:
+    """What reads each node that `starts` depend on, on the shortest way there.
+
+    The search ends when it has found more than `most`.
+    """
     reader: dict[Node, Node | None] = dict.fromkeys(starts)
     queue = deque(reader)
-    while queue:
+    while queue and (most is None or len(reader) <= most):
         at = queue.popleft()
         for operand in operands(at):
             if operand not in reader:

@@ -29,7 +29,7 @@ from perspex.remedies.story import (
     remedy_lines,
     remember,
 )
-from perspex.tracing import Tracer, bottom
+from perspex.tracing import Tracer, bottom, state
 
 # The errors of operations about what they were given.
 ABOUT_OPERANDS = (TypeError, ValueError, IndexError)
@@ -98,7 +98,17 @@ def find_story(tracer: Any, needed: source.Source | None) -> Story:
         _jitted(trace, walk),
         tuple(dict.fromkeys([*walk.files(), *_own_file(trace)])),
         not walk.depends,
+        any(getattr(around, "doing", "") == "differentiated" for around in _current_traces()),
+        trace.writes,
     )
+
+
+def _current_traces() -> Iterator[Any]:
+    """The traces that are at work, from the innermost on."""
+    trace: Any = state.trace
+    while trace is not bottom():
+        yield trace
+        trace = trace.parent
 
 
 def _own_file(trace: Any) -> list[str]:
@@ -220,9 +230,14 @@ def _slots(x: Any) -> Sequence[str]:
 
 
 def _jitted(trace: Any, walk: _Walk) -> weakref.ref[Any] | None:
-    """What jitted the function, if its arguments are given by nothing that traces."""
+    """What jitted the function, if its arguments are given by nothing that traces.
+
+    And if it is computed while no transform is at work: what that computes is traced in a `jit`,
+    though it be of known numbers.
+    """
     owner = getattr(trace.arg_names, "owner", None)
     only = walk.depth == 1 and trace.parent is bottom()
+    only = only and (not walk.found or all(around.writes for around in _current_traces()))
     return weakref.ref(owner) if owner is not None and only else None
 
 
@@ -245,7 +260,7 @@ class _Walk:
         self.depth = 0
         # Whether there is something among the ends that may be another value next time.
         self.depends = False
-        self._found: list[_Passed] = []
+        self.found: list[_Passed] = []
 
     def go(self, tracer: Any) -> None:
         """Walk back from a tracer, and on in the traces around its own."""
@@ -258,7 +273,7 @@ class _Walk:
 
     def _through_history(self, past: history.Past, depth: int) -> None:
         results, arguments = history.look_back([past])
-        self._found += [_Passed(depth, r.order, r.primitive, r.at, [r.aval]) for r in results]
+        self.found += [_Passed(depth, r.order, r.primitive, r.at, [r.aval]) for r in results]
         self.depends |= bool(arguments) or any(r.primitive.takes_axis for r in results)
         for given in arguments:
             if given.arg_names is not None:
@@ -280,7 +295,7 @@ class _Walk:
         on_way = history.on_ways(reader, [*arguments, *[v for v, _ in outer]] or ends or [var])
         on_way[var] = None
         equations = {i: eqn for i, eqn in [made[v] for v in on_way.keys() & made.keys()]}
-        self._found += [
+        self.found += [
             _Passed(depth, i, eqn.primitive, eqn.source, [v.aval for v in eqn.outvars])
             for i, eqn in equations.items()
         ]
@@ -309,13 +324,13 @@ class _Walk:
 
     def files(self) -> list[str]:
         """The files of the lines on the way."""
-        frames = [source.resolve(passed.at) for passed in self._found]
+        frames = [source.resolve(passed.at) for passed in self.found]
         return [frame.file for frame in frames if frame is not None]
 
     def lines(self) -> list[Step]:
         """One step for each line, in the order in which they ran: outer traces began first."""
         steps: dict[tuple[str, int, str], Step] = {}
-        for passed in sorted(self._found, key=lambda passed: passed[:2]):
+        for passed in sorted(self.found, key=lambda passed: passed[:2]):
             frame = source.resolve(passed.at)
             if frame is None:
                 continue

@@ -76,6 +76,21 @@ def under(trace: Trace, f: Callable[..., Any], *args: Any) -> Any:
         _depth.set_local(depth)
 
 
+def in_its_place(rule: Callable[..., Any], *args: Any) -> Any:
+    """`rule(*args)`, a rule of the user's: what it does is in its lines.
+
+    The equation that is being interpreted has another, which counts for the rules that are ours.
+    """
+    outer, code = state.source, getattr(rule, "__code__", None)
+    if outer is None or code is None or source.is_internal(code.co_filename):
+        return rule(*args)
+    try:
+        state.source = None
+        return rule(*args)
+    finally:
+        state.source = outer
+
+
 @contextlib.contextmanager
 def current(trace: Trace) -> Iterator[None]:
     """A context in which `trace` is current; `under` is the faster way to call one function."""
@@ -166,34 +181,34 @@ class Tracer(ArrayMethods):
         return f"{type(self).__name__}({self.aval.str_short(short_dtypes=False)})"
 
     def __bool__(self) -> bool:
-        raise errors.TracerBoolConversionError(errors.bool_conversion(*self._story()))
+        raise errors.TracerBoolConversionError(errors.bool_conversion(*self._asked()))
 
     def __int__(self) -> int:
-        raise errors.ConcretizationTypeError(errors.concretization("int()", *self._story()))
+        raise errors.ConcretizationTypeError(errors.concretization("int()", *self._asked()))
 
     def __float__(self) -> float:
-        raise errors.ConcretizationTypeError(errors.concretization("float()", *self._story()))
+        raise errors.ConcretizationTypeError(errors.concretization("float()", *self._asked()))
 
     def __complex__(self) -> complex:
-        raise errors.ConcretizationTypeError(errors.concretization("complex()", *self._story()))
+        raise errors.ConcretizationTypeError(errors.concretization("complex()", *self._asked()))
 
     def __index__(self) -> int:
-        raise errors.TracerIntegerConversionError(errors.integer_conversion(*self._story()))
+        raise errors.TracerIntegerConversionError(errors.integer_conversion(*self._asked()))
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
-        raise errors.TracerArrayConversionError(errors.array_conversion(*self._story()))
+        raise errors.TracerArrayConversionError(errors.array_conversion(*self._asked()))
 
     def item(self, *args: int) -> Any:
         """Not available while tracing: there is no value yet."""
-        raise errors.ConcretizationTypeError(errors.concretization(".item()", *self._story()))
+        raise errors.ConcretizationTypeError(errors.concretization(".item()", *self._asked()))
 
     def tolist(self) -> Any:
         """Not available while tracing: there is no value yet."""
-        raise errors.ConcretizationTypeError(errors.concretization(".tolist()", *self._story()))
+        raise errors.ConcretizationTypeError(errors.concretization(".tolist()", *self._asked()))
 
     def tobytes(self, order: str = "C") -> bytes:
         """Not available while tracing: there is no value yet."""
-        raise errors.ConcretizationTypeError(errors.concretization(".tobytes()", *self._story()))
+        raise errors.ConcretizationTypeError(errors.concretization(".tobytes()", *self._asked()))
 
     def block_until_ready(self) -> Tracer:
         return self
@@ -203,6 +218,12 @@ class Tracer(ArrayMethods):
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tracer:
         return self
+
+    def _asked(self) -> tuple[str, str]:
+        """The `_story` for an error that says that there is no value yet; raises for a leak."""
+        if not self._trace.alive:
+            raise leaked(self)
+        return self._story()
 
     def _story(self) -> tuple[str, str]:
         """What an error says of this tracer: its type, and where its value comes from."""

@@ -13,6 +13,7 @@ import functools
 import hashlib
 import sys
 import types
+import weakref
 from collections.abc import Hashable, Iterator, Mapping
 from typing import Any
 
@@ -34,19 +35,28 @@ _READ_ANYTHING = READ_BY_NAME - {"locals", "vars"}
 _MOST_OBJECTS = 2_000
 
 
-class Same:
-    """Equal to another `Same` only if both hold the very same object, which it keeps alive."""
+class Globals(dict[str, Any]):
+    """What an expression reads of the notebook: the globals of the functions that it makes."""
 
-    __slots__ = ("value",)
+
+class Same:
+    """Equal to another `Same` only if both are of the very same object.
+
+    Arrays are not kept alive by it; one that is gone is equal to none.
+    """
+
+    __slots__ = ("_hash", "_kept")
 
     def __init__(self, value: Any) -> None:
-        self.value = value
+        self._hash = id(value)
+        self._kept = weakref.ref(value) if isinstance(value, ArrayImpl) else lambda: value
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Same) and self.value is other.value
+        mine = self._kept()
+        return isinstance(other, Same) and mine is not None and mine is other._kept()
 
     def __hash__(self) -> int:
-        return id(self.value)
+        return self._hash
 
 
 def fingerprint(value: Any, namespace: Mapping[str, Any]) -> Hashable:
@@ -88,7 +98,8 @@ def fingerprint(value: Any, namespace: Mapping[str, Any]) -> Hashable:
         inside = [(label, visit(part)) for label, part in parts(value)]
         if isinstance(value, types.FunctionType):
             names = value.__globals__
-            if names is not namespace and module_of(names) is None:
+            is_followed = names is namespace or isinstance(names, Globals)
+            if not is_followed and module_of(names) is None:
                 return Same(value)
             if global_reads(value.__code__) & _READ_ANYTHING:
                 return object()

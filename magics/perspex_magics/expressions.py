@@ -17,8 +17,9 @@ from typing import Any
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 
+from perspex_magics.captures import Globals
 from perspex_magics.cells import calling_line
-from perspex_magics.names import Names, find_names
+from perspex_magics.names import READ_BY_NAME, Names, find_names, global_reads
 from perspex_magics.options import LineParser
 
 # Stands for the function of a call that is taken apart; no identifier, so it hides no name.
@@ -31,7 +32,7 @@ class Call:
 
     `positional` arguments were given by position. `parameters` says where each parameter's argument
     is, `variables` where the names stand that are arguments themselves, `texts` how arguments were
-    written.
+    written. `defaults` are those of parameters that were given no argument, by their places.
     """
 
     function: Callable[..., Any]
@@ -41,24 +42,37 @@ class Call:
     parameters: dict[str, int | str]
     variables: dict[str, list[int | str]]
     texts: dict[int | str, str]
+    defaults: dict[int | str, Any]
 
     def __getitem__(self, place: int | str) -> Any:
+        if place in self.defaults:
+            return self.defaults[place]
         return self.args[place] if isinstance(place, int) else self.kwargs[place]
 
     def shown(self, place: int | str) -> str:
         """What the function calls its argument in a place."""
         known = {there: name for name, there in self.parameters.items()}
-        return known.get(place, str(place))
+        return known.get(place, f"argument {place}" if isinstance(place, int) else place)
 
     @property
     def places(self) -> list[int | str]:
-        """The places of all arguments."""
+        """The places of the arguments that it was given."""
         return [*range(len(self.args)), *self.kwargs]
+
+    @property
+    def is_of_ours(self) -> bool:
+        """Whether the function is one of Perspex, whose numbers are mostly axes and sizes."""
+        return str(getattr(self.function, "__module__", "")).startswith("perspex")
 
     def changed(self, chosen: Mapping[int | str, Any]) -> Call:
         """The call with other arguments in some places."""
-        args = [chosen.get(i, x) for i, x in enumerate(self.args)]
-        kwargs = {name: chosen.get(name, x) for name, x in self.kwargs.items()}
+        given: dict[int | str, Any] = {**dict(enumerate(self.args))}
+        given.update(self.kwargs)
+        given.update(chosen)
+        count = 1 + max([place for place in given if isinstance(place, int)], default=-1)
+        # Those by position have all before them.
+        args = [given.pop(i) if i in given else self.defaults[i] for i in range(count)]
+        kwargs = {str(name): x for name, x in given.items()}
         return replace(self, args=args, kwargs=kwargs)
 
     def run(self, chosen: Mapping[int | str, Any]) -> Any:
@@ -107,7 +121,12 @@ class Expression:
 
     def _evaluated(self, node: ast.expr, changes: Mapping[str, Any]) -> Any:
         code = compile(ast.Expression(node), self.filename, "eval", dont_inherit=True)
-        return eval(code, {**self.namespace, **changes})
+        # No more than it reads, since a function that it makes keeps that for as long as it lives.
+        names, everything = global_reads(code), {**self.namespace, **changes}
+        if not names & READ_BY_NAME:
+            names |= {"__name__", "__builtins__"}
+            everything = {name: x for name, x in everything.items() if name in names}
+        return eval(code, Globals(everything))
 
     @property
     def is_call(self) -> bool:
@@ -123,20 +142,24 @@ class Expression:
         function, args, kwargs = self._evaluated(ast.copy_location(apart, node), changes)
         positional = len(args)
         parameters: dict[str, int | str] = {}
+        defaults: dict[int | str, Any] = {}
         try:
             bound = inspect.signature(function).bind(*args, **kwargs)
         except (TypeError, ValueError):
             # Builtins have none, and where the arguments are wrong the call itself says it better.
             pass
         else:
-            bound.apply_defaults()
             args, kwargs = list(bound.args), dict(bound.kwargs)
             for i, (name, parameter) in enumerate(bound.signature.parameters.items()):
-                if parameter.kind is parameter.KEYWORD_ONLY:
-                    parameters[name] = name
-                elif parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-                    parameters[name] = i
-        parameters |= {name: name for name in kwargs}
+                if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+                    continue
+                is_by_name = parameter.kind is parameter.KEYWORD_ONLY or (
+                    i >= len(args) and parameter.kind is not parameter.POSITIONAL_ONLY
+                )
+                parameters[name] = name if is_by_name else i
+                if name not in bound.arguments:
+                    defaults[parameters[name]] = parameter.default
+        parameters |= {name: name for name in kwargs if name not in parameters}
         written: list[tuple[int | str, ast.expr]] = []
         for i, argument in enumerate(node.args):
             if isinstance(argument, ast.Starred):
@@ -148,12 +171,12 @@ class Expression:
             if isinstance(argument, ast.Name):
                 variables.setdefault(argument.id, []).append(place)
         texts = {place: ast.unparse(argument) for place, argument in written}
-        return Call(function, args, kwargs, positional, parameters, variables, texts)
+        return Call(function, args, kwargs, positional, parameters, variables, texts, defaults)
 
     def place(self, call: Call, name: str) -> int | str | None:
         """Which argument of the call `name` is, as a parameter or as what is passed.
 
-        `None` where it is a variable that the arguments are made of.
+        `None` where it is a variable that the arguments are made of, or several of them.
         """
         mine, passed = call.parameters.get(name), call.variables.get(name, [])
         if mine is not None:
@@ -163,7 +186,8 @@ class Expression:
                     "passed for another one; give the variable another name"
                 )
             return mine
-        if len(passed) == 1:
+        stands = [n for n in ast.walk(self.node) if isinstance(n, ast.Name) and n.id == name]
+        if len(passed) == len(stands) == 1:
             return passed[0]
         if name in self.reads:
             return None

@@ -241,7 +241,7 @@ class GradMagics(Magics):
                 raise TypeError(f"%grad: {what}")
         if options.jit and variables:
             raise UsageError(
-                f"%grad --jit: {listed(set(variables))} is part of an argument; "
+                f"%grad --jit: {listed(set(variables))} is part of an argument, or several; "
                 "assign the argument to a name, and differentiate by that"
             )
 
@@ -250,7 +250,7 @@ class GradMagics(Magics):
         outside = [x if place is None else None for place, x in zip(places, values, strict=True)]
 
         def differentiate(now: Call) -> Any:
-            @named(function_name(now.function), wrt or [now.shown(0)])
+            @named(function_name(now.function), wrt or [now.shown(0)], now.function)
             def function(*chosen: Any) -> Any:
                 changed = {n: x for n, x in zip(wrt, chosen, strict=False) if n in variables}
                 again = call_with(changed) if call_with else now
@@ -265,6 +265,7 @@ class GradMagics(Magics):
             return transform(function, argnums=argnums)(*point)
 
         if options.jit:
-            settings = ("grad", tuple(places), options.value)
-            return self.runner.run_compiled(expression, call, settings, differentiate)
+            chosen = [place for place in places if place is not None]
+            settings = ("grad", tuple(chosen), options.value)
+            return self.runner.run_compiled(call, settings, chosen, differentiate)
         return differentiate(call)

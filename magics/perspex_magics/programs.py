@@ -189,7 +189,7 @@ class Program:
         """The arrays and numbers in the arguments, in the order that `Passed` counts."""
         return [leaf for name in self.given for leaf in tree.leaves(arguments[name])]
 
-    def trace(self, **arguments: Any) -> Outputs:
+    def trace(self, /, **arguments: Any) -> Outputs:
         """Run the cell on tracers, and put the namespace back as it was."""
         assert self.cell is not None
         namespace = self.shell.user_ns

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -18,20 +18,24 @@ from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 
 import perspex
+from perspex import tree
 from perspex.control.jit import function_name
 from perspex.errors import JAXIndexError, JAXTypeError
 from perspex_magics.captures import fingerprint
 from perspex_magics.cells import Cell, Head, read_cell
-from perspex_magics.expressions import Call, Expression, with_arguments_seen
+from perspex_magics.expressions import Call, with_arguments_seen
 from perspex_magics.names import READ_BY_NAME, Names, find_names
 from perspex_magics.options import LineParser, MagicParser
 from perspex_magics.programs import Layer, Program, Reads, restored_on_error
-from perspex_magics.values import RESULT, split
+from perspex_magics.values import RESULT, Given, split
 
 # How many cells are remembered, and how many programs for each: one program per structure of the
 # inputs and per state of the captures, which it keeps alive. The least recently used goes first.
 _MOST_CELLS = 128
 _MOST_PROGRAMS = 8
+# How many programs of a line's call that differ in what they captured.
+_MOST_CAPTURES = 2
+_PLAIN = (str, bytes, int, float, complex, type(None))
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,7 @@ class Runner:
         self.one_at_a_time = threading.RLock()
         self.names: OrderedDict[Hashable, Names] = OrderedDict()
         self.cells: OrderedDict[Hashable, OrderedDict[Hashable, Program]] = OrderedDict()
-        self.calls: OrderedDict[Hashable, Callable[..., Any]] = OrderedDict()
+        self.calls: OrderedDict[Hashable, OrderedDict[Hashable, Callable[..., Any]]] = OrderedDict()
 
     def read(self, magic: str, line: str, body: str) -> Request | None:
         """The cell below `%%magic line`; `None` where it asked for help, which has been printed."""
@@ -153,22 +157,28 @@ class Runner:
 
     def run_compiled(
         self,
-        expression: Expression,
         call: Call,
         settings: Hashable,
+        chosen: Sequence[int | str],
         carry_out: Callable[[Call], Any],
     ) -> Any:
         """What `carry_out` makes of the call, as a program of all arrays in its arguments.
 
-        `settings` say all that `carry_out` depends on besides the call.
+        `settings` say all that `carry_out` depends on besides the call, and `chosen` are the places
+        of the arguments that it is about. In a function of ours other numbers are part of the
+        program, as they have to be where they are axes and sizes.
         """
-        found = {place: split(call[place]) for place in call.places}
-        given = {place: value for place, value in found.items() if value is not None}
-        names = {call.shown(place): place for place in given}
-        fixed = [call[place] for place in call.places if place not in given]
-        # What is not an array, in the arguments and beside them.
-        known = [(place, value.known) for place, value in given.items()], fixed
-        namespace = expression.namespace
+        places = list(dict.fromkeys([*call.places, *chosen]))
+        given: dict[int | str, Given] = {}
+        for place in places:
+            value = split(call[place])
+            is_free = place in chosen or not call.is_of_ours or not _is_of_numbers(call[place])
+            if value is not None and is_free:
+                given[place] = value
+        names = _names_of(call, given)
+        fixed = [(place, call[place]) for place in places if place not in given]
+        plain = [entry for entry in fixed if isinstance(entry[1], _PLAIN)]
+        namespace = self.shell.user_ns
 
         def make() -> Callable[..., Any]:
             # The program is remembered, and must not keep the arrays of this call.
@@ -183,12 +193,31 @@ class Runner:
             compiled.__name__ = function_name(call.function)
             return perspex.jit(compiled)
 
-        captured = fingerprint(call.function, namespace), fingerprint(known, namespace)
+        known = [(place, value.known) for place, value in given.items()], plain
         structures = tuple([(place, value.structure) for place, value in given.items()])
-        key = (settings, tuple(call.places), structures, captured)
+        code = getattr(getattr(call.function, "__func__", call.function), "__code__", None)
+        group = (settings, tuple(places), structures, code, fingerprint(known, namespace))
+        captured = fingerprint((call.function, fixed), namespace)
         with self.one_at_a_time:
-            program = recall(self.calls, key, make, _MOST_CELLS)
+            # What was captured before is hardly ever captured again, and would be kept alive.
+            programs = recall(self.calls, group, OrderedDict, _MOST_CELLS)
+            program = recall(programs, captured, make, _MOST_CAPTURES)
         return program(**{name: given[place].argument for name, place in names.items()})
+
+
+def _is_of_numbers(value: Any) -> bool:
+    return all(isinstance(leaf, int) for leaf in tree.leaves(value))
+
+
+def _names_of(call: Call, places: Iterable[int | str]) -> dict[str, int | str]:
+    """Places by what the function calls its arguments, where that is one of them only."""
+    found: dict[str, int | str] = {}
+    for place in places:
+        name = call.shown(place)
+        while name in found:
+            name += "_"
+        found[name] = place
+    return found
 
 
 T = TypeVar("T")

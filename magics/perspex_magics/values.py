@@ -65,13 +65,17 @@ def split(value: Any) -> Given | None:
     return Given(value if len(arrays) == len(leaves) else arrays, structure, known)
 
 
-def named(name: str, parameters: Sequence[str]) -> Callable[[F], F]:
-    """Give a function the name and the parameters that errors show of it."""
+def named(
+    name: str, parameters: Sequence[str], of: Callable[..., Any] | None = None
+) -> Callable[[F], F]:
+    """Give a function the name and the parameters that errors show, and the place of another."""
 
     def decorate(function: F) -> F:
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         shown: Any = function
         shown.__name__ = shown.__qualname__ = name
+        if of is not None:
+            shown.__wrapped__ = of
         valid = [p if p.isidentifier() else f"argument_{i}" for i, p in enumerate(parameters)]
         shown.__signature__ = inspect.Signature([inspect.Parameter(p, kind) for p in valid])
         return function

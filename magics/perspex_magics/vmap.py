@@ -176,7 +176,7 @@ class VmapMagics(Magics):
             raise ValueError(f"%vmap: {what}")
 
         def map_over(now: Call) -> Any:
-            @named(function_name(now.function), [now.shown(place) for place in places])
+            @named(function_name(now.function), [now.shown(p) for p in places], now.function)
             def one(*chosen: Any) -> Any:
                 return now.run(dict(zip(places, chosen, strict=True)))
 
@@ -186,7 +186,7 @@ class VmapMagics(Magics):
         if not options.jit:
             return map_over(call)
         settings = ("vmap", repr(axes), repr(options.out))
-        return self.runner.run_compiled(expression, call, settings, map_over)
+        return self.runner.run_compiled(call, settings, places, map_over)
 
 
 def _mapped(

@@ -80,6 +80,16 @@ def test_static_arguments_by_number_and_name() -> None:
     assert traced_times(power, calls) == 3
 
 
+@pytest.mark.parametrize("options", [{"static_argnums": 1}, {"static_argnames": "p"}])
+def test_static_values_of_another_type_are_others(options: dict[str, object]) -> None:
+    f = perspex.jit(lambda x, p: x * p, **options)
+    x = np.arange(3, dtype=np.int32)
+    kinds = [(2, "i"), (2.0, "f"), (1, "i"), (True, "i"), (1.0, "f"), (2, "i"), (np.int8(2), "i")]
+    for p, kind in kinds:
+        found = f(x, p) if "static_argnums" in options else f(x, p=p)
+        assert found.dtype.kind == kind and list(found) == list(x * p)
+
+
 def test_static_name_covers_the_position() -> None:
     def cond_func(x):
         return x**2.0 if x < 0.0 else x**3.0
@@ -417,3 +427,11 @@ def test_options_of_the_compiler_for_every_program() -> None:
             with pytest.raises(errors.JaxRuntimeError, match="xla_no_such_option"):
                 call(x)
     np.testing.assert_allclose(jitted(x), np.sin(X) * 2 + 1, rtol=1e-5)
+
+
+def test_arguments_called_self() -> None:
+    f = perspex.jit(lambda self, x: self * x)
+    assert f(self=2.0, x=3.0) == 6.0 and f.lower(self=2.0, x=3.0).compile()(self=2.0, x=4.0) == 8.0
+    twice = perspex.custom_jvp(lambda self: self * 2)
+    twice.defjvp(lambda primals, tangents: (twice(*primals), 3 * tangents[0]))
+    assert twice(self=2.0) == 4.0 and perspex.grad(twice)(2.0) == 3.0

@@ -526,6 +526,32 @@ def test_programs_that_were_forgotten_for_a_captured_value(seen) -> None:
     assert told(recompiles(seen)[-1]) == {(("captured", "scale", "2.0", "3.0"),)}
 
 
+def test_a_value_that_changed_twice_before_the_next_compilation(seen) -> None:
+    fast, owner = build(own_copy(fun), Options())
+    fast(ones(1))
+    for old, new in (("1.0", "2.0"), ("2.0", "3.0")):
+        owner.come_to_python()
+        owner.clear([Difference("captured", "scale", old, new)])
+    owner.clear([Difference("captured", "shift", "0", "4")])
+    fast(ones(1))
+    assert told(recompiles(seen)[-1]) == {
+        (("captured", "scale", "1.0", "3.0"), ("captured", "shift", "0", "4"))
+    }
+    for old, new in (("3.0", "1.0"), ("1.0", "3.0")):
+        owner.come_to_python()
+        owner.clear([Difference("captured", "scale", old, new)])
+    fast(ones(1))
+    assert {d[0] for way in told(recompiles(seen)[-1]) for d in way} == {"cleared"}
+
+
+def test_a_weak_type_was_not_seen_where_the_dtype_was_another(seen) -> None:
+    f = perspex.jit(own_copy(fun))
+    f(np.ones(1, np.float32))
+    f(np.ones(2, np.int32))
+    f(pnp.full(2, 1.0))  # weak type, shape and dtype are new, or their combination is
+    assert recompiles(seen)[-1].data["combination"] is False
+
+
 def test_with_no_listener_nothing_is_compared(monkeypatch) -> None:
     def refuse(*args: Any) -> Any:
         raise AssertionError("somebody compared")

@@ -573,3 +573,140 @@ def test_a_story_is_told_of_one_error_only() -> None:
         jit(lambda x: 1 if x > 0 else 2)(1.0)
     text = errors.bool_conversion("bool[]", "It is something else.")
     assert "argument of" not in text
+
+
+STRANGE = """
+from perspex import ShapeDtypeStruct
+
+class Proxy:
+    def __getattr__(self, name):
+        raise RuntimeError("none of the user's code is run")
+
+class Other:
+    aval = "x"
+
+proxy, other = Proxy(), Other()
+
+@jit
+def f(x):
+    while x < 10:
+        x = x * 2
+    return x
+"""
+
+
+def test_a_remedy_never_takes_the_place_of_the_error() -> None:
+    source, _, card = failure(STRANGE, "f(3.0)", BOOL)
+    assert card.remedy.patch is not None
+    _, namespace = load(patched(source, card.remedy.patch))
+    assert namespace["f"](3.0) == 12.0
+
+
+LOOP = """
+def f(x):
+    y = x
+    while y < 10:
+        y = y * 2
+    return y
+"""
+
+
+@pytest.mark.parametrize(
+    "call, is_told",
+    [
+        ("jit(f)(1.0)", True),
+        ("vmap(f)(jnp.ones(2))", True),
+        ("grad(lambda x: vmap(f)(x).sum())(jnp.ones(2))", False),
+        ("jit(grad(lambda x: vmap(f)(x).sum()))(jnp.ones(2))", False),
+        ("grad(jit(f))(1.0)", False),
+        ("jit(grad(f))(1.0)", False),
+    ],
+)
+def test_no_loop_of_unknown_length_where_derivatives_are_taken(call: str, is_told: bool) -> None:
+    source, text, card = failure(LOOP, call, BOOL)
+    assert (
+        "while_loop" in "".join(card.remedy.patch.after if card.remedy.patch else ())
+    ) == is_told
+    if is_told:
+        _, namespace = load(patched(source, card.remedy.patch))  # type: ignore[arg-type]
+        assert np.all(eval(call, namespace) == 16.0)
+
+
+@pytest.mark.parametrize(
+    "call", ["jit(grad(f))(1.0)", "jit(lambda x: vmap(f)(jnp.ones(2) * x))(1.0)"]
+)
+def test_no_argument_is_marked_static_around_a_transform(call: str) -> None:
+    program = "def f(x):\n    return x if x > 0 else x * x * f(x)\n"
+    _, text, card = failure(program, call, BOOL)
+    assert "static" not in text.replace("static_argnames", "") and (
+        card.remedy.patch is None or "static" not in "".join(card.remedy.patch.after)
+    )
+
+
+@pytest.mark.parametrize("line", ["list(range(x))", "float(x) if 1 else [x][0] and x.tolist()"])
+@pytest.mark.parametrize("wrap, is_jitted", [("vmap", False), ("jit", True)])
+def test_static_arguments_are_for_what_is_jitted(line: str, wrap: str, is_jitted: bool) -> None:
+    program = f"def f(x):\n    return [{line} for _ in [0]]\n"
+    kind = INDEX if "range" in line else NUMBER
+    call = "vmap(f)(jnp.arange(2))" if wrap == "vmap" else "jit(f)(jnp.arange(2)[0])"
+    _, text, _ = failure(program, call, kind)
+    assert ("static_argnames" in text) == (is_jitted and "range" in line)
+
+
+def test_a_function_that_was_given_is_not_replaced() -> None:
+    program = "@jit\ndef f(x, act=np.sin):\n    return act(x) * 2\n"
+    _, text, _ = failure(program, "f(1.0)", ARRAY)
+    assert "jnp.sin" not in text
+
+
+def test_the_number_of_a_leaked_tracer_is_a_leak() -> None:
+    _, namespace = load(HEAD + "kept = []\nvmap(lambda x: kept.append(x * 2) or x)(jnp.ones(2))\n")
+    for ask in (float, int, bool, np.asarray):
+        with pytest.raises(
+            errors.UnexpectedTracerError, match=r"has leaked\.\n.*examples of a vmap"
+        ):
+            ask(namespace["kept"][0])
+
+
+RULES = """
+from perspex import custom_jvp, custom_vjp
+
+@custom_vjp
+def twice(x):
+    return 2 * x
+
+def forward(x):
+    return twice(x), x
+
+def backward(x, ct):
+    d = ct * x
+    if d > 1:
+        d = d * 1
+    return (d,)
+
+twice.defvjp(forward, backward)
+
+@custom_jvp
+def thrice(x):
+    return 3 * x
+
+@thrice.defjvp
+def rule(primals, tangents):
+    t = tangents[0] * 3
+    t = t if t > 1 else t
+    return thrice(*primals), t
+"""
+
+
+@pytest.mark.parametrize(
+    "call, line",
+    [
+        ("jit(grad(twice))(1.0)", "d = ct * x"),
+        ("vmap(grad(lambda x: twice(x) + x))(jnp.ones(2))", "d = ct * x"),
+        ("jit(grad(jit(twice)))(1.0)", "d = ct * x"),
+        ("grad(jit(thrice))(1.0)", "t = tangents[0] * 3"),
+    ],
+)
+def test_what_a_rule_of_the_user_does_is_in_its_lines(call: str, line: str) -> None:
+    _, text, card = failure(RULES, call, BOOL)
+    assert line in way(card), text

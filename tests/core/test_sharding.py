@@ -95,6 +95,13 @@ mine = [c for c in causes if "w" in c]
 assert mine == ["sharding of `params['w']`: P('x', 'y') -> P('y',)"], causes
 f({"w": perspex.device_put(numbers, devices[1])}, perspex.device_put(numbers, devices[1]))
 assert "device: 8 devices (x: 2, y: 4) (committed) -> cpu:1 (committed)" in causes[-1], causes
+combinations = []
+perspex.events.subscribe(lambda e: combinations.append(e.data["combination"]), ["recompile"])
+g = perspex.jit(lambda x: x * 3)
+g(perspex.device_put(numbers, devices[1]))
+g(perspex.device_put(numbers, on("x")))
+g(perspex.device_put(numbers, on(None, "y")))
+assert combinations == [False, False], "this way to lie was never seen"
 """,
     "parts are on their devices and not copied": """
 for shard in x.addressable_shards:

@@ -334,3 +334,95 @@ def test_an_error_in_the_function_shows_it_and_the_line(cells: Notebook) -> None
 
 def test_no_interpolation(cells: Notebook) -> None:
     close(cells.ok("%grad (lambda p: (p['w'] ** 2).sum())({'w': w})")["w"], 2 * W)
+
+
+KEPT = """
+scale = 2.0
+weights = jnp.array([1.0, 2.0])
+table = np.array([1.0, 2.0])
+def helper(x): return x * scale
+def f(x): return helper(x) * (weights * table).sum()
+"""
+# What is done between two calls of `f`, and its derivative then: scale * sum(weights * table).
+CHANGES = {
+    "x = 1": 10.0,
+    "scale = 5.0": 25.0,
+    "def helper(x): return x * 7": 35.0,
+    "weights = jnp.array([3.0, 2.0])": 14.0,
+    "table[0] = 11.0": 30.0,
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("asked", ["%grad --jit f(3.0)", "%grad --jit (lambda q: f(q))(3.0)"])
+def test_a_kept_program_follows_what_it_captured(cells: Notebook, asked: str, change: str) -> None:
+    cells.ok(KEPT)
+    assert cells.ok(asked) == 10.0
+    cells.ok(change)
+    assert cells.ok(asked) == CHANGES[change]
+
+
+def test_a_function_of_the_line_is_compiled_once_and_keeps_what_it_reads(cells: Notebook) -> None:
+    cells.ok("traces, big = [], jnp.zeros(7)\ndef note(x):\n    traces.append(1)\n    return x")
+    line = "%grad --jit (lambda q: note(q * q))(3.0)"
+    cells.ok(f"for _ in range(4):\n    d = {line}")
+    assert cells.ns["d"] == 6.0 and len(cells.ns["traces"]) == 1
+    cells.ok(
+        "import gc, weakref\nheld = weakref.ref(big)\ndel big\ngc.collect()\ngone = held() is None"
+    )
+    assert cells.ns["gone"]
+
+
+def test_what_was_captured_before_is_let_go_of(cells: Notebook) -> None:
+    cells.ok(
+        "import gc, weakref\nclass M:\n    def loss(self, x): return (self.w * x).sum()\nm = M()"
+    )
+    cells.ok(
+        "refs = []\nfor k in range(6):\n    m.w = jnp.full(3, k + 1.0)\n"
+        "    refs.append(weakref.ref(m.w))\n    d = %grad --jit m.loss(2.0)\n"
+        "    assert d == 3 * (k + 1)\ndel m.w\ngc.collect()"
+    )
+    cells.ok("alive = sum(ref() is not None for ref in refs)")
+    assert cells.ns["alive"] <= 2
+
+
+COMPILED = {
+    # A number that the user wrote for a function of ours is an axis, and a default is a default.
+    "%grad --jit jnp.sum(a)": [1, 1, 1],
+    "%grad --jit jnp.max(a, axis=0)": [0, 0, 1],
+    "%vmap --jit jnp.linalg.norm(column)": [0.0, 1, 2],
+    "%vmap --jit jnp.reshape(column, (1, 1)) --in 0,None": [[[0]], [[1]], [[2]]],
+    "%grad --jit of_self(2.0, 3.0)": 3,
+    "%grad --jit two(1.0, 2.0) --wrt c": 2,
+    "%grad --jit two(1.0, 2.0, c=5.0) --wrt a": 10,
+    "%grad --jit many(2.0, 3.0, **{'1': 7.0, '0': 2.0})": 42,
+    # The derivative by a variable is that by each of its uses.
+    "%grad two(u * 2, b=u) --wrt u": 24,
+    "%grad two(u, u) --wrt u": 12,
+}
+
+
+@pytest.mark.parametrize("asked", COMPILED)
+def test_arguments_of_many_kinds(cells: Notebook, asked: str) -> None:
+    cells.ok(
+        "a, u = jnp.arange(3.0), 2.0\ncolumn = a[:, None]\ndef of_self(self, x): return self * x\n"
+        "def two(a, b, c=3.0): return a * b * c\n"
+        "def many(*rest, **k): return rest[0] * rest[1] * k['1'] * k['0']"
+    )
+    np.testing.assert_allclose(cells.ok(asked), COMPILED[asked])
+
+
+def test_a_variable_called_self(cells: Notebook) -> None:
+    cells.ok("self = 2.0")
+    assert cells.ok("%%jit\nself * 2") == 4.0
+    cells.ok("%%grad self\nself * self")
+    assert cells.ns["d_self"] == 4.0
+    cells.ok("xs = jnp.arange(3.0)")
+    assert list(cells.ok("%%vmap xs\nxs * self")) == [0, 2, 4]
+
+
+def test_an_error_names_the_function_of_the_user(cells: Notebook) -> None:
+    number = cells.shell.execution_count
+    cells.ok("\ndef twice(x): return x * 2\nv = jnp.ones(3)")
+    shown = cells.fails("%grad twice(v)", TypeError)
+    assert f"from `twice` at Cell In[{number}]:1" in shown

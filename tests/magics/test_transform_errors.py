@@ -95,7 +95,7 @@ ASKED = {
     "%vmap --jit f(x, u=x)": ("f", ["u", "v"], "traced"),
     "%grad f(1.0, 2.0) --wrt u": ("f", ["u"], "differentiated"),
     "%grad f(a * 1.0) --wrt a": ("f", ["a"], "differentiated"),
-    "%grad --jit f(1.0)": ("f", ["u", "v"], "traced"),
+    "%grad --jit f(1.0)": ("f", ["v"], "traced"),
     "%jaxpr f(a)": ("expression", ["a"], "traced"),
     "%%vmap x\nf(x)": ("cell", ["x"], "mapped"),
     "%%grad a\nf(a)": ("cell", ["a"], "differentiated"),

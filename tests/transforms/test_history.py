@@ -163,6 +163,33 @@ def test_a_loop_has_its_line_once_however_long(rounds: int) -> None:
     assert steps == (["`x`", "`y`"], want)
 
 
+def test_many_values_side_by_side_have_a_way_too() -> None:
+    program = f"""
+    def f(x):
+        side = [x * i for i in range(20)]
+        for _ in range({2 * history.KEPT + 10}):
+            side = [side[i] + side[i - 1] for i in range(20)]
+        return float(side[3])
+    """
+    _, _, card = failure(program, "vmap(f)(jnp.ones(3))", NUMBER)
+    steps = [
+        "side = [x * i for i in range(20)]",
+        "side = [side[i] + side[i - 1] for i in range(20)]",
+    ]
+    assert way(card) == ["`x`", *steps, "return float(side[3])"]
+
+
+def test_a_past_with_more_than_can_be_looked_at_has_one_way() -> None:
+    given = history.Argument(None, 0, None)
+    rows: list[history.Past] = [given] * 200
+    for _ in range(100):
+        rows = [history.Result("add", None, given.aval, [a, rows[0]]) for a in rows]  # type: ignore[arg-type]
+    seen = history.readers([rows[1]], lambda past: past.operands, 150)
+    assert 150 < len(seen) <= 152
+    results, arguments = history.look_back([rows[1]], 50)
+    assert arguments == [given] and len(results) == 1
+
+
 def pasts() -> int:
     gc.collect()
     return sum([isinstance(x, history.Past) for x in gc.get_objects()])

@@ -70,7 +70,7 @@ class CustomFunction:
                 )
         return tuple(sorted(numbers))
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         if self.rule is None:
             raise AttributeError(self.missing.format(name=self.name))
         if state.trace is EVAL:

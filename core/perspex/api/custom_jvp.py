@@ -16,7 +16,7 @@ from perspex.control.jit import function_name
 from perspex.dtypes import issubdtype
 from perspex.ops.elementwise import stop_gradient
 from perspex.ops.families import add_any
-from perspex.tracing import Tracer, typeof
+from perspex.tracing import Tracer, in_its_place, typeof
 from perspex.transforms.jvp import is_differentiable
 
 
@@ -159,7 +159,8 @@ class JvpRule(FunctionRule):
         avals = [typeof(x) for x in primals]
         zero = SymbolicZero if self.takes_symbols else zero_tangent
         given = [zero(aval) if t is None else t for t, aval in zip(tangents, avals, strict=True)]
-        found = self.rule(
+        found = in_its_place(
+            self.rule,
             *self.static.values(),
             tree.unflatten(self.in_tree, primals),
             tree.unflatten(self.in_tree, given),

@@ -22,7 +22,7 @@ from perspex.control.custom_call import (
 from perspex.control.custom_lin import Pullback, custom_lin
 from perspex.control.forward_call import call_forward, is_written
 from perspex.control.jit import function_name
-from perspex.tracing import Tracer, typeof
+from perspex.tracing import Tracer, in_its_place, typeof
 from perspex.transforms.identity import HowToTransform
 from perspex.transforms.jvp import is_differentiable, tangent_aval
 from perspex.transforms.programs import cut, pick, spread
@@ -149,7 +149,7 @@ class VjpRule(FunctionRule):
                 if self.symbolic_zeros
                 else primals
             )
-            found = self.fwd(*self.arguments(tree.unflatten(self.in_tree, given)))
+            found = in_its_place(self.fwd, *self.arguments(tree.unflatten(self.in_tree, given)))
             what = f"the fwd rule {place(self.fwd)} of the custom_vjp function `{self.name}`"
             out, stored = pair_of(found, what, "the results and the residuals")
             outs, out_tree = tree.flatten(out)
@@ -251,7 +251,8 @@ class RulePullback(Pullback):
             )
         ]
         try:
-            found = rule.bwd(
+            found = in_its_place(
+                rule.bwd,
                 *rule.static.values(),
                 tree.unflatten(self.residual_tree, residuals),
                 tree.unflatten(rule.out_tree, given),

@@ -12,7 +12,7 @@ from perspex.control.bodies import place
 from perspex.control.custom_vmap import BatchRule, custom_vmap_call
 from perspex.control.jit import function_name
 from perspex.ops.structural import to_front
-from perspex.tracing import Axis
+from perspex.tracing import Axis, in_its_place
 
 
 class custom_vmap(CustomFunction):  # noqa: N801 - it is used as a decorator
@@ -86,7 +86,7 @@ class VmapRule(FunctionRule, BatchRule):
             for x, at in zip(values, axes, strict=True)
         ]
         flags = tree.unflatten(self.in_tree, [at is not None for at in axes])
-        found = self.rule(axis.size, list(flags), *tree.unflatten(self.in_tree, args))
+        found = in_its_place(self.rule, axis.size, list(flags), *tree.unflatten(self.in_tree, args))
         what = f"the vmap rule {place(self.rule)} of the custom_vmap function `{self.name}`"
         out, out_batched = pair_of(found, what, "the results and which of them are batched")
         outs, out_tree = tree.flatten(out)

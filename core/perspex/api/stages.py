@@ -131,7 +131,7 @@ class Compiled:
         self.in_tree, self.out_tree = traced.in_tree, traced.out_tree
         self.out_info = traced.out_info
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Run the executable; `TypeError` when the arguments are of other types."""
         statics = {i for i in self._traced._owner.options.static_argnums}
         full: list[Any] = list(args)

@@ -49,11 +49,14 @@ Changes = dict[Place, tuple[Any, Any]]
 
 
 class Signature(NamedTuple):
-    """What a call is compiled for: everything but the numbers in its arrays."""
+    """What a call is compiled for: everything but the numbers in its arrays.
+
+    The static arguments are places, types and values: 2, 2.0 and `True` are not the same.
+    """
 
     avals: tuple[ShapedArray, ...]
     in_tree: Any
-    static: tuple[tuple[Any, Any], ...]
+    static: tuple[tuple[Any, type, Any], ...]
     context: tuple[Any, ...]
 
 
@@ -111,7 +114,7 @@ class _Comparison:
     def __init__(self, new: Key, fun: Any) -> None:
         self.new = new
         self.parameters = parameters_of(fun)
-        self.static_places = [where for where, _ in new[0].static]
+        self.static_places = [where for where, *_ in new[0].static]
         self.layouts: dict[Any, dict[str, _Argument]] = {}
         self.paths: list[Any] = []
 
@@ -119,9 +122,9 @@ class _Comparison:
         """What differs, old and new, by place; `None` if too many structures had to be compared."""
         was, now = old[0], self.new[0]
         found: Changes = {}
-        if same(was.in_tree, now.in_tree) and self.static_places == [w for w, _ in was.static]:
+        if same(was.in_tree, now.in_tree) and self.static_places == [w for w, *_ in was.static]:
             _compare_avals(found, 0, was.avals, now.avals)
-            for (where, a), (_, b) in zip(was.static, now.static, strict=True):
+            for (where, _, a), (*_, b) in zip(was.static, now.static, strict=True):
                 if _unequal(a, b):
                     found["static", self.argument(where)] = a, b
         elif len(self.layouts) > _MOST_STRUCTURES and was.in_tree not in self.layouts:
@@ -156,7 +159,7 @@ class _Comparison:
         if layout is None:
             layout = self.layouts[call.in_tree] = self.layout(call.in_tree)
         found = dict(layout)
-        for where, value in call.static:
+        for where, _, value in call.static:
             how = "keyword" if isinstance(where, str) else "position"
             found[self.argument(where)] = _Argument(how, value=value)
         return found
@@ -210,6 +213,14 @@ class _Comparison:
         if place in changes:
             return False
         kind, where = place
+        # How an array lies is compared only on one mesh, and weak types only of one dtype.
+        beside = {
+            "sharding": ("device", ""),
+            "weak_type": ("dtype", where),
+            "dtype": ("weak_type", where),
+        }
+        if beside.get(kind) in changes:
+            return False
         if kind in ("shape", "dtype", "weak_type", "sharding"):
             where = self.owner_of(where)
         return ("argument", where) not in changes and (
@@ -224,7 +235,7 @@ class _Comparison:
 
 def _unequal(old: Any, new: Any) -> bool:
     try:
-        return bool(old != new)
+        return type(old) is not type(new) or bool(old != new)
     except Exception:  # of a class whose `__eq__` is not made for that, as of arrays
         return old is not new
 

@@ -272,7 +272,8 @@ class Compiled:
             named.update({name: statics[name] for name in names})
             return tree.flatten(fun(*given, **named))
 
-        key = Signature(tuple(avals), in_tree, tuple(static), config.context())
+        typed = tuple([(where, type(value), value) for where, value in static])
+        key = Signature(tuple(avals), in_tree, typed, config.context())
         return Call(leaves, key, flat, self._donated(dynamic, keyed))
 
     def _donated(self, dynamic: list[Any], keyed: dict[str, Any]) -> tuple[bool, ...]:
@@ -409,7 +410,7 @@ class Compiled:
         if asked is None:
             return None
         places = tree.unflatten(asked.structure, asked.leaves)
-        static = {where for where, _ in call.signature.static}
+        static = {where for where, *_ in call.signature.static}
         given = tree.unflatten(call.signature.in_tree, call.leaves)[0]
         args = tuple([x for i, x in enumerate(given) if i not in static])
         found = broadcast_places(places, args, "in_shardings")
@@ -432,7 +433,7 @@ class Compiled:
 
     # ---- calling ----------------------------------------------------------------------------
 
-    def miss(self, *args: Any, **kwargs: Any) -> Any:
+    def miss(self, /, *args: Any, **kwargs: Any) -> Any:
         """What C++ asks for a call that it has not seen."""
         if state.trace is not EVAL:
             return self.staged(args, kwargs), None, False

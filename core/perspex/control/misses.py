@@ -175,10 +175,23 @@ def cleared(owner: Owner) -> Difference:
 def forget(owner: Owner, because: Sequence[Difference] = ()) -> None:
     """Note that the programs of `owner` are about to be forgotten, and why."""
     reason = tuple(because) or (cleared(owner),)
+    if because:
+        # What was forgotten before, and not compiled since, differs by this as well.
+        for key, before in owner.forgotten.items():
+            owner.forgotten[key] = _since(before, because) or (cleared(owner),)
     if len(owner.forgotten) > _MOST_SEEN:
         owner.forgotten.clear()
     for key in itertools.islice(reversed(owner.executables), MOST):
         owner.forgotten[hash(key)] = reason
+
+
+def _since(before: Sequence[Difference], later: Sequence[Difference]) -> tuple[Difference, ...]:
+    """Two changes, one after the other, as one; what is as it was is no difference."""
+    found = {(each.kind, each.name): each for each in before if each.kind != "cleared"}
+    for each in later:
+        first = found.get((each.kind, each.name), each)
+        found[each.kind, each.name] = each._replace(old=first.old)
+    return tuple([each for each in found.values() if each.old != each.new])
 
 
 def report(

@@ -35,7 +35,7 @@ def suggest(need: str, kind: str, story: Story | None) -> tuple[Remedy | None, s
         return None, ""
     try:
         return _suggest(place, need, kind, story), place.line
-    except ZeroDivisionError:
+    except Exception:
         # The error that is being told of counts for more than advice on it.
         return None, place.line
 
@@ -56,18 +56,21 @@ def at_operation(frame: FrameType, lasti: int, lengths: Sequence[Story]) -> Reme
 def _suggest(place: Place, need: str, kind: str, story: Story | None) -> Remedy | None:
     static = mark_static(place, story)
     is_scalar = kind.endswith("[]")
+    # There is no reverse mode through a loop of unknown length.
+    is_differentiated = story is not None and story.is_differentiated
     if need == SHAPE:
         return static if is_scalar else None
     if need == NUMBER and _is_length(place):
         return static
     if need == INDEX:
         found = for_index(place)
-        loop = fori_loop(place)
+        loop = None if is_differentiated else fori_loop(place)
         if found is None and static is not None:
             return static if loop is None else beside(static, loop)
         found = found or loop
     elif need == BOOL:
-        found = choose(place, is_scalar) or (while_loop(place) if is_scalar else None)
+        may_loop = is_scalar and not is_differentiated
+        found = choose(place, is_scalar) or (while_loop(place) if may_loop else None)
     elif need == NUMBER:
         found = (for_number(place) or for_store(place)) if is_scalar else None
     else:

@@ -77,7 +77,7 @@ def while_loop(place: Place) -> Remedy | None:
     if carried is None:
         return None
     starts = _starts(place, loop, carried)
-    if starts is None or _differentiated(place):
+    if starts is None:
         return None
     single = len(carried) == 1 and len(loop.body) == 1
     names = _tuple(carried)
@@ -116,7 +116,7 @@ def fori_loop(place: Place) -> Remedy | None:
     if carried is None or index in carried or index in assigned(loop.body):
         return None
     starts = _starts(place, loop, carried, {index: Kind("i", "", ())})
-    if starts is None or not carried or _differentiated(place):
+    if starts is None or not carried:
         return None
     begin = call.args[0] if len(call.args) == 2 else ast.Constant(0)
     names = _tuple(carried)
@@ -135,11 +135,6 @@ def fori_loop(place: Place) -> Remedy | None:
     patch = place.replaced(loop, loop, *new, ast.Assign([names], result))
     text = f"`{ast.unparse(result.func)}` repeats on the device"
     return Remedy(text, patch) if patch else None
-
-
-def _differentiated(place: Place) -> bool:
-    """Whether derivatives are being taken: not in reverse through a loop of unknown length."""
-    return any(hasattr(value, "tangent") for value in place.frame.f_locals.values())
 
 
 def _step(statement: ast.stmt) -> ast.expr | None:
@@ -271,8 +266,11 @@ def _kinds(place: Place) -> dict[str, Kind]:
 def _kind_of(value: Any) -> Kind | None:
     if isinstance(value, (bool, int, float, complex)):
         return Kind(np.dtype(type(value)).kind, "", ())
-    aval = getattr(value, "aval", None)
-    if aval is not None and isinstance(aval.dtype, np.dtype):
+    # Attributes of the user's own objects may be code.
+    if not type(value).__module__.startswith(("perspex", "jaxlib")):
+        return None
+    aval: Any = getattr(value, "aval", None)
+    if isinstance(getattr(aval, "dtype", None), np.dtype):
         return Kind(aval.dtype.kind, "" if aval.weak_type else aval.dtype.name, aval.shape)
     return None
 

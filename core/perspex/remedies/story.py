@@ -53,7 +53,9 @@ class Story:
     `jitted` refers to what traced the function, if that is a `jit` which nothing else is tracing:
     then its arguments may be marked static. It is the only thing here that is no text. `files`
     are those of the lines on the way and of the function. The value `is_constant` if it depends on
-    nothing that the function is given: no argument, no traced value from outside, no named axis.
+    nothing that the function is given: no argument, no traced value from outside, no named axis. It
+    `is_differentiated` where a derivative is being taken around the line that failed, and
+    `is_staged` if it is written down: in a `jit`, a loop or the like, and not computed at once.
     """
 
     function: str
@@ -63,6 +65,8 @@ class Story:
     jitted: weakref.ref[Any] | None = None
     files: tuple[str, ...] = ()
     is_constant: bool = False
+    is_differentiated: bool = False
+    is_staged: bool = True
 
     @property
     def can_be_static(self) -> bool:
@@ -156,6 +160,12 @@ def recall(origin: str) -> Story | None:
         return None
     # What stands before it says that the value is an example of a batch.
     return story if origin == text else replace(story, jitted=None)
+
+
+def forbid_static() -> None:
+    """Say of the story told last that to mark its arguments static would not help."""
+    if _told.story is not None:
+        _told.story = replace(_told.story, jitted=None)
 
 
 def remedy_lines(remedy: Remedy) -> list[str]:

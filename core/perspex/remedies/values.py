@@ -99,11 +99,18 @@ def _numpy_path(place: Place, function: ast.expr) -> str:
     found = place.value(function)
     if found is UNKNOWN or not callable(found) or isinstance(found, type):
         return ""
+    if _is_variable(place, function):
+        return ""
     name = getattr(found, "__name__", "")
     for prefix, module in (("", np), ("linalg.", np.linalg), ("fft.", np.fft)):
         if getattr(module, name, None) is found:
             return prefix + name
     return ""
+
+
+def _is_variable(place: Place, function: ast.expr) -> bool:
+    """Whether it is an argument, or the like, which may be another function next time."""
+    return isinstance(function, ast.Name) and place.is_local(function.id)
 
 
 def _takes(path: str, node: ast.Call) -> bool:
@@ -212,6 +219,8 @@ def _of_math(place: Place, node: ast.Call) -> Remedy | None:
     found = place.value(node.func)
     name = getattr(found, "__name__", "")
     if found is UNKNOWN or getattr(math, name, None) is not found:
+        return None
+    if _is_variable(place, node.func):
         return None
     ours = _OF_MATH.get(name, "log" if name == "log" and len(node.args) == 1 else "")
     if not ours:

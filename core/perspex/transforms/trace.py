@@ -11,6 +11,7 @@ from typing import Any
 
 from perspex import config, provenance, source
 from perspex.history import UNKNOWN, Argument, Names, Past, Result
+from perspex.remedies.story import forbid_static
 from perspex.tracing import Trace, Tracer, bottom, state, under
 
 _capture = source.capture
@@ -109,8 +110,12 @@ class TransformTrace(Trace):
         while isinstance(x, TransformTracer):
             lines.append(x._trace.layer())
             x = x._inner
-        known = isinstance(x, Tracer)
-        lines.append(x._trace.describe(x) if known else self._tell(tracer))
+        if isinstance(x, Tracer):
+            lines.append(x._trace.describe(x))
+            # A transform of a number is as traced as that of an array.
+            forbid_static()
+        else:
+            lines.append(self._tell(tracer))
         return "\n".join(filter(None, lines))
 
     def _tell(self, tracer: TransformTracer) -> str:

@@ -166,6 +166,13 @@ def test_integer_enumerations_are_strong_integers() -> None:
     assert int(x) == 7 and x.dtype == np.int32 and not x.weak_type
 
 
+@pytest.mark.parametrize("transform", [lambda f: f, perspex.jit, perspex.vmap])
+def test_integer_enumerations_beside_arrays(transform: Any) -> None:
+    x = np.arange(3, dtype=np.int32)
+    for f in (lambda v: v * Colour.RED, lambda v: Colour.RED * v, lambda v: v + Colour.RED):
+        same(transform(f)(jnp.asarray(x)), f(x))
+
+
 @pytest.mark.parametrize("dtype", ["int8", "bool", "bfloat16", "complex64", "uint32", "float16"])
 def test_astype(dtype: str) -> None:
     x = np.array([0.0, 1.5, 200.0, 3.0])

@@ -190,6 +190,8 @@ def as_dtype(x: Any, dtype: np.dtype, weak: bool = False) -> Any:
     aval = getattr(x, "aval", None)
     if aval is None:
         if not weak:
+            if not hasattr(x, "dtype"):  # a subclass of Python's numbers, such as an IntEnum
+                return dtype.type(x)
             return x.astype(dtype) if x.dtype != dtype else x
     elif aval.dtype == dtype and aval.weak_type == weak:
         return x

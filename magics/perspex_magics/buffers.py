@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
+import gc
 import re
 import weakref
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from IPython.core.completer import (
     CompletionContext,
@@ -23,6 +25,7 @@ from perspex_magics.markup import LINE, MONO, MUTED, escape, tag
 from perspex_magics.options import MagicParser
 from perspex_magics.owners import outputs, report, variables
 from perspex_magics.reach import Buffer, Owner, Report, arrays_in, go_on, size_text
+from perspex_magics.release import drop_last_error
 from perspex_magics.user_names import user_names
 
 _MOST_ROWS = 20
@@ -45,9 +48,9 @@ compiled functions, for their constants.""",
     %buffers --top 5
     %buffers free params batch
 
-`free` deletes the buffers of these variables and then the variables. A buffer that
-something else holds stays: another variable, an output that holds more than that,
-a compiled function.""",
+`free` removes these variables, and with them the buffers that nothing else refers
+to. What something else holds stays: another variable, an output that holds more than
+that, a compiled function, a library.""",
     usage="%buffers [--top N] [--all] [--numpy] [--help] | %buffers free NAME ...",
 )
 parser.add_argument("--top", type=int, default=None, metavar="N", help="how many rows (20)")
@@ -191,7 +194,7 @@ def _summary(found: Report, hidden: list[Row]) -> list[str]:
     nobody = sum(buffer.nbytes for buffer in found.buffers if not buffer.ways)
     lines = [
         f"{size_text(found.nbytes)} in {count:,} buffer{'s' * (count != 1)}"
-        + (f", {size_text(nobody)} of it held by no name" if nobody else "")
+        + (f"; for {size_text(nobody)} of it no name was found" if nobody else "")
     ]
     if hidden:
         left = size_text(sum(row.nbytes for row in hidden))
@@ -239,7 +242,10 @@ def _html(shown: list[Row], lines: list[str]) -> str:
 
 
 def free(shell: InteractiveShell, names: list[str]) -> str:
-    """Delete the buffers of variables, and the variables; says what it did.
+    """Remove variables, and the outputs that hold nothing else; says which memory that freed.
+
+    Nothing is deleted that somebody still refers to: what the last reference is gone of goes by
+    itself, and it is looked up what did. The last error is let go of if its frames hold any of it.
 
     Raises `UsageError`, before anything is changed, for a name that is no variable with arrays.
     """
@@ -250,17 +256,44 @@ def free(shell: InteractiveShell, names: list[str]) -> str:
         if not arrays_in(namespace[name]):
             raise UsageError(f"%buffers free: `{name}` holds no arrays; nothing was removed")
     wanted = dict.fromkeys(names)
-    found = report(shell).buffers
-    behind = [b for b in found if any(_is_one_of(owner, wanted) for owner in b.owners)]
-    gone, dropped = _only_held_by(behind, found, wanted)
-    for buffer in gone:
-        buffer.array.delete()
+    behind, dropped = _behind(shell, wanted)
     for name in wanted:
         del namespace[name]
         shell.user_ns_hidden.pop(name, None)
     _drop_outputs(shell, dropped)
-    kept = [buffer for buffer in behind if buffer not in gone]
-    return _said(wanted, gone, kept, dropped)
+    failed = any(b.is_alive() and b.failed for b in behind) and drop_last_error(shell)
+    if any(b.is_alive() for b in behind):
+        gc.collect()  # what is in cycles
+    keys = {key for b in behind for key in b.keys}
+    # One that was not computed before may have an address by now.
+    alive = {id(b.array()) for b in behind if b.is_alive()}
+    found = report(shell).buffers
+    kept = [b for b in found if id(b.array) in alive or not keys.isdisjoint(b.keys)]
+    nbytes = sum(b.nbytes for b in behind) - sum(b.nbytes for b in kept)
+    return _said(wanted, nbytes, kept, dropped, failed)
+
+
+class _Behind(NamedTuple):
+    """A buffer behind a variable that is to go; holds nothing of it."""
+
+    array: weakref.ref[Any]
+    keys: Sequence[Hashable]
+    nbytes: int
+    failed: bool  # whether the last error holds it
+
+    def is_alive(self) -> bool:
+        return self.array() is not None
+
+
+def _behind(shell: InteractiveShell, names: Collection[str]) -> tuple[list[_Behind], set[str]]:
+    """The buffers behind variables, and the outputs that may go with these."""
+    found = report(shell).buffers
+    behind = [b for b in found if any(_is_one_of(owner, names) for owner in b.owners)]
+    noted = [
+        _Behind(weakref.ref(b.array), b.keys, b.nbytes, any(o.kind == "error" for o in b.owners))
+        for b in behind
+    ]
+    return noted, _outputs_to_drop(behind, found, names)
 
 
 def _is_one_of(owner: Owner, names: Collection[str]) -> bool:
@@ -268,7 +301,7 @@ def _is_one_of(owner: Owner, names: Collection[str]) -> bool:
 
 
 def _others(buffer: Buffer, names: Collection[str], dropped: Collection[str]) -> list[Owner]:
-    """Who holds a buffer besides these variables; the last error is no reason to keep it."""
+    """Who holds a buffer besides these variables; the last error can be let go of."""
     return [
         owner
         for owner in buffer.owners
@@ -276,10 +309,10 @@ def _others(buffer: Buffer, names: Collection[str], dropped: Collection[str]) ->
     ]
 
 
-def _only_held_by(
+def _outputs_to_drop(
     behind: list[Buffer], all_buffers: list[Buffer], names: Collection[str]
-) -> tuple[list[Buffer], set[str]]:
-    """Which of the buffers `behind` the names can go, and the outputs that go with them.
+) -> set[str]:
+    """The outputs that go with the buffers `behind` the names.
 
     An output goes if all that it holds goes, and a buffer if all outputs do that hold it.
     """
@@ -288,7 +321,7 @@ def _only_held_by(
         gone = [buffer for buffer in behind if not _others(buffer, names, dropped)]
         staying = {o.name for b in all_buffers if b not in gone for o in b.owners} & dropped
         if not staying:
-            return gone, dropped
+            return dropped
         dropped -= staying
 
 
@@ -298,30 +331,44 @@ def _drop_outputs(shell: InteractiveShell, names: Collection[str]) -> None:
         return
     namespace = shell.user_ns
     gone = {id(value) for name, value in outputs(shell).items() if name in names}
-    for space in (namespace.get("_oh", {}), namespace):
+    hidden = shell.user_ns_hidden
+    for space in (namespace.get("_oh", {}), namespace, hidden):
         for key in [key for key in space if re.fullmatch(r"_?\d+", str(key))]:
             if id(space[key]) in gone:
                 del space[key]
+    result = shell.last_execution_result
+    if result is not None and id(result.result) in gone:
+        # The old one stays what it is, for those who keep it.
+        shell.last_execution_result = copy.copy(result)
+        shell.last_execution_result.result = None
     for name in ("_", "__", "___"):
-        if id(namespace.get(name)) in gone:
-            namespace[name] = ""
+        for space in (namespace, hidden):
+            if id(space.get(name)) in gone:
+                space[name] = ""
         if id(getattr(shell.displayhook, name, None)) in gone:
             setattr(shell.displayhook, name, "")
 
 
 def _said(
-    names: Collection[str], gone: list[Buffer], kept: list[Buffer], dropped: Collection[str]
+    names: Collection[str],
+    nbytes: int,
+    kept: list[Buffer],
+    dropped: Collection[str],
+    failed: bool,
 ) -> str:
-    size = size_text(sum(buffer.nbytes for buffer in gone))
-    lines = [f"Removed {', '.join(names)}: {size} freed."]
+    lines = [f"Removed {', '.join(names)}: {size_text(nbytes)} freed."]
     if dropped:
         which = ", ".join(sorted(dropped))
         lines.append(f"Removed {which} as well: there was nothing else in it.")
+    if failed:
+        lines.append("The last error was let go of: its frames held some of that.")
     for buffer in kept[:_MOST_ALSO]:
-        others = [owner.text() for owner in _others(buffer, names, dropped)]
+        others = [owner.text() for owner in buffer.owners]
         more = f" and {len(others) - 2} more" if len(others) > 2 else ""
-        by = f"{', '.join(others[:2])}{more}"
-        lines.append(f"Kept {buffer.type}, {size_text(buffer.nbytes)}: also held by {by}.")
+        by = f"also held by {', '.join(others[:2])}{more}"
+        if not others:
+            by = "something else refers to it, and no name of that was found"
+        lines.append(f"Kept {buffer.type}, {size_text(buffer.nbytes)}: {by}.")
     if left := kept[_MOST_ALSO:]:
         size = size_text(sum(buffer.nbytes for buffer in left))
         lines.append(f"Kept {len(left)} more for the same reason, {size}.")

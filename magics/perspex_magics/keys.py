@@ -286,6 +286,9 @@ def _counted(indent: str, calls: Iterable[Call], is_bad: bool = False) -> Iterat
         yield Row(indent, text, place, f"{n} times" if n > 1 else "", is_bad)
 
 
+_NO_USE = "no use was seen; what compiled functions do with it is not recorded"
+
+
 def _of_keys(keys: list[Key], names: Names, twice: set[int]) -> Iterator[Row]:
     """Where keys come from, up to the first, and what used them; `twice` are those used twice."""
     for key in keys[:_MOST_LINES]:
@@ -300,7 +303,7 @@ def _of_keys(keys: list[Key], names: Names, twice: set[int]) -> Iterator[Row]:
         if unknown:
             yield Row("  from ", "a key that was not made here")
         calls = list(_counted("  used by ", key.uses, is_bad=id(key) in twice))
-        yield from calls or [Row("  ", "not used")]
+        yield from calls or [Row("  ", _NO_USE)]
     if len(keys) > _MOST_LINES:
         yield Row("", f"and {len(keys) - _MOST_LINES} more keys")
 

@@ -8,8 +8,6 @@ listed as held by no name.
 
 from __future__ import annotations
 
-import inspect
-import os
 import re
 import sys
 import types
@@ -17,20 +15,18 @@ from collections.abc import Callable, Iterable, Iterator
 from types import FrameType
 from typing import Any
 
-import IPython
 from IPython.core.interactiveshell import InteractiveShell
 
 from perspex import source
 from perspex.control import jit as compiled
 from perspex.runtime import client
 from perspex.runtime.array import ArrayImpl
+from perspex_magics.inside import IPYTHON, frame_values
 from perspex_magics.own_modules import INSTALLED, is_own
 from perspex_magics.reach import ATOMS, Owner, Report, Walk, go_on, size_text
 
+_LAST = re.compile(r"__?_?|_\d+")
 _OUTPUT_NAME = re.compile(r"_\d+|__?_?|_i+\d*|_[oid]h")
-_IPYTHON = os.path.dirname(IPython.__file__) + os.sep
-# References to the variables of a frame if nobody has asked for them: the frame's, and two of ours.
-_FRAME_ALONE = 3
 
 
 # ---- From where to look ------------------------------------------------------------------------
@@ -66,11 +62,13 @@ def add_names(walk: Walk, shell: InteractiveShell) -> None:
 
 
 def outputs(shell: InteractiveShell) -> dict[str, Any]:
-    """`Out[n]`, and of the last three (`_`, `__`, `___`) those that are not among them."""
+    """`Out[n]`, and of `_`, `__`, `___` and `_n` those that are not among them."""
     history = list((shell.user_ns.get("_oh") or {}).items())
     found = {f"Out[{number}]": value for number, value in history}
     kept = {id(value) for value in found.values()}
-    last = [(name, shell.user_ns.get(name)) for name in ("_", "__", "___")]
+    # IPython has a second list of what it has put there, which `del _4` leaves as it is.
+    names = list((shell.user_ns_hidden | shell.user_ns).items())
+    last = [(name, value) for name, value in names if _LAST.fullmatch(name)]
     return found | {name: value for name, value in last if id(value) not in kept}
 
 
@@ -120,7 +118,7 @@ def add_running(walk: Walk) -> None:
     """What the functions hold that are running in this thread, up to the cell that called them."""
     running = []
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and not frame.f_code.co_filename.startswith(_IPYTHON):
+    while frame is not None and not frame.f_code.co_filename.startswith(IPYTHON):
         running.append(frame)
         frame = frame.f_back
     _add_frames(walk, "running", reversed(running))
@@ -134,7 +132,7 @@ def _add_frames(walk: Walk, kind: str, found: Iterable[FrameType]) -> None:
         file = frame.f_code.co_filename
         if source.is_internal(file):
             inner.append((frame, f"Perspex, below {caller}" if caller else "Perspex"))
-        elif not file.startswith(_IPYTHON) and (caller or not file.startswith(INSTALLED)):
+        elif not file.startswith(IPYTHON) and (caller or not file.startswith(INSTALLED)):
             name = frame.f_code.co_name
             caller = "the cell" if name == "<module>" else f"{name}()"
             _add_locals(walk, kind, frame, caller)
@@ -143,14 +141,7 @@ def _add_frames(walk: Walk, kind: str, found: Iterable[FrameType]) -> None:
 
 
 def _add_locals(walk: Walk, kind: str, frame: FrameType, function: str) -> None:
-    if not frame.f_code.co_flags & inspect.CO_OPTIMIZED:
-        return  # a cell or the body of a class: its variables are in a namespace
-    values = frame.f_locals
-    found = list(values.items())
-    if isinstance(values, dict) and sys.getrefcount(values) == _FRAME_ALONE:
-        # Before Python 3.13 a snapshot that the frame would keep, with what it holds.
-        values.clear()
-    for name, value in found:
+    for name, value in frame_values(frame):
         walk.add(value, Owner(kind, name, function))
 
 
@@ -201,6 +192,14 @@ def report(
     add_error(walk, getattr(sys, "last_value", None))
     add_programs(walk, shell)
     return walk.buffers(client.live_arrays())
+
+
+def is_reached(shell: InteractiveShell, values: list[Any]) -> bool:
+    """Whether a name of the notebook leads to one of these."""
+    walk = _walk(shell)
+    walk.kinds = set(map(type, values))
+    add_names(walk, shell)
+    return any(id(value) in walk.found for value in values)
 
 
 def pinned(shell: InteractiveShell, error: BaseException | None, least: int = 0) -> Report:

@@ -6,16 +6,15 @@ here waits for the device, copies an array or changes anything.
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import reprlib
 import types
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from types import FrameType, TracebackType
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxlib import _jax
 from traitlets import HasTraits
 
 from perspex.errors import JaxRuntimeError
@@ -23,7 +22,7 @@ from perspex.jaxpr import Jaxpr, JaxprEqn, Var
 from perspex.runtime.array import ArrayImpl
 from perspex.runtime.keys import KeyArray
 from perspex.tracing import Trace, Tracer
-from perspex_magics.captures import parts
+from perspex_magics.inside import Text, inside, is_numbers
 from perspex_magics.pending import is_there
 
 # So many containers and objects are entered, at about 1 us each, and so many items of one looked
@@ -37,23 +36,17 @@ ATOMS = frozenset(
     [int, float, complex, bool, str, bytes, type(None), range, slice, types.BuiltinFunctionType]
     + [np.float32, np.float64, np.int32, np.int64, np.bool_]
 )
-# IPython itself consists of objects with traits. A trace holds what it captured, which the user's
-# own variables hold as well, among thousands of equations.
+# IPython itself consists of objects with traits, and a loop of events holds what everybody waits
+# for. A trace holds what it captured, which the user's own variables hold as well, among thousands
+# of equations.
 _OPAQUE = (
     *(Trace, Jaxpr, JaxprEqn, Var),
-    *(types.ModuleType, Tracer, np.ndarray, np.generic, np.dtype, HasTraits),
-    *(types.CodeType, FrameType, TracebackType),
+    *(ArrayImpl, types.ModuleType, Tracer, np.generic, np.dtype, types.CodeType),
+    *(HasTraits, asyncio.AbstractEventLoop),
 )
-_PjitFunction: Any = _jax.PjitFunction
 
 _short = reprlib.Repr()
 _short.maxstring = _short.maxother = 40
-
-
-class Text(str):
-    """A step of a path that is shown as it is, like `.weight`; others are keys and indices."""
-
-    __slots__ = ()
 
 
 # The steps to an array from its owner, the last one first: `((None, "w"), 0)` is `['w'][0]`.
@@ -102,6 +95,7 @@ class Buffer:
     array: Any
     nbytes: int
     found: tuple[Any, ...]  # the array, then its owners, each with a path
+    keys: Sequence[Hashable]  # what tells it from others, for each of its parts
 
     @property
     def ways(self) -> list[tuple[Owner, Path]]:
@@ -162,6 +156,7 @@ class Walk:
         self.kinds = {ArrayImpl, np.ndarray} if numpy else {ArrayImpl}
         # By the identity of an array: the array, its first owner and path, the second ones, ...
         self.found: dict[int, tuple[Any, ...]] = {}
+        self.closed.add(id(self))
 
     def add(self, value: Any, owner: Owner) -> None:
         """Note all arrays in `value`, which is what `owner` names."""
@@ -185,7 +180,7 @@ class Walk:
                     known = found.get(id(part), (part,))
                     if len(known) == 1 or known[-2] is not owner:
                         found[id(part)] = (*known, owner, way)
-                elif id(part) not in seen and not _is_opaque(cls):
+                if id(part) not in seen and not _is_opaque(part, cls):
                     if depth < _DEEPEST:
                         seen.add(id(part))
                         stack.append((part, way, depth + 1))
@@ -193,23 +188,8 @@ class Walk:
                         self.complete = False
 
     def _inside(self, value: Any) -> Iterable[tuple[Any, Any]]:
-        """The values in a container or an object, each with the step to it."""
-        found: Iterable[tuple[Any, Any]]
-        # By the type and with its own methods, since a class may have put others in their place:
-        # ones that raise, load something or never end.
-        cls = type(value)
-        if issubclass(cls, list):
-            found, size = enumerate(list.__iter__(value)), list.__len__(value)
-        elif issubclass(cls, tuple):
-            found, size = enumerate(tuple.__iter__(value)), tuple.__len__(value)
-        elif issubclass(cls, dict):
-            found, size = list(dict.items(value)), dict.__len__(value)
-        elif issubclass(cls, type):
-            members = list(vars(value).items()) if value.__module__ == self.main else []
-            found, size = [(Text(f".{name}"), part) for name, part in members], len(members)
-        else:
-            found = list(_attributes(value))
-            size = len(found)
+        """The values in a container or an object, each with the step to it; not too many."""
+        found, size = inside(value, self.main)
         self.left -= 1 + min(size, _MOST_ITEMS) // _ITEMS_FOR_ONE
         if size <= _MOST_ITEMS:
             return found
@@ -221,8 +201,9 @@ class Walk:
         found = self.found
         entries = list(found.values())
         entries += [(array,) for array in alive if id(array) not in found]
-        # An array over several devices comes before its parts, which are arrays themselves.
-        entries.sort(key=lambda entry: not _is_spread(entry[0]))
+        # An array over several devices comes before its parts, which are arrays themselves, and
+        # those that jaxlib made for itself, which have no type, come last.
+        entries.sort(key=lambda entry: 2 * _is_untyped(entry[0]) - _is_spread(entry[0]))
         by_key: dict[Hashable, Buffer] = {}
         buffers = []
         for entry in entries:
@@ -233,7 +214,7 @@ class Walk:
                 continue
             buffer = by_key.get(keys[0])
             if buffer is None:
-                buffer = Buffer(array, nbytes, entry)
+                buffer = Buffer(array, nbytes, entry, keys)
                 by_key.update(dict.fromkeys(keys, buffer))
                 buffers.append(buffer)
             else:
@@ -241,11 +222,13 @@ class Walk:
         return Report(sorted(buffers, key=_by_size), self.complete)
 
 
-def _is_opaque(cls: type) -> bool:
-    """Whether what is of this class is not looked into.
+def _is_opaque(value: Any, cls: type) -> bool:
+    """Whether a value, which is of this class, is not looked into.
 
     MLIR's objects hold none of ours, and a program that is being lowered consists of thousands.
     """
+    if issubclass(cls, np.ndarray):
+        return is_numbers(value)
     return issubclass(cls, _OPAQUE) or cls.__module__.startswith("jaxlib.mlir")
 
 
@@ -253,14 +236,8 @@ def _by_size(buffer: Buffer) -> int:
     return -buffer.nbytes
 
 
-def _attributes(value: Any) -> Iterator[tuple[Text, Any]]:
-    try:
-        if type(value) is _PjitFunction:
-            value = value.__wrapped__
-        for label, part in parts(value):
-            yield Text(label), part
-    except Exception:  # an object of somebody's that does not like to be looked at
-        return
+def _is_untyped(array: Any) -> bool:
+    return type(array) is ArrayImpl and array.aval is None
 
 
 def _is_spread(array: Any) -> bool:
@@ -279,7 +256,6 @@ def _identity(array: Any) -> tuple[Sequence[Hashable], int]:
     if array.is_deleted():
         return (None,), -1
     spread = _is_spread(array)
-    # jaxlib makes some for itself, without a type.
     measured = spread or array.aval is None
     nbytes: int = array.on_device_size_in_bytes() if measured else array.nbytes
     try:

@@ -1,9 +1,10 @@
 """Noticing inside a cell that it assigns a variable which some function captured.
 
 The cell's own statements that do so get a call behind them, of a function that costs some 0.1 us
-while nothing is stale. Other statements, and all code inside functions, stay as they are, so a cell
-that assigns nothing of interest is not changed at all. The last statement of a cell never gets a
-call: the end of the cell is looked at anyway, and what is displayed goes by the last statement.
+while nothing is stale, and so does each `:=`, inside its expression. Other statements, and all code
+inside functions, stay as they are, so a cell that assigns nothing of interest is not changed at
+all. The last statement of a cell never gets a call behind it: the end of the cell is looked at
+anyway, and what is displayed goes by the last statement.
 """
 
 from __future__ import annotations
@@ -31,6 +32,10 @@ _COMPOUND = {
     *(ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith),
     *(ast.Try, ast.TryStar, ast.Match),
 }
+# Statements that bind names before some of their blocks, and not before the first one alone.
+_BINDS_IN_BLOCKS = {ast.Try, ast.TryStar, ast.Match}
+# Methods that return something, and change the object in place.
+_TAKES_OUT = {"pop", "popitem", "popleft", "setdefault"}
 _Found = tuple[list[str], list[str]]
 _NOTHING: _Found = ([], [])
 
@@ -94,12 +99,18 @@ class Rebinding:
             for name in written:
                 changed[name] = node.lineno
                 self.written.add(name)
+        named = _named_in_expressions(tree) if text is None or ":=" in text else []
+        for expression in named:
+            name = expression.target.id
+            changed[name] = max(changed.get(name, 0), expression.lineno)
         if not changed:
             return tree
         self.lines.update(changed)
         if not self.inside_ours:
             wanted = changed.keys() & self.interesting(tree, changed.keys(), text)
             if wanted:
+                if named:
+                    _Checked(wanted).visit(tree)
                 tree.body = _with_calls(tree.body, wanted, changes, tree.body[-1])
         return tree
 
@@ -216,10 +227,18 @@ def _blocks(node: ast.stmt) -> list[list[ast.stmt]]:
 def _assign(node: Any, bound: list[str], written: list[str]) -> None:
     for target in node.targets:
         _target(target, bound, written)
+    _taken(getattr(node, "value", None), written)
 
 
 def _one_target(node: Any, bound: list[str], written: list[str]) -> None:
     _target(node.target, bound, written)
+    _taken(getattr(node, "value", None), written)
+
+
+def _taken(value: Any, written: list[str]) -> None:
+    """For `item = items.pop()`; other methods whose result is wanted are thought to read only."""
+    if type(value) is ast.Call and getattr(value.func, "attr", None) in _TAKES_OUT:
+        _root(value.func, written)
 
 
 def _augmented(node: Any, bound: list[str], written: list[str]) -> None:
@@ -232,6 +251,18 @@ def _with(node: Any, bound: list[str], written: list[str]) -> None:
     for item in node.items:
         if item.optional_vars is not None:
             _target(item.optional_vars, bound, written)
+
+
+def _handlers(node: Any, bound: list[str], written: list[str]) -> None:
+    bound += [handler.name for handler in node.handlers if handler.name]
+
+
+def _patterns(node: Any, bound: list[str], written: list[str]) -> None:
+    for case in node.cases:
+        for part in ast.walk(case.pattern):
+            name = part.rest if type(part) is ast.MatchMapping else getattr(part, "name", None)
+            if name:
+                bound.append(name)
 
 
 def _definition(node: Any, bound: list[str], written: list[str]) -> None:
@@ -252,6 +283,8 @@ def _effect(node: Any, bound: list[str], written: list[str]) -> None:
         for argument in (*call.args, *[keyword.value for keyword in call.keywords]):
             if isinstance(argument, ast.Name):
                 written.append(argument.id)
+            else:
+                _root(argument, written)
 
 
 _RULES: dict[type[ast.stmt], Callable[[Any, list[str], list[str]], None]] = {
@@ -263,6 +296,9 @@ _RULES: dict[type[ast.stmt], Callable[[Any, list[str], list[str]], None]] = {
     ast.AsyncFor: _one_target,
     ast.With: _with,
     ast.AsyncWith: _with,
+    ast.Try: _handlers,
+    ast.TryStar: _handlers,
+    ast.Match: _patterns,
     ast.FunctionDef: _definition,
     ast.AsyncFunctionDef: _definition,
     ast.ClassDef: _definition,
@@ -309,16 +345,79 @@ def _with_calls(
         blocks = list(_blocks(node))
         for block in blocks:
             block[:] = _with_calls(block, wanted, changes, None)
+        if type(node) is ast.Match and calls:
+            _in_guards(node, calls)
         if blocks:
-            # The target of a loop or of `with` is bound before its block.
-            blocks[0][:0] = calls
+            # The target of a loop or of `with` is bound before its block, and that of a handler or
+            # a pattern before the block there.
+            for block in blocks if type(node) in _BINDS_IN_BLOCKS else blocks[:1]:
+                block[:0] = calls
         elif node is not last:
             new += calls
     return new
 
 
+def _in_guards(node: ast.Match, calls: list[ast.stmt]) -> None:
+    """What a pattern has bound stays so if its guard says no: the guard is preceded by the calls.
+
+    These return nothing, so `call or guard` is the guard.
+    """
+    for case in node.cases:
+        if case.guard is not None:
+            parts = [call.value for call in calls if isinstance(call, ast.Expr)]
+            guard = ast.BoolOp(ast.Or(), [*parts, case.guard])
+            case.guard = ast.copy_location(guard, case.guard)
+
+
+class _OfCell(ast.NodeVisitor):
+    """Goes through what runs in the cell itself: not into functions and classes."""
+
+    def visit_FunctionDef(self, node: Any) -> Any:
+        return node
+
+    visit_AsyncFunctionDef = visit_ClassDef = visit_Lambda = visit_FunctionDef
+
+
+class _Named(_OfCell):
+    def __init__(self) -> None:
+        self.found: list[ast.NamedExpr] = []
+
+    def visit_NamedExpr(self, node: ast.NamedExpr) -> None:
+        self.found.append(node)
+        self.generic_visit(node)
+
+
+class _Checked(_OfCell, ast.NodeTransformer):
+    """Makes `(name := value, call)[0]` of each `name := value`, for the names that are wanted."""
+
+    def __init__(self, wanted: Set[str]) -> None:
+        self.wanted = wanted
+
+    def visit_NamedExpr(self, node: ast.NamedExpr) -> ast.expr:
+        self.generic_visit(node)
+        name = node.target.id
+        if name not in self.wanted:
+            return node
+        both = ast.Tuple([node, _check(REBOUND, name, node)], ast.Load())
+        made = ast.Subscript(both, ast.Constant(0), ast.Load())
+        for new in (both, made, made.slice):
+            ast.copy_location(new, node)
+        return made
+
+
+def _named_in_expressions(tree: ast.Module) -> list[ast.NamedExpr]:
+    """Each `name := value` of the cell."""
+    visitor = _Named()
+    visitor.visit(tree)
+    return visitor.found
+
+
 def _call(function: str, name: str, where: ast.stmt) -> ast.stmt:
-    call = ast.Expr(ast.Call(ast.Name(function, ast.Load()), [ast.Constant(name)], []))
+    return ast.copy_location(ast.Expr(_check(function, name, where)), where)
+
+
+def _check(function: str, name: str, where: ast.AST) -> ast.expr:
+    call = ast.Call(ast.Name(function, ast.Load()), [ast.Constant(name)], [])
     for node in ast.walk(call):
         ast.copy_location(node, where)
     return call

@@ -145,6 +145,8 @@ class Card(NamedTuple):
         for row in self.rows[:_MOST_ROWS]:
             count = len(row.events)
             where = row.at + (f", {count} times" if count > 1 else "")
+            if any(event.data["cause"] != row.cause for event in row.events):
+                where += ", the last time"
             found.append((where, row.cause, f"{milliseconds(row.seconds)} ms"))
         return found
 

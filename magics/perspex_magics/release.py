@@ -11,7 +11,6 @@ from __future__ import annotations
 import copy
 import gc
 import inspect
-import itertools
 import re
 import sys
 import traceback
@@ -26,14 +25,12 @@ from IPython.core.interactiveshell import InteractiveShell
 from perspex.runtime import memory
 from perspex_magics import notices
 from perspex_magics.markup import MONO, MUTED, escape, tag
-from perspex_magics.owners import chain, frames, largest, pinned
+from perspex_magics.owners import chain, frames, is_reached, largest, pinned
 from perspex_magics.reach import Report, size_text
 
 # Less than this is not worth a line under the cell.
 _NOTICED_BYTES = 1 << 20
 _MOST_SHOWN = 4
-# So many items of lists and dicts are looked at for an error that somebody keeps.
-_MOST_KEPT_IN = 20_000
 
 # Cells that look at the last error, or debug it.
 _LOOKS_AT_ERROR = re.compile(
@@ -45,11 +42,13 @@ _LOOKS_AT_ERROR = re.compile(
 _DEBUGS = re.compile(r"^\s*%?debug\s*$", re.MULTILINE)
 # What such a frame belongs to may go on running, and would be ended by clearing the frame.
 _RESUMABLE = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+# Those of the notebooks with the extension.
+_loaded: dict[InteractiveShell, Release] = {}
 
 
 def release_after_errors(shell: InteractiveShell) -> Callable[[], object]:
     """Let go of what failed cells hold, and name the owners when memory is exhausted."""
-    release = Release(shell)
+    release = _loaded[shell] = Release(shell)
     shell.events.register("pre_run_cell", release.begin)
     shell.events.register("post_run_cell", release.end)
     show = shell._showtraceback
@@ -70,10 +69,20 @@ def release_after_errors(shell: InteractiveShell) -> Callable[[], object]:
         shell.events.unregister("pre_run_cell", release.begin)
         shell.events.unregister("post_run_cell", release.end)
         memory.owners.remove(owners)
+        del _loaded[shell]
         if vars(shell).get("_showtraceback") is showing:
             del hooked._showtraceback
 
     return undo
+
+
+def drop_last_error(shell: InteractiveShell) -> bool:
+    """Let go of the last error at once, as the next cell would; returns whether there was one."""
+    release = _loaded.get(shell)
+    if release is None or vars(sys).get("last_value") in (None, release.stand_in):
+        return False
+    release.drop()
+    return True
 
 
 class Release:
@@ -123,7 +132,7 @@ class Release:
             if _DEBUGS.search(text):
                 # So that IPython says that there is nothing to debug.
                 sys.__dict__.pop("last_traceback", None)
-                print("The frames of the last error were let go of when the next cell started.")
+                print("The frames of the last error were let go of.")
             return
         if _LOOKS_AT_ERROR.search(text):
             return
@@ -166,19 +175,14 @@ class Release:
         return self.lines if self.lines_of == id(error) else traceback.format_exception(error)
 
     def _is_kept(self, error: BaseException) -> bool:
-        """Whether a variable of the notebook holds the error, or what it consists of."""
-        parts = {id(each) for each in chain(error)}
-        parts |= {id(each.__traceback__) for each in chain(error)}
-        parts.discard(id(None))
-        namespace = self.shell.user_ns
-        values = list(namespace.values())
-        inside = itertools.chain.from_iterable(
-            list(value.values()) if type(value) is dict else list(value)
-            for value in values
-            if type(value) in (dict, list, tuple) and value is not namespace
-        )
-        looked_at = itertools.chain(values, itertools.islice(inside, _MOST_KEPT_IN))
-        return any(id(value) in parts for value in looked_at)
+        """Whether a name of the notebook leads to the error, or to what it consists of."""
+        parts: list[Any] = [*chain(error), *frames(error)]
+        for each in chain(error):
+            tb = each.__traceback__
+            while tb is not None:
+                parts.append(tb)
+                tb = tb.tb_next
+        return is_reached(self.shell, parts)
 
 
 def _stand_in(error: BaseException, lines: list[str]) -> BaseException:

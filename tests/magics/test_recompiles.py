@@ -49,6 +49,7 @@ def test_a_session(notebook: Notebook) -> None:
     number = notebook.shell.execution_count - 1
     assert text.startswith("`scaled` was compiled again: ")
     assert f"Cell In[{number}]:2: `x`: f32[3] -> f32[4]; static `n`: 1 -> 2" in text
+    assert "the last time" not in text
     (row,) = data["rows"]
     assert row["at"] == f"Cell In[{number}]:2" and row["combination"] is False
 
@@ -71,7 +72,7 @@ def test_many_misses_in_a_cell_are_one_card(notebook: Notebook) -> None:
     assert data["count"] == 7 and data["compiles"] == data["compiles_here"] == 8
     (row,) = data["rows"]
     assert row["count"] == 7 and row["differences"][0][0]["old"] == "f32[7]"
-    assert "again 7 times" in text and "7 times: `x`: f32[7] -> f32[8]" in text
+    assert "again 7 times" in text and "7 times, the last time: `x`: f32[7] -> f32[8]" in text
     assert "Pad axis 0 of `x`" in text and "1, 2 ... 8" in text
     assert html.count("<tr>") == 1
     seconds = float(re.search(r"again 7 times: ([\d.]+) ms", text)[1]) / 1e3

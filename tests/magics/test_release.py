@@ -224,6 +224,43 @@ def test_an_error_that_a_variable_keeps_is_left_alone(
     assert alive(noted) == [True]
 
 
+KEEPING = {
+    "a future": (
+        "from concurrent.futures import Future\nkept = Future()",
+        "kept.set_exception(error)",
+        "kept.exception().__traceback__",
+    ),
+    "an attribute": ("class Kept: pass\nkept = Kept()", "kept.e = error", "kept.e.__traceback__"),
+    "a deque": (
+        "from collections import deque\nkept = deque()",
+        "kept.append(error.__traceback__)",
+        "kept[0]",
+    ),
+    "another error": (
+        "kept = RuntimeError()",
+        "kept.__cause__ = error",
+        "kept.__cause__.__traceback__",
+    ),
+}
+
+
+@pytest.mark.parametrize(("ready", "keep", "tb"), KEEPING.values(), ids=KEEPING)
+def test_what_keeps_an_error_keeps_its_frames(
+    notebook: Notebook, noted: list[weakref.ref[Any]], ready: str, keep: str, tb: str
+) -> None:
+    notebook.ok(ready)
+    notebook.fails(
+        "def f():\n    big = note(jnp.ones(1 << 19))\n    raise ValueError('no')\n"
+        f"try:\n    f()\nexcept ValueError as error:\n    {keep}\n    raise",
+        ValueError,
+    )
+    assert notebook.displayed == []  # it is not so that the next cell lets go of it
+    notebook.ok("pass")
+    assert alive(noted) == [True]
+    notebook.ok(f"tb = {tb}\nwhile tb.tb_next: tb = tb.tb_next")
+    assert notebook.ok("float(tb.tb_frame.f_locals['big'].sum())") == 1 << 19
+
+
 def test_generators_that_go_on_are_not_ended(notebook: Notebook) -> None:
     notebook.ok(
         "def g():\n    try:\n        yield 1\n    except KeyError as error:\n"

@@ -463,6 +463,61 @@ def test_a_loop_in_one_cell(told: Told) -> None:
     assert told.notebook.ns["seen"] == [2.0, 4.0, 6.0] and not told.warnings
 
 
+# Cells that append to `seen` what `f` gives for 2.0 times the captured value, which they change.
+IN_EXPRESSIONS = {
+    "if": ("if (k := 5.0): seen.append(f(2.0))", [10.0]),
+    "else": ("if not (k := 5.0): pass\nelse: seen.append(f(2.0))", [10.0]),
+    "while": ("while (k := k + 1) < 4: seen.append(f(2.0))", [4.0, 6.0]),
+    "argument": ("seen.append((k := 7.0) and f(2.0))", [14.0]),
+    "comprehension": ("seen += [f(2.0) for i in (3.0, 4.0) if (k := i)]", [6.0, 8.0]),
+    "in another": ("seen.append((k := 1 + (k := 2.0)) and f(2.0))", [6.0]),
+    "match": ("match 5.0:\n    case k: seen.append(f(2.0))", [10.0]),
+    "second case": (
+        "match {'a': 1, 'b': [3.0, 4.0]}:\n    case [k]: pass\n"
+        "    case {'a': 1, 'b': [*_, k]}: seen.append(f(2.0))",
+        [8.0],
+    ),
+    "rest": ("match [3.0]:\n    case [*k]: seen += perspex.tree.leaves(f(2.0))", [6.0]),
+    "guard": ("match 5.0:\n    case k if f(2.0) > 9: seen.append(f(2.0))", [10.0]),
+    "guard that says no": (
+        "match 5.0:\n    case k if k < 0: pass\n    case _: pass\nseen.append(f(2.0))",
+        [10.0],
+    ),
+}
+
+
+@pytest.mark.parametrize("policy", ["retrace", "warn"])
+@pytest.mark.parametrize("case", IN_EXPRESSIONS)
+def test_names_bound_in_expressions_and_patterns(told: Told, case: str, policy: str) -> None:
+    cell, expected = IN_EXPRESSIONS[case]
+    told.ok(
+        "k = 1.0\ninner = perspex.jit(lambda x: perspex.tree.map(lambda k: x * k, k))\n"
+        "inner(1.0)\n"
+        "def f(x): return perspex.tree.map(float, inner(x))"
+    )
+    config.update("stale_captures", policy)
+    told.ok(f"seen = []\n{cell}\nafter = 0")
+    if policy == "retrace":
+        assert told.notebook.ns["seen"] == expected and not told.warnings
+    else:
+        assert told.variables == ["k"] and "Cell In[4]:" in str(told.warnings[0])
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [("q = c.pop()", 3.0), ("q: float = c.pop()", 3.0), ("np.copyto(p['w'], 9)", 12.0)],
+)
+def test_changes_in_place_that_show_by_their_form(told: Told, change: str, expected: float) -> None:
+    told.ok(
+        "c = [1.0, 2.0]; p = {'w': np.ones(3, 'f')}\n"
+        "f = perspex.jit(lambda x: x * len(c) + p['w'].max() + len(p['w']) - 2)\nf(1.0)"
+    )
+    config.update("stale_captures", "retrace")
+    # 1 * 2 + 1 + 3 - 2 = 4 before.
+    told.ok(f"before = float(f(1.0))\n{change}\nafter = float(f(1.0))\nend = 0")
+    assert told.notebook.ns["before"] == 4.0 and told.notebook.ns["after"] == expected
+
+
 def test_error(told: Told) -> None:
     told.ok("k = 1.0\n" + JIT + "def f(x): return x + k\nf(2.0)")
     config.update("stale_captures", "error")

@@ -5,52 +5,186 @@ from __future__ import annotations
 import dis
 import types
 from collections.abc import Hashable, Iterator
+from typing import NamedTuple
 
 _MOST = 10_000
 _GLOBAL_LOADS = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"}
 _STORES = {"STORE_GLOBAL", "DELETE_GLOBAL", "STORE_DEREF", "DELETE_DEREF"}
-_METHOD_LOADS = {"LOAD_METHOD", "LOAD_ATTR"}
-# These return nothing: who only calls them writes to the object, and does not read it.
+_ATTRIBUTE_LOADS = {"LOAD_METHOD", "LOAD_ATTR"}
+_ATTRIBUTE_STORES = {"STORE_ATTR", "DELETE_ATTR"}
+_CALLS = {"CALL", "CALL_KW", "CALL_FUNCTION_EX"}
+# Who only calls these writes to the object and does not read it, where they return nothing.
 _WRITING = {"append", "appendleft", "add", "extend", "insert", "update", "write"}
 _CONSTRUCTORS = {"__init__", "__post_init__", "__new__"}
+_NOT_DONE = {"CACHE", "EXTENDED_ARG", "NOP"}
+
+
+class Write(NamedTuple):
+    """A call of a method that may write to its object, and whether what it returns is dropped."""
+
+    method: str
+    is_dropped: bool
 
 
 class Code:
     """What of a code object decides about its meaning, and the names in it.
 
     `reads` are the globals whose values it may depend on: not those that it assigns itself or only
-    appends to, such as a count or a log of its traces. `names` are all names that may be attributes
-    and all strings that could be names; `stored` the variables of the module or of functions around
-    it that it assigns, and `stored_attributes` the attributes.
+    calls methods like `append` of, without a look at what these return, such as a log of its
+    traces. `names` are all names of attributes that it reads and all strings that could be names.
+
+    `writes` and `attribute_writes` are the globals and the attributes of which it only calls such
+    methods, and how. Whether that reads them depends on what they are.
+
+    `stored` are the variables of the module or of functions around it that it assigns.
+    `stored_attributes` are the attributes, and `stored_on_first` those of its first parameter.
+    `loaded_attributes` are those that it reads; `taken_from_names` those that it reads of a local
+    variable or an attribute, and `taken_from_globals` those of a global, with its name before.
     """
 
-    __slots__ = ("code", "meaning", "names", "reads", "stored", "stored_attributes")
+    __slots__ = (
+        "attribute_writes",
+        "code",
+        "loaded_attributes",
+        "meaning",
+        "names",
+        "reads",
+        "stored",
+        "stored_attributes",
+        "stored_on_first",
+        "taken_from_globals",
+        "taken_from_names",
+        "writes",
+    )
 
     def __init__(self, code: types.CodeType) -> None:
         self.code = code
         self.meaning = _meaning(code)
-        self.names = frozenset(_all_names(code))
-        loaded: set[str] = set()
         self.stored: set[str] = set()
         self.stored_attributes: set[str] = set()
+        self.stored_on_first: set[str] = set()
+        self.loaded_attributes: set[str] = set()
+        self.taken_from_names: set[str] = set()
+        self.taken_from_globals: set[tuple[str, str]] = set()
+        loads = _Loads()
+        attribute_loads = _Loads()
+        others: set[str] = set()
+        stored_elsewhere: set[str] = set()
         for part in _parts(code):
-            instructions = [i for i in dis.get_instructions(part) if i.opname != "CACHE"]
-            for at, following in zip(instructions, [*instructions[1:], None], strict=True):
-                if at.opname in _GLOBAL_LOADS:
-                    if not _only_writes(following):
-                        loaded.add(at.argval)
-                elif at.opname in _STORES:
-                    if at.argval not in part.co_cellvars:
-                        self.stored.add(at.argval)
-                elif at.opname == "STORE_ATTR" and part.co_name not in _CONSTRUCTORS:
-                    self.stored_attributes.add(at.argval)
-        self.reads = frozenset(loaded - self.stored)
+            others |= {c for c in part.co_consts if isinstance(c, str) and c.isidentifier()}
+            first = part.co_varnames[0] if part is code and part.co_argcount else None
+            instructions = [i for i in dis.get_instructions(part) if i.opname not in _NOT_DONE]
+            has_super = "super" in part.co_names
+            for i, at in enumerate(instructions):
+                kind, name = at.opname, at.argval
+                if kind in _GLOBAL_LOADS:
+                    loads.add(name, instructions, i)
+                    others.add(name)
+                elif kind in _STORES:
+                    if name not in part.co_cellvars:
+                        self.stored.add(name)
+                    others.add(name)
+                elif kind in _ATTRIBUTE_LOADS:
+                    attribute_loads.add(name, instructions, i)
+                    self.loaded_attributes.add(name)
+                    owner = _owner_of_load(instructions, i)
+                    if owner is not None and owner.opname in _GLOBAL_LOADS:
+                        self.taken_from_globals.add((owner.argval, name))
+                    elif owner is not None and (
+                        owner.opname.startswith("LOAD_") or (has_super and owner.opname == "CALL")
+                    ):
+                        self.taken_from_names.add(name)
+                elif kind in _ATTRIBUTE_STORES:
+                    if kind == "STORE_ATTR" and part.co_name not in _CONSTRUCTORS:
+                        owner = _owner_of_store(instructions, i)
+                        is_on_first = first is not None and _local(owner) == first
+                        (self.stored_on_first if is_on_first else stored_elsewhere).add(name)
+                elif at.opcode in dis.hasname:
+                    others.add(name)
+                    if kind == "LOAD_SUPER_ATTR":
+                        self.taken_from_names.add(name)
+        self.stored_attributes = self.stored_on_first | stored_elsewhere
+        self.stored_on_first -= stored_elsewhere
+        self.writes = loads.writes(self.stored)
+        self.attribute_writes = attribute_loads.writes(others)
+        self.names = frozenset(others | (self.loaded_attributes - self.attribute_writes.keys()))
+        dropped = {n for n, uses in self.writes.items() if all(use.is_dropped for use in uses)}
+        self.reads = frozenset(loads.found.keys() - self.stored - dropped)
 
 
-def _only_writes(following: dis.Instruction | None) -> bool:
-    return (
-        following is not None and following.opname in _METHOD_LOADS and following.argval in _WRITING
-    )
+class _Loads:
+    """Names that code loads, and the writing methods that it calls of them, if nothing else."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, set[Write | None]] = {}
+
+    def add(self, name: str, instructions: list[dis.Instruction], at: int) -> None:
+        following = instructions[at + 1] if at + 1 < len(instructions) else None
+        write: Write | None = None
+        if following is not None and following.opname in _ATTRIBUTE_LOADS:
+            method = following.argval
+            if method in _WRITING:
+                write = Write(method, _is_dropped(instructions, at + 1))
+        self.found.setdefault(name, set()).add(write)
+
+    def writes(self, others: set[str]) -> dict[str, frozenset[Write]]:
+        """The names of which nothing but writing methods is called, and which are not `others`."""
+        return {
+            name: frozenset(use for use in uses if use is not None)
+            for name, uses in self.found.items()
+            if None not in uses and name not in others
+        }
+
+
+def _is_dropped(instructions: list[dis.Instruction], at: int) -> bool:
+    """Whether what a method that is loaded there returns is thrown away where it is called.
+
+    Follows the depth of the stack to the call, on one of the ways through the arguments.
+    """
+    depth, index = 0, at + 1
+    at_offset = {instruction.offset: i for i, instruction in enumerate(instructions)}
+    while index < len(instructions):
+        now = instructions[index]
+        leaves_loop = now.opname == "FOR_ITER"
+        depth += dis.stack_effect(now.opcode, now.arg, jump=leaves_loop)
+        if now.opname in _CALLS and depth <= 0:
+            # Lower still where the method itself is an argument.
+            following = instructions[index + 1].opname if index + 1 < len(instructions) else ""
+            return depth >= -1 and following == "POP_TOP"
+        if leaves_loop or now.opname == "JUMP_FORWARD":
+            index = at_offset.get(now.argval, len(instructions))
+        else:
+            index += 1
+    return False
+
+
+def _owner_of_load(instructions: list[dis.Instruction], at: int) -> dis.Instruction | None:
+    """What loads the object of which an attribute is loaded; a copy is of what is below it."""
+    while at > 0:
+        at -= 1
+        if instructions[at].opname != "COPY":
+            return instructions[at]
+    return None
+
+
+def _owner_of_store(instructions: list[dis.Instruction], at: int) -> dis.Instruction | None:
+    """What loads the object of which an attribute is assigned, as in `o.n = 1` and `o.n += 1`."""
+    if at > 0 and instructions[at - 1].opname == "SWAP":
+        name = instructions[at].argval
+        for i in range(at - 2, 1, -1):
+            loads_old = instructions[i].opname == "LOAD_ATTR" and instructions[i].argval == name
+            if loads_old and instructions[i - 1].opname == "COPY":
+                return instructions[i - 2]
+        return None
+    return instructions[at - 1] if at > 0 else None
+
+
+def _local(instruction: dis.Instruction | None) -> str | None:
+    """The local variable that an instruction loads last."""
+    if instruction is None or "LOAD_FAST" not in instruction.opname:
+        return None
+    found = instruction.argval
+    return found[-1] if isinstance(found, tuple) else found
 
 
 _known: dict[int, Code] = {}
@@ -105,9 +239,3 @@ def _loads_first_constant(code: types.CodeType) -> bool:
         instruction.opcode in dis.hasconst and instruction.arg == 0
         for instruction in dis.get_instructions(code)
     )
-
-
-def _all_names(code: types.CodeType) -> Iterator[str]:
-    for part in _parts(code):
-        yield from part.co_names
-        yield from (c for c in part.co_consts if isinstance(c, str) and c.isidentifier())

@@ -20,14 +20,18 @@ _FOLDERS = {"site-packages", "dist-packages"}
 
 
 def is_own(module: Any) -> bool:
-    """Whether a module was read from a file of the user's.
+    """Whether a module was read from a file of the user's, or is a folder of such files.
 
     >>> import json
     >>> is_own(json)
     False
     """
-    file = getattr(module, "__file__", None) if isinstance(module, types.ModuleType) else None
-    return isinstance(file, str) and is_own_file(file)
+    if not isinstance(module, types.ModuleType):
+        return False
+    file = vars(module).get("__file__")
+    # A package without an `__init__.py` has folders only.
+    files = [file] if file is not None else list(vars(module).get("__path__") or ())
+    return any(isinstance(file, str) and is_own_file(file) for file in files)
 
 
 def module_of(namespace: Mapping[str, Any]) -> types.ModuleType | None:

@@ -81,7 +81,7 @@ class Record:
         found, self.unsure = self.state.differences(snapshot, wait)
         roots = {difference.root for difference in found}
         # A variable of a module is changed where the module is.
-        self.stale = roots | {root.partition(".")[0] for root in roots}
+        self.stale = roots | {_home(root) for root in roots}
         if wait:
             self.looked_in = self.watcher.cell
         for name in self.changed_at.keys() - self.stale:
@@ -92,7 +92,7 @@ class Record:
         ]
 
     def _changed_at(self, root: str) -> str:
-        at = self.changed_at.get(root) or self.changed_at.get(root.partition(".")[0], "")
+        at = self.changed_at.get(root) or self.changed_at.get(_home(root), "")
         return at if isinstance(at, str) else source.summary(at)
 
     def is_quiet(self, name: str) -> bool:
@@ -395,6 +395,11 @@ class Watcher:
                 continue
             if not (record.is_quiet(name) and stale.policy_of(traced) == "warn"):
                 stale.suspect(traced)
+
+
+def _home(root: str) -> str:
+    """The module of a variable of one."""
+    return root.rpartition(".")[0]
 
 
 def _same_number(old: Any, new: Any) -> bool:

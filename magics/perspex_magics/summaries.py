@@ -60,7 +60,10 @@ def _brief(value: Any, depth: int) -> str:
         return f"the module {value.__name__}"
     if isinstance(value, type):
         return f"the class {value.__qualname__}"
-    code = getattr(getattr(value, "__wrapped__", value), "__code__", None)
+    # Only what is there is read: a `__getattr__` would be the user's code.
+    function = (getattr(value, "__dict__", None) or {}).get("__wrapped__", value)
+    is_function = isinstance(function, types.FunctionType | types.MethodType)
+    code = getattr(function, "__code__", None) if is_function else None
     if isinstance(code, types.CodeType):
         return f"the function of {source.line_name(code.co_filename, code.co_firstlineno)}"
     return f"an instance of {kind.__qualname__}"

@@ -50,19 +50,29 @@ class Object:
     __hash__ = None  # type: ignore[assignment]
 
 
-class Elsewhere:
-    """A function of another module that closes over nothing: loaded anew it is the same."""
+class Foreign:
+    """A function of another module: made anew with the same code and equal parts, it is the same.
 
-    __slots__ = ("code",)
+    `parts` are the tokens of what it closes over and of its defaults.
+    """
 
-    def __init__(self, function: types.FunctionType) -> None:
-        self.code = function.__code__
+    __slots__ = ("code", "get", "parts")
+
+    def __init__(self, function: types.FunctionType, parts: list[Any]) -> None:
+        self.get = weakref.ref(function)
+        self.code, self.parts = function.__code__, parts
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Elsewhere) and (
+        if not isinstance(other, Foreign):
+            return False
+        mine = self.get()
+        if mine is not None and mine is other.get():
+            return True
+        is_same_code = (
             self.code is other.code
             or known_code(self.code).meaning == known_code(other.code).meaning
         )
+        return is_same_code and self.parts == other.parts
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -123,21 +133,25 @@ class Difference(NamedTuple):
 
 
 class Table(Protocol):
-    """A snapshot: tokens and the names that they are under, by label; texts by either."""
+    """A snapshot: tokens and the names that they are under, by label; texts by either.
+
+    `shown` are shorter texts for some of the names.
+    """
 
     tokens: dict[str, Any]
     roots: dict[str, str]
     texts: dict[str, str]
     names: set[str]
+    shown: dict[str, str]
 
 
 class State:
     """What is kept of a snapshot, to compare later ones with."""
 
-    __slots__ = ("names", "roots", "texts", "tokens")
+    __slots__ = ("names", "roots", "shown", "texts", "tokens")
 
     def __init__(self, snapshot: Table) -> None:
-        self.names = snapshot.names
+        self.names, self.shown = snapshot.names, snapshot.shown
         self.tokens, self.roots, self.texts = snapshot.tokens, snapshot.roots, snapshot.texts
 
     def differences(self, now: Table, wait: bool) -> tuple[list[Difference], bool]:
@@ -154,15 +168,17 @@ class State:
 
     def _difference(self, now: Table, root: str, labels: list[str]) -> Difference:
         old, new = self.texts.get(root, "not defined"), now.texts.get(root, "not defined")
+        shown = self.shown.get(root, root)
         if new != old and len(labels) > 1:
-            return Difference(root, root, old, new)
+            return Difference(shown, root, old, new)
         # What differs lies deeper than a short text of the whole shows.
-        found = [Difference(root, root, old, new)]
+        found = [Difference(shown, root, old, new)]
         for label in labels:
             before = self.texts.get(label) or _token_text(self.tokens[label])
             after = now.texts.get(label) or _token_text(now.tokens.get(label))
             if label != root and before and after:
-                found.append(Difference(label, root, before, after))
+                variable = shown + label[len(root) :] if label.startswith(root) else label
+                found.append(Difference(variable, root, before, after))
         told = next((d for d in reversed(found) if d.old != d.new), found[-1])
         return (
             told if told.old != told.new else told._replace(new=f"{told.new}, with other contents")
@@ -179,5 +195,5 @@ def _token_text(token: Any) -> str:
     """The value of a plain token as text; empty for others."""
     is_plain = isinstance(token, tuple) and len(token) == 2 and isinstance(token[0], type)
     if is_plain and token[0] in PLAIN_KINDS:
-        return token[1] if token[0] is float else brief(token[1])
+        return token[1] if token[0] in (float, complex) else brief(token[1])
     return ""

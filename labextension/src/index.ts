@@ -79,9 +79,9 @@ function activate(
   const programs = new ProgramTab(page);
   const sidebar = new Sidebar(follower, [
     programs,
-    new CacheTab(page, id => {
+    new CacheTab(page, (model, id) => {
       sidebar.bringToFront(programs.name);
-      programs.choose(id);
+      programs.choose(model, id);
     }),
     new TimeTab(page),
     new MemoryTab(page),

@@ -69,7 +69,11 @@ export class Link {
     this._end('The panel was closed.');
     if (!this._comm.isDisposed) {
       this._comm.onClose = () => undefined;
-      this._comm.close();
+      try {
+        this._comm.close();
+      } catch {
+        // There is no kernel any more that could be told.
+      }
     }
   }
 

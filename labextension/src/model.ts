@@ -104,6 +104,11 @@ export class KernelModel implements IDisposable {
     return this._state;
   }
 
+  /** The session whose ids the rows have: another one after a restart, when ids begin anew. */
+  get session(): string | null {
+    return this._session;
+  }
+
   /** Whether the kernel measures device times by line. */
   get profiling(): boolean {
     return this._profiling;
@@ -251,6 +256,10 @@ export class KernelModel implements IDisposable {
       this._set({ is: 'version', theirs: hello.version, perspex: hello.perspex });
       return;
     }
+    if (hello.session !== this._session) {
+      this._empty();
+      this._session = hello.session;
+    }
     this._profiling = hello.profiling;
     this._since = Date.now();
     this._alive = window.setInterval(() => this._link?.watch(this._topics()), ALIVE);
@@ -340,9 +349,15 @@ export class KernelModel implements IDisposable {
     this._link?.close();
     this._link = null;
     window.clearInterval(this._alive);
+    this._profiling = false;
+    this._empty();
+  }
+
+  /** What is known belongs to a session that is over. */
+  private _empty(): void {
+    this._session = null;
     this._programs.clear();
     this._compiled.clear();
-    this._profiling = false;
     this._each(table => table.clear());
   }
 
@@ -357,6 +372,7 @@ export class KernelModel implements IDisposable {
 
   private _link: Link | null = null;
   private _state: State = { is: 'unasked' };
+  private _session: string | null = null;
   private _since = 0;
   private _alive = 0;
   private _expected = 0;

@@ -23,7 +23,11 @@ test('rows and messages of the tests are those of the schema', () => {
     rows.cell('a'),
     rows.buffer('a'),
     rows.memory('a', 1),
-    rows.key('a', { reused: [{ key: 'k', uses: [{ function: 'normal', at: null }] }] }),
+    rows.memory('b', 1, { count: null }),
+    rows.key('a', {
+      reusedKeys: 1,
+      reused: [{ key: 'k', uses: [{ function: 'normal', at: null }] }]
+    }),
     rows.line('a')
   ];
   for (const row of all) {

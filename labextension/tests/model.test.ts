@@ -264,6 +264,26 @@ describe('a restart', () => {
     expect(ids()).toEqual(['z']);
   });
 
+  test('by which the kernel of a comm goes, is forgotten all the same', async () => {
+    for (const end of [
+      () => kernel.restart(),
+      () => kernel.become('dead'),
+      () => model.dispose()
+    ]) {
+      kernel = new FakeKernel();
+      model = new KernelModel(kernel.connection, client);
+      await live();
+      kernel.comm.say(changes(1, 'cells', [cell('a')], { reset: true }));
+      kernel.comm.close = () => {
+        throw new Error('Cannot close');
+      };
+      const waiting = model.ask({ what: 'clear' });
+      expect(end).not.toThrow();
+      expect((await waiting).ok).toBe(false);
+      expect(model.isDisposed ? [] : ids()).toEqual([]);
+    }
+  });
+
   test('a kernel that died comes back when it is started again', async () => {
     await live();
     kernel.become('dead');
@@ -273,6 +293,21 @@ describe('a restart', () => {
     await kernel.info;
     expect(kernel.comms).toHaveLength(2);
   });
+});
+
+test('another session of a kernel that did not restart has other rows', async () => {
+  await live();
+  kernel.comm.say(changes(1, 'cells', [cell('a')], { reset: true }));
+  kernel.comm.end();
+  model.retry();
+  await kernel.info;
+  kernel.comm.say(hello());
+  expect([ids(), model.session]).toEqual([['a'], 'one']);
+  kernel.comm.end();
+  model.retry();
+  await kernel.info;
+  kernel.comm.say(hello({ session: 'two' }));
+  expect([ids(), model.session]).toEqual([[], 'two']);
 });
 
 describe('a connection that was lost', () => {

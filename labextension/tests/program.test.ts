@@ -10,6 +10,7 @@ import {
 } from '../../magics/perspex_magics/widgets/static/program_difference.js';
 
 import { programView } from '../../magics/perspex_magics/widgets/static/program.js';
+import { ProgramGraph } from '../../magics/perspex_magics/widgets/static/program_graph.js';
 import { programRows } from '../../magics/perspex_magics/widgets/static/program_pane.js';
 import { document as program } from './rows';
 
@@ -122,6 +123,27 @@ test('a program is drawn line by line, and a graph is laid out only where it is 
   );
   view.dispose();
   vi.unstubAllGlobals();
+});
+
+test.each([
+  [-1, 200, ' · 150 of 200 equations, around the first one'],
+  [180, 200, ' · 150 of 200 equations, around the pinned one'],
+  [-1, 100, ' · 100 equations']
+])('a graph around %i of %i equations says which it has', async (around, n, said) => {
+  const equations = Array.from({ length: n }, (_, i) => ({
+    primitive: 'sin',
+    outputs: [],
+    parent: -1,
+    inputs: i ? [i - 1] : [],
+    at: '',
+    flops: null,
+    bytes: null
+  }));
+  const layout = () => ({ nodes: [], edges: [], width: 1, height: 1 });
+  const graph = new ProgramGraph(layout, { hover: () => undefined, choose: () => undefined });
+  graph.show(equations, around);
+  await Promise.resolve();
+  expect(graph.path.querySelector('.pspx-muted')!.textContent).toBe(said);
 });
 
 test('forms that come later are put beside those that are there, which stay as they are', () => {

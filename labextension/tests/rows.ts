@@ -133,13 +133,14 @@ export const buffer = (id: string, over: Partial<BufferRow> = {}): BufferRow => 
   ...over
 });
 
-export const memory = (id: string, bytes: number): MemoryRow => ({
+export const memory = (id: string, bytes: number, over: Partial<MemoryRow> = {}): MemoryRow => ({
   row: 'memory',
   id,
   order: ++orders,
   time: 1e9 + orders,
   bytes,
-  count: orders
+  count: orders,
+  ...over
 });
 
 export const key = (id: string, over: Partial<KeyRow> = {}): KeyRow => ({
@@ -155,6 +156,7 @@ export const key = (id: string, over: Partial<KeyRow> = {}): KeyRow => ({
   keys: 2,
   makes: true,
   traced: false,
+  reusedKeys: 0,
   reused: [],
   ...over
 });

@@ -19,7 +19,8 @@ export const HOSTILE = [
     'f.__name__ = "<img src=x onerror=window.hacked=6>\u202e" + "n" * 100_000',
     'g = perspex.jit(f)',
     'g(jnp.ones(7))',
-    'globals()["<b onmouseover=window.hacked=7>" + "v" * 100_000] = jnp.ones(1000)'
+    'globals()["<b onmouseover=window.hacked=7>" + "v" * 100_000] = jnp.ones(1000)',
+    'globals()["w" * 100_000] = globals()["<b onmouseover=window.hacked=7>" + "v" * 100_000]'
   ].join('\n'),
   `"${'long '.repeat(200_000)}"; 2 + 2`
 ];

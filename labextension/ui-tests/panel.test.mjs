@@ -208,7 +208,13 @@ for (const app of ['lab', 'notebook']) {
     });
 
     test('the kernel is restarted: nothing is left, and new rows come', async () => {
+      const program = page.tab('program').locator('.pspx-program-title');
+      await page.showPanel('program');
+      await program.waitFor();
       await page.restart();
+      await page.tab('program').getByText('Nothing has been compiled yet.').waitFor();
+      assert.equal(await program.isVisible(), false);
+      await page.showPanel('time');
       await page.tab('time').getByText('No cell has run yet.').waitFor();
       await page.run(1);
       await page.until(async () => (await page.tab('time').locator('.pspx-entry').count()) === 1);
@@ -263,6 +269,15 @@ test('what somebody else wrote is text, wherever it is shown', async () => {
       )
     }));
     assert.equal(images, 0, name);
+    // Nor does it make anything wider than the panel.
+    const wider = await page
+      .tab(name)
+      .evaluate(tab =>
+        [tab, ...tab.querySelectorAll('.pspx-cache-scroll')].map(
+          box => box.scrollWidth - box.clientWidth
+        )
+      );
+    assert.ok(Math.max(...wider) <= 0, `${name}: ${wider}`);
     assert.ok(longest < 20_000, `${name}: ${longest} characters in one element`);
     const text = await page.panel.innerText();
     assert.doesNotMatch(text, /[\u202a-\u202e\u2066-\u2069]/, name);

@@ -144,7 +144,7 @@ def summary() -> list[str]:
     counts = cache.counts
     looked = counts.xla + counts.disk
     said = [
-        f"memory: {counts.memory} hits, {looked} misses; "
+        f"memory: {_looks(counts.memory, looked)}; "
         f"{_many(cache.remembered_count(), 'program')} kept.",
     ]
     if counts.callbacks:
@@ -163,8 +163,8 @@ def summary() -> list[str]:
     kept = policy.folder.files()
     limit = "no limit" if policy.limit is None else f"at most {size_text(policy.limit)}"
     said.append(
-        f"disk: {counts.disk} hits, {counts.xla} misses; {_many(disk.counts.written, 'program')} "
-        "written by this session."
+        f"disk: {_looks(counts.disk, counts.xla)}; "
+        f"{_many(disk.counts.written, 'program')} written by this session."
     )
     said.append(
         f"{policy.folder.path}: {_many(len(kept), 'program')}, "
@@ -190,6 +190,10 @@ def _why_not() -> list[str]:
 def _troubles() -> list[str]:
     known = [*disk.problems.values(), *([compiling.problem] if compiling.problem else [])]
     return [f"trouble: {text}" for text in known]
+
+
+def _looks(hits: int, misses: int) -> str:
+    return f"{_many(hits, 'hit')}, {_many(misses, 'miss', 'misses')}"
 
 
 def _many(count: int, one: str, many: str = "") -> str:

@@ -6,10 +6,17 @@ from perspex_magics.markup import LINE, MONO, MUTED, escape, tag
 
 
 class Listing:
-    """A titled text that folds away in a notebook and is plain text elsewhere."""
+    """A titled text that folds away in a notebook and is plain text elsewhere.
 
-    def __init__(self, title: str, text: str) -> None:
+    Args:
+      title: what it is.
+      text: its lines.
+      lines: how many of them are said to be there, where not all are.
+    """
+
+    def __init__(self, title: str, text: str, lines: int | None = None) -> None:
         self.title, self.text = title, text
+        self.lines = text.count("\n") + 1 if lines is None else lines
 
     def __repr__(self) -> str:
         return self.text
@@ -19,8 +26,7 @@ class Listing:
 
     def folded(self, *, is_open: bool) -> str:
         """It as script-free HTML, unfolded or not."""
-        lines = self.text.count("\n") + 1
-        said = f"{self.title} · {lines} {'line' if lines == 1 else 'lines'}"
+        said = f"{self.title} · {self.lines} {'line' if self.lines == 1 else 'lines'}"
         summary = tag("summary", escape(said), style=MUTED)
         text = preformatted(self.text)
         return tag("details", summary, text, **({"open": ""} if is_open else {}))

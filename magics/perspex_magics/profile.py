@@ -26,8 +26,8 @@ from perspex.jaxpr import ClosedJaxpr
 from perspex.runtime.profile import BusyError, LineTime, Place, Profile, ProgramTime, Session
 from perspex_magics import notices
 from perspex_magics.cells import read_cell
-from perspex_magics.compilations import milliseconds
 from perspex_magics.markup import LINE, MONO, MUTED, escape, tag
+from perspex_magics.measuring import duration
 from perspex_magics.options import MagicParser
 from perspex_magics.outermost import Running
 from perspex_magics.roofline import Peak, Position, Work, peak, work
@@ -259,8 +259,8 @@ class Table:
         if not found.programs:
             return "Nothing ran on the device."
         return (
-            f"device time by line: {milliseconds(found.device)} ms "
-            f"of the {milliseconds(found.wall)} ms that the cell took"
+            f"device time by line: {duration(found.device)} "
+            f"of the {duration(found.wall)} that the cell took"
         )
 
     def part(self, seconds: float) -> float:
@@ -272,7 +272,7 @@ class Table:
         return [
             (
                 source.line_name(*place),
-                ("~" if spent.shared else "") + milliseconds(spent.seconds),
+                ("~" if spent.shared else "") + _milliseconds(spent.seconds),
                 f"{100 * self.part(spent.seconds):.0f}",
                 _code(place),
             )
@@ -284,17 +284,19 @@ class Table:
         found = self.found
         said = []
         if self.left:
-            seconds = milliseconds(sum(spent.seconds for spent in self.left))
-            said.append(f"{len(self.left)} more lines: {seconds} ms; `%%profile --all` lists them.")
+            more, them = ("line", "it") if len(self.left) == 1 else ("lines", "them")
+            seconds = duration(sum(spent.seconds for spent in self.left))
+            said.append(f"{len(self.left)} more {more}: {seconds}; `%%profile --all` lists {them}.")
         if any(spent.shared for _, spent in self.rows):
             said.append(
                 "~ one kernel did the work of several lines: "
                 "its time is shared out by a guess of their work."
             )
         if found.unplaced > _LEAST_PART * found.device:
-            said.append(f"{milliseconds(found.unplaced)} ms belong to no line.")
+            said.append(f"{duration(found.unplaced)} belong to no line.")
         if found.missed:
-            said.append(f"{found.missed} calls were too many to be measured.")
+            calls = "1 call was" if found.missed == 1 else f"{found.missed} calls were"
+            said.append(f"{calls} too many to be measured.")
         return said
 
     def told(self) -> list[str]:
@@ -302,7 +304,7 @@ class Table:
         said = []
         for one, where in zip(self.programs, self.positions, strict=True):
             times = f"{one.runs} runs" if one.runs > 1 else "1 run"
-            text = f"`{one.executable.name}`: {milliseconds(one.seconds)} ms in {times}"
+            text = f"`{one.executable.name}`: {duration(one.seconds)} in {times}"
             if where is not None and self.top is not None:
                 text += (
                     f"; {_rate(where.achieved)}FLOP/s at {where.intensity:.3g} FLOPs per byte, "
@@ -403,6 +405,14 @@ def _position(one: ProgramTime) -> Position | None:
 def _code(place: Place) -> str:
     text = linecache.getline(place.file, place.line).strip()
     return text if len(text) <= _CODE else f"{text[: _CODE - 1]}…"
+
+
+def _milliseconds(seconds: float) -> str:
+    """
+    >>> _milliseconds(0.01234), _milliseconds(3.67e-5)
+    ('12.3', '0.037')
+    """
+    return f"{1e3 * seconds:.{1 if seconds >= 1e-3 else 3}f}"
 
 
 def _bar(spent: LineTime, most: float) -> str:

@@ -62,8 +62,8 @@ def test_where_a_program_came_from(cells: Notebook, tmp_path: Path) -> None:
         trace, lower, compile, by_xla = map(float, times)
         assert min(trace, lower, compile) >= 0 and size.endswith("kB")
         assert compile >= by_xla if where == "xla" else compile < by_xla
-    assert "memory: 1 hits, 2 misses; 1 program kept." in text
-    assert "disk: 1 hits, 1 misses; 1 program written by this session." in text
+    assert "memory: 1 hit, 2 misses; 1 program kept." in text
+    assert "disk: 1 hit, 1 miss; 1 program written by this session." in text
     assert f"{tmp_path / 'compiled'}: 1 program" in text
 
 

@@ -268,6 +268,73 @@ def test_what_takes_long_is_given_up_when_a_cell_begins(notebook: Notebook) -> N
     outbox._attend(set())
 
 
+def told(outbox: Outbox, topic: str) -> list[dict[str, Any]]:
+    """All rows of a topic that is looked at, brought up to date."""
+    table = outbox.tables[topic]
+    table.topic.is_interrupted = False
+    table.refresh()
+    assert table.is_ready and not table.has_failed
+    changes, _ = table.changes(NOTHING, 10_000)
+    return [] if changes is None else list(changes["put"])
+
+
+def test_the_course_of_memory_stays_while_nobody_looks(notebook: Notebook) -> None:
+    """A cell counts once, and what no cell's end was looked at for counts as none."""
+    outbox = outbox_of(notebook)
+
+    def cell(count: int, nbytes: int) -> None:
+        info = SimpleNamespace(cell_id=None)
+        outbox._begin_cell(info)
+        notebook.ns["held"] = pnp.ones(nbytes // 4)
+        outbox._end_cell(SimpleNamespace(execution_count=count, info=info))
+
+    def rows() -> list[tuple[int | None, int]]:
+        return [(row["count"], row["bytes"] - before) for row in told(outbox, "memory")]
+
+    outbox._attend({"memory"})
+    (first,) = told(outbox, "memory")
+    before = first["bytes"]
+    assert first["count"] is None
+    cell(1, 400)
+    assert rows() == [(None, 0), (1, 400)]
+    outbox.refresh_all()  # with nothing that has changed
+    assert rows() == [(None, 0), (1, 400)]
+    del notebook.ns["held"]
+    outbox.refresh_all()
+    assert rows() == [(None, 0), (1, 400), (None, 0)]
+    outbox._attend({"cells"})
+    cell(2, 800)  # of which nobody knows what was alive at its end
+    outbox._attend({"memory"})
+    assert rows() == [(None, 0), (1, 400), (None, 0), (None, 800)]
+    cell(3, 800)
+    expected = [(None, 0), (1, 400), (None, 0), (None, 800), (3, 800)]
+    assert rows() == expected
+    # In the middle of a cell it is no cell's end.
+    outbox._begin_cell(SimpleNamespace(cell_id=None))
+    notebook.ns["held"] = None
+    outbox.tables["memory"].changed()
+    assert rows() == [*expected, (None, 0)]
+    outbox._attend(set())
+
+
+@pytest.mark.parametrize("n", [3, 25])
+def test_all_keys_of_a_line_count_that_were_used_twice(notebook: Notebook, n: int) -> None:
+    notebook.ok(
+        "from perspex import random\n"
+        f"ks = random.split(random.key(0), {n})\n"
+        f"for i in range({n}):\n    _ = random.normal(ks[i], (3,)), random.uniform(ks[i], (3,))\n"
+        "k1, k2 = random.split(random.fold_in(random.key(1), 3))\n"
+        "_ = random.normal(k1), random.normal(k1)"
+    )
+    outbox = outbox_of(notebook)
+    outbox._attend({"keys"})
+    found = [row for row in told(outbox, "keys") if row["reusedKeys"]]
+    for row in found:
+        validator("KeyRow").validate(row)
+    assert [(row["reusedKeys"], len(row["reused"])) for row in found] == [(n, min(n, 20)), (1, 1)]
+    outbox._attend(set())
+
+
 def test_readings_are_made_for_an_observer_and_not_shown(notebook: Notebook) -> None:
     clock = notebook.shell.magics_manager.registry[ClockMagics.__name__].of_notebook
     told: list[tuple[Reading, str]] = []

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from IPython.core.error import UsageError
 
 from perspex import source
-from perspex.runtime.profile import Session
+from perspex.runtime.profile import LineTime, Place, Profile, ProgramTime, Session
 from perspex_magics import roofline
-from perspex_magics.profile import ProfileMagics
+from perspex_magics.profile import ProfileMagics, Table
 from shells import Notebook
 
 SETUP = """
@@ -64,6 +65,24 @@ def test_above_a_magic_the_lines_are_those_of_the_cell(cells: Notebook) -> None:
     assert {"q", "r"} <= cells.ns.keys()
     at = f"Cell In[{cells.shell.execution_count - 1}]"
     assert {f"{at}:3", f"{at}:4"} <= {line["at"] for line in shown(cells)["lines"]}
+
+
+@pytest.mark.parametrize(
+    ("left", "missed", "said"),
+    [
+        (1, 1, ["1 more line: 1 µs; `%%profile --all` lists it.", "1 call was too many"]),
+        (2, 3, ["2 more lines: 2 µs; `%%profile --all` lists them.", "3 calls were too many"]),
+    ],
+)
+def test_what_is_short_or_single_is_said_as_such(left: int, missed: int, said: list[str]) -> None:
+    lines = {Place("file.py", 1): LineTime(367e-6, 0.0, 1)}
+    lines |= {Place("file.py", 2 + i): LineTime(1e-6, 0.0, 1) for i in range(left)}
+    program = ProgramTime(SimpleNamespace(name="true_divide", closed=None, xla=None), 1, 36.7e-6)
+    found = Profile(lines, [program], device=367e-6, wall=0.0123, missed=missed)
+    text = Table(found, everything=False, top=None).text()
+    assert "device time by line: 367 µs of the 12.3 ms that the cell took" in text
+    assert "`true_divide`: 36.7 µs in 1 run" in text and "0.367" in text
+    assert all(one in text for one in said)
 
 
 def test_every_cell_while_it_is_on(cells: Notebook) -> None:

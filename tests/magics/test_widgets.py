@@ -153,6 +153,24 @@ def test_show_has_html_of_all_forms() -> None:
     assert "<b>" not in data["text/html"]
 
 
+def test_show_counts_the_lines_of_the_source_and_no_names_of_cells() -> None:
+    program = document(perspex.jit(lambda x: jnp.sin(x)).trace(1.0))
+    for sources, said in [
+        ([("Cell In[1]", "a\nb\nc"), ("Cell In[2]", "d")], "source · 4 lines<"),
+        ([("Cell In[1]", "a")], "source · 1 line<"),
+    ]:
+        program["sources"] = [
+            {
+                "name": name,
+                "cell": "",
+                "first": 1,
+                "lines": {"text": text, "folds": [], "links": []},
+            }
+            for name, text in sources
+        ]
+        assert said in Show(data=program).html
+
+
 def test_show_is_compared_with_what_was_shown_before() -> None:
     first = document(perspex.jit(lambda x: jnp.sin(x)).trace(1.0), name="compared")
     again = document(perspex.jit(lambda x: jnp.sin(x)).trace(1.0), name="compared")

@@ -4,7 +4,7 @@
 
 import type { KernelModel } from '../model';
 import { cacheView, el } from '../shared';
-import type { Page, Tab } from './tab';
+import { Drawn, type Page, type Tab } from './tab';
 
 export class CacheTab implements Tab {
   readonly name = 'cache';
@@ -13,7 +13,7 @@ export class CacheTab implements Tab {
   readonly node = el('div');
 
   /** `show` brings a program to the front. */
-  constructor(page: Page, show: (id: string) => void) {
+  constructor(page: Page, show: (model: KernelModel, id: string) => void) {
     const ask = (what: 'evict' | 'pin' | 'unpin' | 'clear') => async (id?: string) =>
       (await this._model!.ask(id === undefined ? { what } : { what, id })).text;
     const clear = ask('clear');
@@ -22,13 +22,16 @@ export class CacheTab implements Tab {
       pin: ask('pin'),
       unpin: ask('unpin'),
       clear: () => clear(),
-      show,
+      show: id => show(this._model!, id),
       reveal: place => page.reveal(place)
     });
   }
 
   show(model: KernelModel): void {
-    this._model = model;
+    if (this._drawn.isOther(model)) {
+      this._model = model;
+      this._view.forget();
+    }
     this._view.update(model.tables.programs.inOrder());
   }
 
@@ -38,4 +41,5 @@ export class CacheTab implements Tab {
 
   private _view: ReturnType<typeof cacheView>;
   private _model: KernelModel | null = null;
+  private _drawn = new Drawn();
 }

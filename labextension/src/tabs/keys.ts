@@ -5,10 +5,13 @@
 import type { KeyRow } from '../contract';
 import type { KernelModel } from '../model';
 import { count, el, replace, said } from '../shared';
-import { empty, forgottenNote, type Page, placeLink, type Tab } from './tab';
+import { Drawn, empty, forgottenNote, type Page, placeLink, type Tab } from './tab';
 
 /** How many nodes are drawn before somebody asks for more. */
 const PAGE = 300;
+
+/** Of how many reused keys of one line the uses are listed. */
+const REUSES = 5;
 
 export class KeysTab implements Tab {
   readonly name = 'keys';
@@ -23,21 +26,20 @@ export class KeysTab implements Tab {
 
   show(model: KernelModel): void {
     const rows = model.tables.keys.inOrder();
-    if (rows === this._drawn) {
-      return;
-    }
-    if (this._model !== model) {
+    if (this._drawn.isOther(model)) {
       this._model = model;
       this._closed.clear();
       this._current = null;
       this._shown = PAGE;
+    } else if (rows === this._rows) {
+      return;
     }
-    this._drawn = rows;
+    this._rows = rows;
     this._draw();
   }
 
   private _draw(): void {
-    const rows = this._drawn!;
+    const rows = this._rows;
     const ids = new Set(rows.map(row => row.id));
     const below = new Map<string | null, KeyRow[]>();
     for (const row of rows) {
@@ -69,7 +71,7 @@ export class KeysTab implements Tab {
   }
 
   private _summarize(rows: readonly KeyRow[], drawn: number): void {
-    const reused = rows.reduce((sum, row) => sum + row.reused.length, 0);
+    const reused = rows.reduce((sum, row) => sum + row.reusedKeys, 0);
     const lines = new Set(rows.map(row => row.at?.text ?? row.id)).size;
     replace(
       this._summary,
@@ -160,7 +162,7 @@ export class KeysTab implements Tab {
         ),
         placeLink(row.at, this._page)
       ),
-      row.reused.slice(0, 5).map(reuse =>
+      row.reused.slice(0, REUSES).map(reuse =>
         el(
           'div',
           { class: 'pspx-reuse' },
@@ -181,8 +183,8 @@ export class KeysTab implements Tab {
           )
         )
       ),
-      row.reused.length > 5 &&
-        el('div', { class: 'pspx-reuse pspx-muted' }, `and ${row.reused.length - 5} more keys`)
+      row.reusedKeys > REUSES &&
+        el('div', { class: 'pspx-reuse pspx-muted' }, moreKeys(row.reusedKeys - REUSES))
     );
   }
 
@@ -237,8 +239,13 @@ export class KeysTab implements Tab {
   private _summary = el('div');
   private _tree = el('div', { role: 'tree', 'aria-label': 'PRNG keys', class: 'pspx-tree' });
   private _note = el('div');
-  private _drawn: readonly KeyRow[] | null = null;
+  private _drawn = new Drawn();
+  private _rows: readonly KeyRow[] = [];
   private _closed = new Set<string>();
   private _current: string | null = null;
   private _shown = PAGE;
+}
+
+function moreKeys(n: number): string {
+  return `and ${n} more ${n === 1 ? 'key' : 'keys'}`;
 }

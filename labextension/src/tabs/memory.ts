@@ -4,9 +4,9 @@
 
 import type { BufferRow, MemoryRow } from '../contract';
 import type { KernelModel } from '../model';
-import { el, replace, said, size, svg } from '../shared';
+import { cut, el, replace, said, size, svg } from '../shared';
 import { Rows } from './rows';
-import { button, empty, forgottenNote, type Page, shareBar, type Tab } from './tab';
+import { button, Drawn, empty, forgottenNote, type Page, shareBar, type Tab } from './tab';
 
 const KINDS = {
   variable: 'a variable of the notebook',
@@ -38,8 +38,9 @@ export class MemoryTab implements Tab {
   }
 
   show(model: KernelModel): void {
-    if (this._model !== model) {
+    if (this._drawn.isOther(model)) {
       this._model = model;
+      this._points = null;
       replace(this._status);
     }
     const buffers = model.tables.buffers;
@@ -58,8 +59,8 @@ export class MemoryTab implements Tab {
       rows.length ? forgottenNote(buffers.forgotten) : empty(buffers, 'No array is alive.')
     );
     const points = model.tables.memory.inOrder();
-    if (points !== this._drawn) {
-      this._drawn = points;
+    if (points !== this._points) {
+      this._points = points;
       replace(this._series, points.length > 1 && series(points));
     }
   }
@@ -88,7 +89,7 @@ export class MemoryTab implements Tab {
           button('Free…', () => this._free(row), `Remove ${row.owner} and delete its arrays`)
       ),
       shareBar(`calc(100% * ${row.bytes} / var(--pspx-whole))`),
-      el('div', { class: 'pspx-muted pspx-small' }, said(about.join(' · '), 120))
+      el('div', { class: 'pspx-muted pspx-small pspx-broken' }, said(about.join(' · '), 120))
     );
   }
 
@@ -97,7 +98,7 @@ export class MemoryTab implements Tab {
     const text =
       `The variable ${row.owner} (${row.what}, ${size(row.bytes)}) is removed from the notebook, ` +
       'and the arrays that nothing else holds are deleted.';
-    void this._page.confirm(`Free ${row.owner}?`, text, 'Free').then(async sure => {
+    void this._page.confirm(`Free ${cut(row.owner, 40)}?`, text, 'Free').then(async sure => {
       if (sure) {
         const answer = await model.ask({ what: 'free', id: row.id });
         replace(
@@ -119,13 +120,14 @@ export class MemoryTab implements Tab {
   private _note = el('div');
   private _status = el('div', { role: 'status', class: 'pspx-muted' });
   private _rows: Rows<BufferRow>;
-  private _drawn: readonly MemoryRow[] | null = null;
+  private _drawn = new Drawn();
+  private _points: readonly MemoryRow[] | null = null;
 }
 
 const WIDTH = 600;
 const HEIGHT = 90;
 
-/** Bytes at the ends of cells, as steps, with the numbers at the pointer. */
+/** Bytes each time that they were looked at, as steps, with the numbers at the pointer. */
 function series(points: readonly MemoryRow[]): HTMLElement {
   const most = points.reduce((max, point) => Math.max(max, point.bytes), 1);
   const x = (i: number) => (WIDTH * i) / points.length;
@@ -135,10 +137,10 @@ function series(points: readonly MemoryRow[]): HTMLElement {
     .join('');
   const last = points[points.length - 1];
   const peak = points.find(point => point.bytes === most)!;
-  const words = (point: MemoryRow) => `${size(point.bytes)} at the end of In[${point.count}]`;
+  const cells = points.filter(point => point.count !== null).length;
   const told = el('figcaption', { class: 'pspx-muted' });
   const tell = (point: MemoryRow | null) =>
-    replace(told, point ? words(point) : `At the ends of cells: at most ${words(peak)}.`);
+    replace(told, point ? words(point) : `At most ${words(peak)}.`);
   const mark = svg('line', { y1: 0, y2: HEIGHT, class: 'pspx-series-mark' });
   const picture = svg(
     'svg',
@@ -147,7 +149,9 @@ function series(points: readonly MemoryRow[]): HTMLElement {
       preserveAspectRatio: 'none',
       class: 'pspx-series',
       role: 'img',
-      'aria-label': `Bytes alive at the ends of ${points.length} cells: from ${size(points[0].bytes)} to ${size(last.bytes)}, at most ${words(peak)}`,
+      'aria-label':
+        `Bytes alive at ${points.length} times, at the ends of ${cells} ${cells === 1 ? 'cell' : 'cells'} among them: ` +
+        `from ${size(points[0].bytes)} to ${size(last.bytes)}, at most ${words(peak)}`,
       onpointermove: (event: PointerEvent) => {
         const box = picture.getBoundingClientRect();
         const at = Math.floor(((event.clientX - box.left) / box.width) * points.length);
@@ -164,4 +168,11 @@ function series(points: readonly MemoryRow[]): HTMLElement {
   );
   tell(null);
   return el('figure', null, picture, told);
+}
+
+/** How much was alive, and when: what was looked at when no cell had just ended has its time only. */
+function words({ bytes, count, time }: MemoryRow): string {
+  const when =
+    count === null ? new Date(1000 * time).toLocaleTimeString() : `the end of In[${count}]`;
+  return `${size(bytes)} at ${when}`;
 }

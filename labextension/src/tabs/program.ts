@@ -10,10 +10,13 @@ import { layout } from '../layout';
 import type { KernelModel } from '../model';
 import { duration, el, programView, replace, said } from '../shared';
 import { Rows } from './rows';
-import { button, empty, forgottenNote, type Page, type Tab } from './tab';
+import { button, Drawn, empty, forgottenNote, type Page, type Tab } from './tab';
 
 /** How long the kernel must have been quiet before the newest program is asked for, in ms. */
 const QUIET = 200;
+
+/** What is looked at of one session of a kernel. */
+type Choice = { session: string | null; chosen: string | null; follow: boolean };
 
 export class ProgramTab implements Tab {
   readonly name = 'program';
@@ -25,7 +28,10 @@ export class ProgramTab implements Tab {
     this._follow = el('input', {
       type: 'checkbox',
       checked: true,
-      onchange: () => this._draw()
+      onchange: () => {
+        this._choice.follow = this._follow.checked;
+        this._draw();
+      }
     }) as HTMLInputElement;
     this._filter = el('input', {
       type: 'search',
@@ -58,19 +64,24 @@ export class ProgramTab implements Tab {
   }
 
   show(model: KernelModel): void {
-    if (this._model !== model) {
+    if (this._drawn.isOther(model)) {
       this._model = model;
-      this._chosen = null;
+      this._choice = this._choiceOf(model);
+      this._follow.checked = this._choice.follow;
       this._asked = null;
       this._rows.forget();
       this._document.clear();
+      if (this._choice.chosen !== null) {
+        this._set(this._choice.chosen);
+      }
     }
     this._draw();
   }
 
   /** Show the program with this id, and follow no longer. */
-  choose(id: string): void {
-    this._follow.checked = false;
+  choose(model: KernelModel, id: string): void {
+    this.show(model);
+    this._follow.checked = this._choice.follow = false;
     this._set(id);
   }
 
@@ -102,7 +113,7 @@ export class ProgramTab implements Tab {
     );
     if (this._follow.checked) {
       const newest = rows.findLast(row => row.canShow);
-      if (newest && newest.id !== this._chosen) {
+      if (newest && newest.id !== this._choice.chosen) {
         window.clearTimeout(this._timer);
         this._timer = window.setTimeout(() => {
           if (this._model === model && this._follow.checked && model.kernel.status === 'idle') {
@@ -120,12 +131,12 @@ export class ProgramTab implements Tab {
         class: 'pspx-item',
         type: 'button',
         'data-id': row.id,
-        'aria-pressed': String(row.id === this._chosen),
+        'aria-pressed': String(row.id === this._choice.chosen),
         disabled: !row.canShow,
         title: row.canShow
           ? null
           : 'This program is no longer held by anything, so it cannot be shown.',
-        onclick: () => this.choose(row.id)
+        onclick: () => this.choose(this._model!, row.id)
       },
       el('span', { class: 'pspx-code pspx-ellipsis' }, said(row.name, 60)),
       el('span', { class: 'pspx-muted pspx-ellipsis' }, said(row.signature, 80)),
@@ -140,7 +151,7 @@ export class ProgramTab implements Tab {
   private _set(id: string): void {
     const model = this._model!;
     const row = model.tables.programs.get(id);
-    this._chosen = id;
+    this._choice.chosen = id;
     for (const item of this._list.children) {
       item.setAttribute('aria-pressed', String((item as HTMLElement).dataset.id === id));
     }
@@ -150,8 +161,21 @@ export class ProgramTab implements Tab {
     }
   }
 
+  /** What was chosen before in this session of the kernel; what is followed is looked for again. */
+  private _choiceOf(model: KernelModel): Choice {
+    const known = this._choices.get(model);
+    const choice: Choice =
+      known?.session === model.session && !known.follow
+        ? known
+        : { session: model.session, chosen: null, follow: true };
+    this._choices.set(model, choice);
+    return choice;
+  }
+
   private _model: KernelModel | null = null;
-  private _chosen: string | null = null;
+  private _drawn = new Drawn();
+  private _choice: Choice = { session: null, chosen: null, follow: true };
+  private _choices = new WeakMap<KernelModel, Choice>();
   private _asked: string | null = null;
   private _timer = 0;
   private _follow: HTMLInputElement;
@@ -172,7 +196,7 @@ export class ProgramDocument {
   constructor(private _page: Page) {
     this._compare = el('input', {
       type: 'checkbox',
-      onchange: () => this._model && this._id && void this.show(this._model, this._id)
+      onchange: () => this._again()
     }) as HTMLInputElement;
     this.node = el('div', { class: 'pspx-fill' }, this._bar, this._status, this._host);
     this._host.hidden = true;
@@ -181,6 +205,7 @@ export class ProgramDocument {
 
   clear(): void {
     this._id = null;
+    this._turn += 1;
     this._host.hidden = true;
     replace(this._bar);
     replace(this._status);
@@ -188,7 +213,9 @@ export class ProgramDocument {
 
   async show(model: KernelModel, id: string): Promise<void> {
     this._model = model;
+    this._session = model.session;
     this._id = id;
+    const turn = (this._turn += 1);
     const row = model.tables.programs.get(id);
     const earlier = row && previousOf(row, model.tables.programs.inOrder());
     replace(this._status, 'The kernel writes the program down…');
@@ -198,7 +225,7 @@ export class ProgramDocument {
         model.program(id),
         earlier && this._compare.checked ? model.program(earlier.id) : null
       ]);
-      if (this._id !== id) {
+      if (this._turn !== turn) {
         return; // Another one was chosen meanwhile.
       }
       replace(
@@ -222,11 +249,11 @@ export class ProgramDocument {
         model.compiled(id),
         earlier && previous ? model.compiled(earlier.id) : null
       ]);
-      if (this._id === id) {
+      if (this._turn === turn) {
         this._view.complete(compiled, before);
       }
     } catch (error) {
-      if (this._id === id) {
+      if (this._turn === turn) {
         if (!isDrawn) {
           this._host.hidden = true;
           replace(this._bar);
@@ -243,8 +270,24 @@ export class ProgramDocument {
     this._view.dispose();
   }
 
+  /** Show the same one, compared or not. */
+  private _again(): void {
+    const model = this._model;
+    if (!model || this._id === null) {
+      return;
+    }
+    if (model.session === this._session) {
+      void this.show(model, this._id);
+    } else {
+      this._compare.checked = !this._compare.checked;
+      replace(this._status, 'This program is of a session of the kernel that is over.');
+    }
+  }
+
   private _model: KernelModel | null = null;
+  private _session: string | null = null;
   private _id: string | null = null;
+  private _turn = 0;
   private _compare: HTMLInputElement;
   private _bar = el('div', { class: 'pspx-row' });
   private _status = el('div', { role: 'status', class: 'pspx-muted' });

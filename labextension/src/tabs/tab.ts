@@ -27,6 +27,23 @@ export type Page = {
   openProgram?(model: KernelModel, id: string, name: string): void;
 };
 
+/**
+ * The session of a kernel that a tab draws. What a tab remembers by the ids of rows is of one
+ * session: the model of a kernel outlives a restart, and then ids begin anew.
+ */
+export class Drawn {
+  /** Take this model for the one that is drawn; whether it, or its session, is another one. */
+  isOther(model: KernelModel): boolean {
+    const isOther = model !== this._model || model.session !== this._session;
+    this._model = model;
+    this._session = model.session;
+    return isOther;
+  }
+
+  private _model: KernelModel | null = null;
+  private _session: string | null = null;
+}
+
 /** A line of the user's code: a button if it can be shown, else text. */
 export function placeLink(place: Place | null, page: Page): HTMLElement | null {
   if (!place) {

@@ -8,6 +8,7 @@ import type { KernelModel } from '../model';
 import { count, duration, el, replace, said, size, svg } from '../shared';
 import { Rows } from './rows';
 import {
+  Drawn,
   forgottenNote,
   heads,
   empty,
@@ -75,7 +76,7 @@ export class TimeTab implements Tab {
   }
 
   show(model: KernelModel): void {
-    if (this._model !== model) {
+    if (this._drawn.isOther(model)) {
       this._model = model;
       this._wished = null;
       this._rows.forget();
@@ -194,7 +195,7 @@ export class TimeTab implements Tab {
     const measured = rows
       .filter((row): row is ProgramRow & { device: number } => row.device !== null)
       .sort((a, b) => b.device - a.device);
-    const most = measured[0]?.device || 1;
+    const total = measured.reduce((sum, row) => sum + row.device, 0);
     measured.forEach(row => this._follow(row));
     replace(
       this._functions,
@@ -225,8 +226,8 @@ export class TimeTab implements Tab {
                   ),
                   el(
                     'td',
-                    { class: 'pspx-grow' },
-                    shareBar(percent(row.device, most)),
+                    { class: 'pspx-grow', title: percent(row.device, total) },
+                    shareBar(percent(row.device, total)),
                     sparkline(this._courses.get(row.id)!.each)
                   ),
                   el('td', null, duration(row.device)),
@@ -261,6 +262,7 @@ export class TimeTab implements Tab {
   }
 
   private _model: KernelModel | null = null;
+  private _drawn = new Drawn();
   private _profile: HTMLInputElement;
   private _wished: boolean | null = null;
   private _status = el('span', { class: 'pspx-muted', role: 'status' });

@@ -119,6 +119,8 @@ class Outbox:
         self.shell, self.places, self.kinds = shell, places, kinds
         self.clients = Clients()
         self.tables: dict[str, Table] = {}
+        # Those that nobody looks at just now and whose topics keep their rows.
+        self._kept: dict[str, Table] = {}
         self.cells: Running[None] = Running()
         # When the outermost cell began, or the last one ended.
         self._since = 0.0
@@ -170,7 +172,7 @@ class Outbox:
             self.cells.begin(info, None)
             self._since = time.monotonic()
         for table in list(self.tables.values()):
-            table.topic.is_interrupted = True
+            table.topic.cell_began()
 
     def _end_cell(self, result: object) -> None:
         self.cells.end(result)
@@ -205,11 +207,18 @@ class Outbox:
             self._awake.clear()
 
     def _attend(self, watched: set[str]) -> None:
-        """Keep the tables that somebody looks at, and no others."""
+        """Keep the tables up to date that somebody looks at, and no others."""
         for name in self.tables.keys() - watched:
-            self.tables.pop(name).topic.end()
+            table = self.tables.pop(name)
+            table.topic.end()
+            if table.topic.keeps:
+                self._kept[name] = table
         for name in watched - self.tables.keys():
-            table = Table(self.kinds[name](self.shell, self.places))
+            if name in self._kept:
+                table = self._kept.pop(name)
+            else:
+                table = Table(self.kinds[name](self.shell, self.places))
+            table.changed()
             table.topic.changed = self._changed(table)
             table.topic.begin()
             self.tables[name] = table

@@ -37,12 +37,12 @@ class Show(View, entry="program_widget.js"):
     def html(self) -> str:
         program = self._program
         notes = [tag("div", escape(note), style=MUTED) for note in program["notes"]]
-        forms = [("source", _source(program))]
-        forms += [(title, _listing(program, form)) for form, title in _FORMS.items()]
+        listings = [_source(program)]
+        listings += [Listing(title, _listing(program, form)) for form, title in _FORMS.items()]
         folded = [
-            Listing(title, text).folded(is_open=title in ("source", "jaxpr"))
-            for title, text in forms
-            if text
+            listing.folded(is_open=listing.title in ("source", "jaxpr"))
+            for listing in listings
+            if listing.text
         ]
         return tag("div", tag("div", escape(self._heading()), style=MUTED), *folded, *notes)
 
@@ -61,14 +61,15 @@ def _listing(program: Program, form: str) -> str:
     return text
 
 
-def _source(program: Program) -> str:
-    """The user's lines, with their numbers."""
-    parts = []
+def _source(program: Program) -> Listing:
+    """The user's lines, with their numbers, each excerpt under the name of its file or cell."""
+    parts, total = [], 0
     for one in program["sources"]:
         lines = one["lines"]["text"].split("\n")
         numbered = [f"{i:>4}  {text}" for i, text in enumerate(lines, one["first"])]
         parts.append("\n".join([one["name"], *numbered]))
-    return "\n\n".join(parts)
+        total += len(numbered)
+    return Listing("source", "\n\n".join(parts), total)
 
 
 class _Versions:

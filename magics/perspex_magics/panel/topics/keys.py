@@ -26,6 +26,9 @@ _MOST_REUSED = 20
 _MOST_USES = 20
 _MOST_NAMES = 50
 
+# How many keys were used twice, and what is told of the first of them.
+Reused = tuple[int, list[Row]]
+
 
 class KeysTopic(Topic):
     """A row for each line that made keys or drew with them."""
@@ -79,16 +82,17 @@ class KeysTopic(Topic):
 
     def _rows(self, lineage: Lineage, record: Record) -> Iterator[Row]:
         reused = self._reused(lineage, record)
+        none: Reused = (0, [])
         stack = [("", place, site) for place, site in reversed(lineage.roots.items())]
         while stack:
             parent, place, site = stack.pop()
             if not site.is_shown:
                 continue
             key = hashlib.blake2b(f"{parent}{place}".encode(), digest_size=10).hexdigest()
-            yield self._row(key, parent, site, reused.get(id(site), []))
+            yield self._row(key, parent, site, reused.get(id(site), none))
             stack += [(key, where, below) for where, below in reversed(site.below.items())]
 
-    def _row(self, key: str, parent: str, site: Site, reused: list[Row]) -> Row:
+    def _row(self, key: str, parent: str, site: Site, reused: Reused) -> Row:
         call = site.call
         expression, names = self._text(call)
         return {
@@ -105,7 +109,8 @@ class KeysTopic(Topic):
             "makes": bool(site.keys),
             "traced": any(key.traced for key in site.keys)
             or (call is not None and isinstance(call.given, Var)),
-            "reused": reused,
+            "reusedKeys": reused[0],
+            "reused": reused[1],
         }
 
     def _text(self, call: Call | None) -> tuple[str, list[str]]:
@@ -119,16 +124,18 @@ class KeysTopic(Topic):
             found = self._texts[at] = cut(expression_at(at), LINE), names
         return found
 
-    def _reused(self, lineage: Lineage, record: Record) -> dict[int, list[Row]]:
+    def _reused(self, lineage: Lineage, record: Record) -> dict[int, Reused]:
         """The keys that were used twice, by the site that made them."""
-        found: dict[int, list[Row]] = {}
+        found: dict[int, Reused] = {}
         namespace = dict(self.shell.user_ns)
         held = {name: numbers_of_keys(value) for name, value in namespace.items()}
         ready = {n: namespace[n] for n, x in held.items() if x is not None and all_there([x])}
         names = None
         for key, calls in lineage.used_twice():
             names = names or Names(lineage, ready)
-            told = found.setdefault(id(lineage.site_of(key)), [])
+            site = id(lineage.site_of(key))
+            number, told = found.get(site, (0, []))
+            found[site] = number + 1, told
             if len(told) < _MOST_REUSED:
                 uses = [
                     {"function": cut(call.function), "at": self.places.of(call.at)}

@@ -5,26 +5,46 @@ from __future__ import annotations
 import itertools
 import time
 
+from IPython.core.interactiveshell import InteractiveShell
+
 from perspex.runtime import client
+from perspex_magics.panel.places import Places
 from perspex_magics.panel.topics.topic import Topic
 from perspex_magics.reach import Walk
 
 
 class MemoryTopic(Topic):
-    """A row for each cell after whose end there was time to look."""
+    """A row for each cell after whose end there was time to look, and for some looks in between.
+
+    While nobody looks there are no rows, and those of before stay true.
+    """
 
     name = "memory"
+    keeps = True
+
+    def __init__(self, shell: InteractiveShell, places: Places) -> None:
+        super().__init__(shell, places)
+        self._numbers = itertools.count(1)
+        self._last: int | None = None
 
     def begin(self) -> None:
-        self._numbers = itertools.count(1)
-        self._cell = max(self.places.cells, default=0)
+        # The number of the cell that has just ended, if one has.
+        self._cell: int | None = None
+
+    def cell_began(self) -> None:
+        super().cell_began()
+        self._cell = None
 
     def cell_ended(self, count: int) -> None:
-        self._cell = count or self._cell
+        self._cell = count or None
         self.changed()
 
     def refresh(self) -> float | None:
+        cell = self._cell
         nbytes = Walk(check=self.check).buffers(client.live_arrays()).nbytes
+        if cell is None and nbytes == self._last:
+            return None
+        self._last = nbytes
         number = next(self._numbers)
         row = {
             "row": "memory",
@@ -32,7 +52,7 @@ class MemoryTopic(Topic):
             "order": number,
             "time": time.time(),
             "bytes": nbytes,
-            "count": self._cell,
+            "count": cell,
         }
         self.table.put(row)
         return None

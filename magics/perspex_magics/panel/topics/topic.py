@@ -27,6 +27,8 @@ class Topic:
     name: ClassVar[str]
     # At most so many rows are kept.
     most: ClassVar[int] = 4_000
+    # Whether its rows stay for the next who looks: those of which nothing else has a record.
+    keeps: ClassVar[bool] = False
 
     def __init__(self, shell: InteractiveShell, places: Places) -> None:
         self.shell, self.places = shell, places
@@ -44,6 +46,10 @@ class Topic:
         """Called now and then by a `refresh` that may take long; ends it when a cell begins."""
         if self.is_interrupted:
             raise CellBeganError
+
+    def cell_began(self) -> None:
+        """A cell begins, in whose thread this is called."""
+        self.is_interrupted = True
 
     def cell_ended(self, count: int) -> None:
         """A cell is over, in whose thread this is called; `count` is its number, or 0 for none."""

@@ -54,7 +54,7 @@ const CACHE_STYLE = `
   white-space: nowrap;
   vertical-align: bottom;
 }
-.pspx-cache-narrow .pspx-cache-name { max-width: 9em; }
+.pspx-cache-narrow .pspx-cache-name { max-width: 7.5em; }
 .pspx-cache-mark { color: var(--pspx-bad); }
 .pspx-cache-row:hover > * { background: var(--pspx-raised); }
 .pspx-cache .pspx-table .pspx-cache-story > td { padding: 2px 0 10px 12px; text-align: left; white-space: normal; }
@@ -139,9 +139,11 @@ function cacheTotal(row) {
  *
  * @param {HTMLElement} host where it is drawn.
  * @param {CacheActions} [actions] a button without an action is not drawn.
- * @returns {{update: (rows: CacheRow[]) => void, enable: (isEnabled: boolean) => void,
- *   dispose: () => void}} `update` takes all rows each time, in any order; a row that did not change
- *   is the same object as before. `enable` says whether anything can be done just now.
+ * @returns {{update: (rows: CacheRow[]) => void, forget: () => void,
+ *   enable: (isEnabled: boolean) => void, dispose: () => void}} `update` takes all rows each time, in
+ *   any order; a row that did not change is the same object as before. `forget` says that the next
+ *   ones are of another session, whose ids begin anew. `enable` says whether anything can be done
+ *   just now.
  */
 export function cacheView(host, actions = {}) {
   /** @type {CacheRow[]} */
@@ -475,6 +477,12 @@ export function cacheView(host, actions = {}) {
     update(next) {
       rows = next;
       draw();
+    },
+    forget() {
+      open.clear();
+      drawn.clear();
+      shown = CACHE_PAGE;
+      replace(status);
     },
     enable(now) {
       if (now !== isEnabled) {

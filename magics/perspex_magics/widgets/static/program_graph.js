@@ -81,7 +81,7 @@ export class ProgramGraph {
     );
     const layout = await this.layOut(nodes, edges);
     if (turn === this.turn) {
-      this.describe(all.length, chosen.length);
+      this.describe(all.length, chosen.length, all.includes(around));
       this.draw(layout);
     }
   }
@@ -118,8 +118,8 @@ export class ProgramGraph {
     return [...found].sort((a, b) => a - b);
   }
 
-  /** @param {number} total @param {number} drawn */
-  describe(total, drawn) {
+  /** @param {number} total @param {number} drawn @param {boolean} isAround whether around a pinned one. */
+  describe(total, drawn, isAround) {
     /** @type {Node[]} */
     const steps = [];
     for (let i = this.parent; i >= 0; i = this.equations[i].parent) {
@@ -133,7 +133,7 @@ export class ProgramGraph {
       this.path,
       el("button", { class: "pspx-quiet", type: "button", onclick: () => this.enter(-1) }, "program"),
       ...steps,
-      el("span", { class: "pspx-muted" }, drawn < total ? ` · ${drawn} of ${total} equations, around the pinned one` : ` · ${total} equations`)
+      el("span", { class: "pspx-muted" }, drawn < total ? ` · ${drawn} of ${total} equations, around ${isAround ? "the pinned one" : "the first one"}` : ` · ${total} equations`)
     );
   }
 

@@ -38,6 +38,9 @@ for (const app of ['lab', 'notebook']) {
       await page.showPanel('time');
       const runs = page.tab('time').locator('.pspx-entry');
       await page.until(async () => (await runs.count()) === TOUR.length);
+      // The row of a cell is there before the cell has ended, and has its time afterwards.
+      const times = page.tab('time').locator('.pspx-entry .pspx-entry-head .pspx-number');
+      await page.until(async () => (await times.allTextContents()).every(text => text !== ''));
       // Before the tab is laid out they have no width.
       const bar = runs.last().locator('.pspx-bar');
       await page.until(async () => ((await bar.boundingBox())?.width ?? 0) > 0);

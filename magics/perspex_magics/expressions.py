@@ -66,7 +66,7 @@ class Call:
 
     def changed(self, chosen: Mapping[int | str, Any]) -> Call:
         """The call with other arguments in some places."""
-        given: dict[int | str, Any] = {**dict(enumerate(self.args))}
+        given = dict[int | str, Any](enumerate(self.args))
         given.update(self.kwargs)
         given.update(chosen)
         count = 1 + max([place for place in given if isinstance(place, int)], default=-1)

@@ -10,6 +10,7 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
+import perspex
 from perspex_magics import unload_ipython_extension
 from shells import Notebook, Told
 
@@ -45,3 +46,11 @@ def notebook(shell: InteractiveShell) -> Notebook:
 def told(notebook: Notebook) -> Told:
     """The same, which keeps what it warned of."""
     return Told(notebook)
+
+
+@pytest.fixture
+def default_policy() -> Iterator[None]:
+    """Stale captures are warned of, before and after."""
+    perspex.config.update("stale_captures", "warn")
+    yield
+    perspex.config.update("stale_captures", "warn")

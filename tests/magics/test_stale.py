@@ -9,7 +9,6 @@ import ast
 import gc
 import re
 import weakref
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -21,12 +20,7 @@ from perspex.errors import StaleCaptureError
 from perspex_magics.stale import Watcher, _watchers
 from shells import Notebook, Told
 
-
-@pytest.fixture(autouse=True)
-def default_policy() -> Iterator[None]:
-    config.update("stale_captures", "warn")
-    yield
-    config.update("stale_captures", "warn")
+pytestmark = pytest.mark.usefixtures("default_policy")
 
 
 JIT = "@perspex.jit\n"

@@ -11,17 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from perspex import config
 from shells import Told
 
 JIT = "@perspex.jit\n"
 
 
-@pytest.fixture(autouse=True)
-def default_policy() -> Iterator[None]:
-    config.update("stale_captures", "warn")
-    yield
-    config.update("stale_captures", "warn")
+pytestmark = pytest.mark.usefixtures("default_policy")
 
 
 OPTIMIZER = (

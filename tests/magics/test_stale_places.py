@@ -19,11 +19,7 @@ from shells import Told
 JIT = "@perspex.jit\n"
 
 
-@pytest.fixture(autouse=True)
-def default_policy() -> Iterator[None]:
-    config.update("stale_captures", "warn")
-    yield
-    config.update("stale_captures", "warn")
+pytestmark = pytest.mark.usefixtures("default_policy")
 
 
 def changed(told: Told) -> dict[str, str]:

@@ -12,6 +12,7 @@ import numpy as np
 from perspex import tree
 from perspex.avals import PYTHON_SCALARS, ShapedArray, shaped
 from perspex.control.bodies import ArgumentNames, parameter, place
+from perspex.control.comparing import paths
 from perspex.control.jit import function_name
 from perspex.ops.structural import broadcast_in_dim, convert
 from perspex.tracing import Tracer
@@ -88,8 +89,7 @@ class Call:
         """Which argument the leaf `i` is: `argument params['w']`."""
         count = self.in_tree.num_leaves
         treedef = self.in_tree if i < count else self.named_tree
-        dummy = tree.unflatten(treedef, list(range(treedef.num_leaves)))
-        found = tree.leaves_with_path(dummy)[i if i < count else i - count][0]
+        found = paths(treedef)[i if i < count else i - count]
         if i >= count:
             return f"kwargs{tree.keystr(found)}"
         at = self.positions[found[0].idx]

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from perspex import config, events, source, tree
 from perspex.avals import ShapedArray, shaped
 from perspex.control import stale
+from perspex.control.comparing import paths
 from perspex.control.jit import function_name, reference
 from perspex.jaxpr import ClosedJaxpr, Var, count_eqns
 from perspex.runtime import pressure
@@ -182,20 +183,15 @@ class ArgumentNames(Sequence[str]):
     def __getitem__(self, i: Any) -> Any:
         count = self.in_tree.num_leaves
         if i >= count:
-            path = _paths(self.named_tree)[i - count]
+            path = paths(self.named_tree)[i - count]
             return f"`{path[0].key}{tree.keystr(path[1:])}`"
-        path = _paths(self.in_tree)[i]
+        path = paths(self.in_tree)[i]
         at = path[0].idx if self.positions is None else self.positions[path[0].idx]
         name = parameter(self.fun, at, f"argument {at}")
         return f"`{name}{tree.keystr(path[1:])}`"
 
     def __len__(self) -> int:
         return self.in_tree.num_leaves + (self.named_tree.num_leaves if self.named_tree else 0)
-
-
-def _paths(treedef: Any) -> list[Any]:
-    dummy = tree.unflatten(treedef, list(range(treedef.num_leaves)))
-    return [path for path, _ in tree.leaves_with_path(dummy)]
 
 
 # ---- Branches: bodies with constants in common -------------------------------------------------

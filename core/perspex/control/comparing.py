@@ -94,10 +94,11 @@ def position_name(parameters: Sequence[inspect.Parameter], i: int) -> str:
 
 def argument_names(parameters: Sequence[inspect.Parameter], in_tree: Any) -> list[str]:
     """`x`, `params['w']`: what each array of a call is called in the function's text."""
-    return [_leaf_name(parameters, path) for path in _paths(in_tree)]
+    return [_leaf_name(parameters, path) for path in paths(in_tree)]
 
 
-def _paths(in_tree: Any) -> list[Any]:
+def paths(in_tree: Any) -> list[Any]:
+    """The ways to the leaves of a structure."""
     dummy = tree.unflatten(in_tree, list(range(in_tree.num_leaves)))
     return [path for path, _ in tree.flatten_with_path(dummy)[0]]
 
@@ -201,7 +202,7 @@ class _Comparison:
         found = []
         for (kind, where), (old, new) in changes.items():
             if isinstance(where, int):
-                self.paths = self.paths or _paths(self.new[0].in_tree)
+                self.paths = self.paths or paths(self.new[0].in_tree)
                 name = _leaf_name(self.parameters, self.paths[where])
             else:
                 name = where

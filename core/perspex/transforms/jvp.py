@@ -15,17 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from perspex import config, dtypes, source
+from perspex import config, dtypes
 from perspex.avals import ShapedArray, shaped
-from perspex.history import UNKNOWN, Names, Result
+from perspex.history import UNKNOWN, Names
 from perspex.jaxpr import ClosedJaxpr
 from perspex.ops.structural import zeros
 from perspex.staging import eval_jaxpr
-from perspex.tracing import Primitive, refuse_leaks, state
+from perspex.tracing import Primitive, refuse_leaks
 from perspex.transforms.programs import by_program, cut, pick, program, spread, strong
 from perspex.transforms.trace import TransformTrace, TransformTracer
-
-_capture = source.capture
 
 
 class JvpTracer(TransformTracer):
@@ -92,8 +90,7 @@ class JvpTrace(TransformTrace):
             return out
         dual = JvpTracer(self, out, tangent)
         if self.remembers:
-            pasts = [x._past for x in args if isinstance(x, TransformTracer)]
-            dual._past = Result(primitive, state.source or _capture(3), dual.aval, pasts)
+            dual._past = self.past_of(primitive, args, dual.aval)
         return dual
 
 

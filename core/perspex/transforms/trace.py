@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from perspex import config, provenance, source
+from perspex.avals import ShapedArray
 from perspex.history import UNKNOWN, Argument, Names, Past, Result
 from perspex.remedies.story import forbid_static
 from perspex.tracing import Trace, Tracer, bottom, state, under
@@ -70,16 +71,16 @@ class TransformTrace(Trace):
             state.trace = self
             _set_depth(self.jit_key)
 
-    def remember(self, primitive: Any, args: Sequence[Any], outs: Iterable[Any]) -> None:
-        """Note where those results of an operation come from of which nothing is known yet.
-
-        Only for `bind`, which does the same itself for one result.
-        """
+    def past_of(self, primitive: Any, args: Sequence[Any], aval: ShapedArray) -> Result:
+        """Where a result of an operation comes from; only for `bind`."""
         pasts = [x._past for x in args if isinstance(x, TransformTracer)]
-        at = state.source or _capture(4)
+        return Result(primitive, state.source or _capture(4), aval, pasts)
+
+    def remember(self, primitive: Any, args: Sequence[Any], outs: Iterable[Any]) -> None:
+        """Note those results of an operation of which nothing is known yet; only for `bind`."""
         for y in outs:
             if isinstance(y, TransformTracer) and y._trace is self and y._past is UNKNOWN:
-                y._past = Result(primitive, at, y.aval, pasts)
+                y._past = self.past_of(primitive, args, y.aval)
 
     def run(self, f: Callable[..., Any], args: Sequence[Any]) -> Any:
         """What the function gives for its arguments, some of which are tracers of this trace."""

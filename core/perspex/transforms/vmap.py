@@ -15,17 +15,16 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from perspex import config, source
+from perspex import config
 from perspex.avals import ShapedArray, shaped
-from perspex.history import UNKNOWN, Names, Result
+from perspex.history import UNKNOWN, Names
 from perspex.jaxpr import ClosedJaxpr
 from perspex.ops.structural import to_front
 from perspex.staging import eval_jaxpr
-from perspex.tracing import Axis, Primitive, refuse_leaks, state
+from perspex.tracing import Axis, Primitive, refuse_leaks
 from perspex.transforms.programs import by_program, program
 from perspex.transforms.trace import TransformTrace, TransformTracer
 
-_capture = source.capture
 # The types of examples by those of batches; avals are few, and live for ever.
 _examples: dict[tuple[ShapedArray, int], ShapedArray] = {}
 
@@ -102,8 +101,7 @@ class BatchTrace(TransformTrace):
             return out
         example = BatchTracer(self, out, axis)
         if self.remembers:
-            pasts = [x._past for x in args if isinstance(x, TransformTracer)]
-            example._past = Result(primitive, state.source or _capture(3), example.aval, pasts)
+            example._past = self.past_of(primitive, args, example.aval)
         return example
 
     def _is_named_by(self, primitive: Primitive, params: dict[str, Any]) -> bool:

@@ -24,7 +24,7 @@ LAYERS = [
     "runtime",
     "control",
     "api",
-    "typing lax numpy random nn scipy image core dlpack flatten_util stages tree_util "
+    "arguments typing lax numpy random nn scipy image core dlpack flatten_util stages tree_util "
     "checkpoint_policies ad_checkpoint custom_batching custom_derivatives extend debug "
     "experimental",
     "as_jax",

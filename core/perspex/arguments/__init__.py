@@ -1,0 +1,1 @@
+"""What public functions say of their arguments, and check, before they bind an operation."""

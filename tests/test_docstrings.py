@@ -39,7 +39,7 @@ SHORT = {"self", "args", "kwargs"}
 
 
 def functions(namespace: str) -> Iterator[tuple[str, Any]]:
-    """The public functions of a namespace, those of `scipy.stats`' distributions with their name."""
+    """The public functions of a namespace, and of the distributions in `scipy.stats`."""
     module = importlib.import_module(f"perspex.{namespace}")
     for name in dir(module):
         found = getattr(module, name)

@@ -7,16 +7,16 @@ Functions of arrays are traced by our own core and executed by XLA. The names ar
 import importlib as _importlib
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from perspex import guard as guard
+from perspex.base import jax_finder as _jax_finder
 
-guard.install()
+_jax_finder.install()
 
 from perspex import config as config  # noqa: E402
-from perspex import methods as _methods  # noqa: E402
-from perspex import tracing as _tracing  # noqa: E402
 from perspex.runtime import array as _array  # noqa: E402
 from perspex.runtime import dispatch as _dispatch  # noqa: E402
 from perspex.runtime import versions as _versions  # noqa: E402
+from perspex.tracing import array_methods as _array_methods  # noqa: E402
+from perspex.tracing import trace as _tracing  # noqa: E402
 
 # The two late bindings: what operations mean outside every trace, and what the methods of arrays
 # forward to.
@@ -26,7 +26,7 @@ _tracing.set_bottom(_dispatch.EVAL)
 from perspex import numpy as numpy  # noqa: E402
 from perspex.numpy import operators as _operators  # noqa: E402
 
-_methods.set_namespace(numpy)
+_array_methods.set_namespace(numpy)
 _array.install(_operators.operators)
 
 from perspex import ad_checkpoint as ad_checkpoint  # noqa: E402
@@ -38,7 +38,6 @@ from perspex import debug as debug  # noqa: E402
 from perspex import dlpack as dlpack  # noqa: E402
 from perspex import dtypes as dtypes  # noqa: E402
 from perspex import errors as errors  # noqa: E402
-from perspex import events as events  # noqa: E402
 from perspex import extend as extend  # noqa: E402
 from perspex import flatten_util as flatten_util  # noqa: E402
 from perspex import image as image  # noqa: E402
@@ -52,10 +51,6 @@ from perspex import tree as tree  # noqa: E402
 from perspex import tree_util as tree_util  # noqa: E402
 from perspex import typing as typing  # noqa: E402
 from perspex.api.callbacks import pure_callback as pure_callback  # noqa: E402
-from perspex.api.closures import closure_convert as closure_convert  # noqa: E402
-from perspex.api.closures import custom_gradient as custom_gradient  # noqa: E402
-from perspex.api.custom_jvp import custom_jvp as custom_jvp  # noqa: E402
-from perspex.api.custom_vjp import custom_vjp as custom_vjp  # noqa: E402
 from perspex.api.differentiation import fwd_and_bwd as fwd_and_bwd  # noqa: E402
 from perspex.api.differentiation import grad as grad  # noqa: E402
 from perspex.api.differentiation import jvp as jvp  # noqa: E402
@@ -67,7 +62,6 @@ from perspex.api.jacobians import jacfwd as jacfwd  # noqa: E402
 from perspex.api.jacobians import jacobian as jacobian  # noqa: E402
 from perspex.api.jacobians import jacrev as jacrev  # noqa: E402
 from perspex.api.jit import jit as jit  # noqa: E402
-from perspex.api.linear import linear_transpose as linear_transpose  # noqa: E402
 from perspex.api.mapping import vmap as vmap  # noqa: E402
 from perspex.api.placing import make_array_from_callback as make_array_from_callback  # noqa: E402
 from perspex.api.placing import (  # noqa: E402
@@ -80,12 +74,13 @@ from perspex.api.scopes import named_scope as named_scope  # noqa: E402
 from perspex.api.shapes import ShapeDtypeStruct as ShapeDtypeStruct  # noqa: E402
 from perspex.api.shapes import eval_shape as eval_shape  # noqa: E402
 from perspex.api.shapes import make_jaxpr as make_jaxpr  # noqa: E402
-from perspex.api.values import block_until_ready as block_until_ready  # noqa: E402
-from perspex.api.values import clear_caches as clear_caches  # noqa: E402
-from perspex.api.values import copy_to_host_async as copy_to_host_async  # noqa: E402
-from perspex.api.values import device_get as device_get  # noqa: E402
-from perspex.api.values import ensure_compile_time_eval as ensure_compile_time_eval  # noqa: E402
-from perspex.api.values import live_arrays as live_arrays  # noqa: E402
+from perspex.api.waiting import block_until_ready as block_until_ready  # noqa: E402
+from perspex.api.waiting import clear_caches as clear_caches  # noqa: E402
+from perspex.api.waiting import copy_to_host_async as copy_to_host_async  # noqa: E402
+from perspex.api.waiting import device_get as device_get  # noqa: E402
+from perspex.api.waiting import ensure_compile_time_eval as ensure_compile_time_eval  # noqa: E402
+from perspex.api.waiting import live_arrays as live_arrays  # noqa: E402
+from perspex.base import events as events  # noqa: E402
 from perspex.config import check_tracer_leaks as check_tracer_leaks  # noqa: E402
 from perspex.config import debug_infs as debug_infs  # noqa: E402
 from perspex.config import debug_nans as debug_nans  # noqa: E402
@@ -99,6 +94,11 @@ from perspex.config import numpy_dtype_promotion as numpy_dtype_promotion  # noq
 from perspex.config import numpy_rank_promotion as numpy_rank_promotion  # noqa: E402
 from perspex.config import threefry_partitionable as threefry_partitionable  # noqa: E402
 from perspex.dtypes import float0 as float0  # noqa: E402
+from perspex.rules.closures import closure_convert as closure_convert  # noqa: E402
+from perspex.rules.closures import custom_gradient as custom_gradient  # noqa: E402
+from perspex.rules.custom_jvp import custom_jvp as custom_jvp  # noqa: E402
+from perspex.rules.custom_vjp import custom_vjp as custom_vjp  # noqa: E402
+from perspex.rules.linear import linear_transpose as linear_transpose  # noqa: E402
 from perspex.runtime.array import Array as Array  # noqa: E402
 from perspex.runtime.callbacks import effects_barrier as effects_barrier  # noqa: E402
 from perspex.runtime.client import Device as Device  # noqa: E402
@@ -116,7 +116,7 @@ from perspex.sharding import NamedSharding as NamedSharding  # noqa: E402
 from perspex.sharding import PartitionSpec as P  # noqa: E402, F401
 from perspex.sharding import get_mesh as get_mesh  # noqa: E402
 from perspex.sharding import set_mesh as set_mesh  # noqa: E402
-from perspex.tracing import typeof as typeof  # noqa: E402
+from perspex.tracing.trace import typeof as typeof  # noqa: E402
 
 # The other names that JAX gives them.
 remat = checkpoint
@@ -130,7 +130,7 @@ __version__ = "0.1.0"
 _VIEWS = {
     "cache_view": "perspex_magics.widgets.cache_view",
     "key_explorer": "perspex_magics.widgets.key_explorer",
-    "plot": "perspex_magics.plot",
+    "plot": "perspex_magics.widgets.plot",
     "show": "perspex_magics.widgets.show",
     "timings": "perspex_magics.widgets.timings",
 }

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from perspex import lax, tree
-from perspex.api.custom_vmap import custom_vmap as custom_vmap
+from perspex.rules.custom_vmap import custom_vmap as custom_vmap
 
 
 def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:

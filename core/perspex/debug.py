@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from perspex import source, tree
-from perspex.avals import shaped
+from perspex import tree
+from perspex.base import source
 from perspex.control.callback import (
     FlatCallback,
     LogRecord,
@@ -30,6 +30,7 @@ from perspex.control.callback import (
     debug_print_p,
     hashable,
 )
+from perspex.ir.avals import shaped
 
 
 def print(  # the name that users know, in place of Python's
@@ -280,7 +281,7 @@ if not TYPE_CHECKING:
     def __getattr__(name: str) -> object:
         if name not in _VIEWS:
             raise AttributeError(f"module 'perspex.debug' has no attribute {name!r}")
-        return getattr(importlib.import_module("perspex_magics.placement"), name)
+        return getattr(importlib.import_module("perspex_magics.display.placement"), name)
 
     def __dir__() -> list[str]:
         return sorted({*globals(), *_VIEWS})

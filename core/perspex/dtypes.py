@@ -34,7 +34,8 @@ from ml_dtypes import bfloat16 as bfloat16
 from ml_dtypes import finfo as finfo
 from ml_dtypes import iinfo as iinfo
 
-from perspex import config, source
+from perspex import config
+from perspex.base import source
 from perspex.errors import TypePromotionError as TypePromotionError
 
 DType = np.dtype[Any]

@@ -41,18 +41,9 @@ from typing import Any
 
 from jaxlib._jax import JaxRuntimeError as JaxRuntimeError
 
-from perspex import remedies
-from perspex.remedies.leaks import stored_by
-from perspex.remedies.story import (
-    WAY,
-    Card,
-    Message,
-    Remedy,
-    Step,
-    Story,
-    recall,
-    remedy_lines,
-)
+from perspex import advice
+from perspex.advice.leaks import stored_by
+from perspex.advice.story import WAY, Card, Message, Remedy, Step, Story, recall, remedy_lines
 
 
 class JAXTypeError(TypeError):
@@ -259,11 +250,11 @@ def _tell(
     story = recall(origin)
     if static and (story is None or story.is_staged):
         general += static
-    found, place = remedies.suggest(need, kind, story)
+    found, place = advice.suggest(need, kind, story)
     if found is None or (found.patch is None and story is not None and not story.can_be_static):
         found = Remedy(general, otherwise=_without_arguments(story))
     elif own:
-        found = remedies.beside(Remedy(general), found)
+        found = advice.beside(Remedy(general), found)
     sentences, steps, left_out = _parts(origin, story)
     card = Card(headline, sentences, why, found, place, steps, left_out)
     return Message(_compose(headline, origin, why, *remedy_lines(found)), card)
@@ -299,7 +290,7 @@ def bool_conversion(kind: str, origin: str = "") -> str:
     `lax.while_loop` repeats; `&`, `|`, `~` combine. Or mark the argument with `static_argnames`.
     """
     return _tell(
-        remedies.BOOL,
+        advice.BOOL,
         kind,
         f"Attempted boolean conversion of traced array with shape {kind}.",
         origin,
@@ -336,7 +327,7 @@ def concretization(operation: str, kind: str, origin: str = "", remedy: str = ""
             remedy = f"`x.astype({cast})` converts a traced array"
         static = "; or mark the argument with `static_argnames`"
     return _tell(
-        remedies.NUMBER if is_number else remedies.SHAPE,
+        advice.NUMBER if is_number else advice.SHAPE,
         kind,
         "Abstract tracer value encountered where concrete value is expected: "
         f"traced array with shape {kind}.",
@@ -355,7 +346,7 @@ def integer_conversion(kind: str, origin: str = "") -> str:
     The __index__() method was called on traced array with shape int32[].
     """
     return _tell(
-        remedies.INDEX,
+        advice.INDEX,
         kind,
         f"The __index__() method was called on traced array with shape {kind}.",
         origin,
@@ -373,7 +364,7 @@ def array_conversion(kind: str, origin: str = "") -> str:
     The numpy.ndarray conversion method __array__() was called on traced array with shape int32[].
     """
     return _tell(
-        remedies.ARRAY,
+        advice.ARRAY,
         kind,
         "The numpy.ndarray conversion method __array__() was called on "
         f"traced array with shape {kind}.",
@@ -391,7 +382,7 @@ def boolean_index(kind: str, origin: str = "") -> str:
     Array boolean indices must be concrete; got bool[3].
     """
     return _tell(
-        remedies.MASK,
+        advice.MASK,
         kind,
         f"Array boolean indices must be concrete; got {kind}.",
         origin,

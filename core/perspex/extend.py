@@ -12,16 +12,15 @@ docstring of `Primitive` is the contract, and `docs/primitives.md` walks through
 `Builder`: what it emits them with.
 """
 
-from perspex.avals import ShapedArray as ShapedArray
-from perspex.control.higher_order import HigherOrder as HigherOrder
 from perspex.hlo.builder import Builder as Builder
 from perspex.hlo.types import attribute as attribute
 from perspex.hlo.types import integers as integers
-from perspex.jaxpr import ClosedJaxpr as ClosedJaxpr
-from perspex.jaxpr import Jaxpr as Jaxpr
-from perspex.jaxpr import JaxprEqn as JaxprEqn
-from perspex.jaxpr import Literal as Literal
-from perspex.jaxpr import Var as Var
+from perspex.ir.avals import ShapedArray as ShapedArray
+from perspex.ir.jaxpr import ClosedJaxpr as ClosedJaxpr
+from perspex.ir.jaxpr import Jaxpr as Jaxpr
+from perspex.ir.jaxpr import JaxprEqn as JaxprEqn
+from perspex.ir.jaxpr import Literal as Literal
+from perspex.ir.jaxpr import Var as Var
 from perspex.ops.structural import full_like as full_like
 from perspex.ops.structural import is_linear as is_linear
 from perspex.ops.structural import move_axis as move_axis
@@ -29,7 +28,8 @@ from perspex.ops.structural import scalar_like as scalar_like
 from perspex.ops.structural import to_front as to_front
 from perspex.ops.structural import zeros as zeros
 from perspex.ops.structural import zeros_like as zeros_like
-from perspex.tracing import Linear as Linear
-from perspex.tracing import Primitive as Primitive
-from perspex.tracing import Tracer as Tracer
-from perspex.tracing import typeof as typeof
+from perspex.tracing.trace import Linear as Linear
+from perspex.tracing.trace import Primitive as Primitive
+from perspex.tracing.trace import Tracer as Tracer
+from perspex.tracing.trace import typeof as typeof
+from perspex.transforms.higher_order import HigherOrder as HigherOrder

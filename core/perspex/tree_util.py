@@ -1,21 +1,23 @@
 """The functions of `perspex.tree` under the long names of `jax.tree_util`."""
 
 from perspex import tree as _tree
-from perspex.containers import DictKey as DictKey
-from perspex.containers import FlattenedIndexKey as FlattenedIndexKey
-from perspex.containers import GetAttrKey as GetAttrKey
-from perspex.containers import KeyEntry as KeyEntry
-from perspex.containers import KeyPath as KeyPath
-from perspex.containers import Partial as Partial
-from perspex.containers import PyTreeDef as PyTreeDef
-from perspex.containers import SequenceKey as SequenceKey
-from perspex.containers import default_registry as default_registry
-from perspex.containers import register_dataclass as register_dataclass
-from perspex.containers import register_pytree_node as register_pytree_node
-from perspex.containers import register_pytree_node_class as register_pytree_node_class
-from perspex.containers import register_pytree_with_keys as register_pytree_with_keys
-from perspex.containers import register_pytree_with_keys_class as register_pytree_with_keys_class
-from perspex.containers import register_static as register_static
+from perspex.base.pytree_registry import DictKey as DictKey
+from perspex.base.pytree_registry import FlattenedIndexKey as FlattenedIndexKey
+from perspex.base.pytree_registry import GetAttrKey as GetAttrKey
+from perspex.base.pytree_registry import KeyEntry as KeyEntry
+from perspex.base.pytree_registry import KeyPath as KeyPath
+from perspex.base.pytree_registry import Partial as Partial
+from perspex.base.pytree_registry import PyTreeDef as PyTreeDef
+from perspex.base.pytree_registry import SequenceKey as SequenceKey
+from perspex.base.pytree_registry import default_registry as default_registry
+from perspex.base.pytree_registry import register_dataclass as register_dataclass
+from perspex.base.pytree_registry import register_pytree_node as register_pytree_node
+from perspex.base.pytree_registry import register_pytree_node_class as register_pytree_node_class
+from perspex.base.pytree_registry import register_pytree_with_keys as register_pytree_with_keys
+from perspex.base.pytree_registry import (
+    register_pytree_with_keys_class as register_pytree_with_keys_class,
+)
+from perspex.base.pytree_registry import register_static as register_static
 from perspex.tree import all_leaves as all_leaves
 from perspex.tree import flatten_one_level as flatten_one_level
 from perspex.tree import flatten_one_level_with_keys as flatten_one_level_with_keys

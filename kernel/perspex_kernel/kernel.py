@@ -24,9 +24,10 @@ from ipykernel.ipkernel import IPythonKernel
 from traitlets import Bool, List, default
 
 import perspex
-from perspex import config, source
+from perspex import config
+from perspex.base import source
 from perspex.runtime.callbacks import effects_barrier
-from perspex.runtime.disk import default_directory
+from perspex.runtime.compiler.disk import default_directory
 
 # Seconds after which an interrupt that came at a bad moment is tried again ...
 _AGAIN = 0.005

@@ -13,53 +13,55 @@ from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from perspex import source, staging, tracing
 from perspex.api.stages import Compiled, Lowered, Traced
-from perspex.jaxpr import ClosedJaxpr, Jaxpr
+from perspex.base import source
+from perspex.ir.jaxpr import ClosedJaxpr, Jaxpr
 from perspex.runtime.array import ArrayImpl
 from perspex.runtime.keys import KeyArray
-from perspex_magics.arrays import array_html, keys_html
-from perspex_magics.behind import compile_apart, tell_what_goes_on
-from perspex_magics.buffers import list_buffers
-from perspex_magics.buffers import parser as buffers_line
-from perspex_magics.cache import follow_compilations
-from perspex_magics.cells import cell_namer
-from perspex_magics.clock import parser as clock_line
-from perspex_magics.clock import time_cells
-from perspex_magics.cost import CostMagics, cell_magic_of_cost
-from perspex_magics.cost import line_parser as cost_line
-from perspex_magics.effects import finish_effects
-from perspex_magics.functions import (
+from perspex.tracing import staging
+from perspex.tracing import trace as tracing
+from perspex_magics.captures.watcher import watch_captures
+from perspex_magics.commands.cost import CostMagics, cell_magic_of_cost
+from perspex_magics.commands.cost import line_parser as cost_line
+from perspex_magics.commands.grad import GradMagics, cell_magic_of_grad
+from perspex_magics.commands.grad import line_parser as grad_line
+from perspex_magics.commands.hlo import HloMagics, cell_magic_of_hlo
+from perspex_magics.commands.hlo import line_parser as hlo_line
+from perspex_magics.commands.jaxpr import JaxprMagics, cell_magic_of_jaxpr
+from perspex_magics.commands.jaxpr import line_parser as jaxpr_line
+from perspex_magics.commands.jit import JitMagics, cell_magic_of_jit
+from perspex_magics.commands.vmap import VmapMagics, cell_magic_of_vmap
+from perspex_magics.commands.vmap import line_parser as vmap_line
+from perspex_magics.compiling.abandoned import compile_apart, tell_what_goes_on
+from perspex_magics.compiling.cache import follow_compilations
+from perspex_magics.compiling.heartbeat import show_heartbeat
+from perspex_magics.compiling.recompiles import recompile_cards
+from perspex_magics.display.arrays import array_html, keys_html
+from perspex_magics.display.functions import (
     PjitFunction,
     compiled_html,
     function_html,
     lowered_html,
     traced_html,
 )
-from perspex_magics.grad import GradMagics, cell_magic_of_grad
-from perspex_magics.grad import line_parser as grad_line
-from perspex_magics.heartbeat import show_heartbeat
-from perspex_magics.hlo import HloMagics, cell_magic_of_hlo
-from perspex_magics.hlo import line_parser as hlo_line
-from perspex_magics.jaxpr import JaxprMagics, cell_magic_of_jaxpr
-from perspex_magics.jaxpr import line_parser as jaxpr_line
-from perspex_magics.jit import JitMagics, cell_magic_of_jit
-from perspex_magics.keys import record_keys
-from perspex_magics.listing import preformatted
-from perspex_magics.options import MagicParser, completer, help_alone
+from perspex_magics.display.listing import preformatted
+from perspex_magics.display.trees import container_html, dataclass_html
+from perspex_magics.errors.tracebacks import show_user_frames
+from perspex_magics.keys.magic import record_keys
+from perspex_magics.memory.buffers import list_buffers
+from perspex_magics.memory.buffers import parser as buffers_line
+from perspex_magics.memory.release import release_after_errors
+from perspex_magics.notebook.cell import cell_namer
+from perspex_magics.notebook.effects import finish_effects
+from perspex_magics.notebook.options import MagicParser, completer, help_alone
+from perspex_magics.notebook.timed import time_in_place
 from perspex_magics.panel.service import serve_panel
-from perspex_magics.profile import cell_parser as profile_cell
-from perspex_magics.profile import line_parser as profile_line
-from perspex_magics.profile import profile_cells
-from perspex_magics.recompiles import recompile_cards
-from perspex_magics.release import release_after_errors
-from perspex_magics.runner import Runner
-from perspex_magics.stale import watch_captures
-from perspex_magics.timed import time_in_place
-from perspex_magics.tracebacks import show_user_frames
-from perspex_magics.trees import container_html, dataclass_html
-from perspex_magics.vmap import VmapMagics, cell_magic_of_vmap
-from perspex_magics.vmap import line_parser as vmap_line
+from perspex_magics.programs.runner import Runner
+from perspex_magics.timing.clock import parser as clock_line
+from perspex_magics.timing.clock import time_cells
+from perspex_magics.timing.profile import cell_parser as profile_cell
+from perspex_magics.timing.profile import line_parser as profile_line
+from perspex_magics.timing.profile import profile_cells
 
 _CELL_MAGICS = {
     magic.parser.magic: magic

@@ -20,7 +20,7 @@ from perspex import debug, jit, lax, make_jaxpr, pure_callback, random, vmap
 from perspex import numpy as pnp
 from perspex.errors import JaxRuntimeError
 from perspex.experimental import io_callback
-from perspex.jaxpr import Jaxpr
+from perspex.ir.jaxpr import Jaxpr
 from perspex.runtime import callbacks
 from perspex.runtime.callbacks import cancel_effects
 

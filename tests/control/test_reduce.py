@@ -13,10 +13,10 @@ from ops import harness
 from ops.harness import Op, Sample, normal, sample, uniform
 
 from perspex import lax
-from perspex.avals import ShapedArray
 from perspex.control.reduce import reduce_p
-from perspex.jaxpr import ClosedJaxpr
-from perspex.staging import stage
+from perspex.ir.avals import ShapedArray
+from perspex.ir.jaxpr import ClosedJaxpr
+from perspex.tracing.staging import stage
 
 F32, F64, I32 = (np.dtype(name) for name in ("float32", "float64", "int32"))
 

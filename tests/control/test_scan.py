@@ -13,7 +13,7 @@ import perspex
 from perspex import lax, make_jaxpr
 from perspex import numpy as pnp
 from perspex.control.scan import scan_p
-from perspex.jaxpr import ClosedJaxpr, Jaxpr
+from perspex.ir.jaxpr import ClosedJaxpr, Jaxpr, check
 
 rng = np.random.default_rng(0)
 W = rng.normal(size=3)
@@ -207,7 +207,7 @@ def test_unused_carry_is_dead_code() -> None:
     (scan,) = eqns(smaller, "scan")
     assert scan.params["num_carry"] == 1
     assert len(scan.params["jaxpr"].jaxpr.eqns) == 1
-    perspex.jaxpr.check(smaller)
+    check(smaller)
 
 
 def test_carry_that_another_carry_reads_is_not_dead() -> None:

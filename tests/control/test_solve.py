@@ -12,7 +12,7 @@ from transforms import checks
 import perspex
 from perspex import checkpoint, grad, hessian, jacfwd, jacrev, jit, jvp, lax, make_jaxpr, vmap
 from perspex import numpy as pnp
-from perspex.jaxpr import check
+from perspex.ir.jaxpr import check
 
 pytestmark = pytest.mark.usefixtures("x64")
 

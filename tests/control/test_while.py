@@ -11,7 +11,7 @@ from transforms import checks
 import perspex
 from perspex import lax, make_jaxpr
 from perspex import numpy as pnp
-from perspex.jaxpr import check
+from perspex.ir.jaxpr import check
 from perspex.transforms.dce import dce_jaxpr
 from perspex.transforms.linearize import linearize
 from perspex.transforms.vmap import batch

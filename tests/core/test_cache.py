@@ -22,7 +22,7 @@ import pytest
 import perspex
 import perspex.numpy as pnp
 from perspex import config, debug
-from perspex.runtime import cache, disk, storage
+from perspex.runtime.compiler import cache, disk, storage
 
 X = np.array([0.5, -1.0, 2.0], np.float32)
 

@@ -26,7 +26,7 @@ from processes import is_running
 import perspex
 import perspex.numpy as pnp
 from perspex import config, lax
-from perspex.runtime import cache, compiler_main, compiling, disk
+from perspex.runtime.compiler import cache, child, compiling, disk
 from perspex.runtime.interruptible import Stop, StoppedError
 
 CORE = Path(__file__).resolve().parents[2] / "core"
@@ -347,7 +347,7 @@ def test_another_jaxlib_is_not_believed(
     """As after `pip install` in a session: what is imported now is not what is imported next."""
     while compiling._idle:
         compiling._idle.pop()[1].end()
-    monkeypatch.setattr(compiler_main, "versions", lambda *_: (b"0.0.1", b"cpu"))
+    monkeypatch.setattr(child, "versions", lambda *_: (b"0.0.1", b"cpu"))
     np.testing.assert_array_equal(perspex.jit(lambda x: x - 11.25)(X), X - np.float32(11.25))
     assert not seen[-1].data["apart"] and "no process" in compiling.problem
 

@@ -15,7 +15,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from perspex import config, dtypes, source
+from perspex import config, dtypes
+from perspex.base import source
 
 TABLE = json.loads(
     (Path(__file__).parent.parent / "data" / "promotion_table.json").read_text(encoding="utf-8")

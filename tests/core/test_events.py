@@ -14,7 +14,7 @@ import pytest
 
 import perspex
 import perspex.numpy as pnp
-from perspex import events, source
+from perspex.base import events, source
 
 CORE = Path(__file__).resolve().parents[2] / "core"
 

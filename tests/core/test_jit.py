@@ -387,7 +387,7 @@ def test_indexing_while_nothing_is_compiled(index: int | slice) -> None:
 
 
 def test_a_process_forgets_programs_before_it_holds_too_many(monkeypatch) -> None:
-    from perspex.runtime import pressure
+    from perspex.runtime.compiler import pressure
 
     x = pnp.arange(3.0)
     functions = [perspex.jit(lambda x, i=i: pnp.sin(x) * i) for i in range(150)]

@@ -20,11 +20,12 @@ from hypothesis import strategies as st
 
 import perspex
 import perspex.numpy as pnp
-from perspex import config, events
-from perspex.control import misses
-from perspex.control.comparing import Key, compare
-from perspex.control.differences import MOST_TOLD, Difference
-from perspex.control.jit import Options, build
+from perspex import config
+from perspex.base import events
+from perspex.jitted import misses
+from perspex.jitted.comparing import Key, compare
+from perspex.jitted.compiled import Options, build
+from perspex.jitted.differences import MOST_TOLD, Difference
 
 F = np.float32
 

@@ -12,8 +12,9 @@ import pytest
 
 import perspex
 import perspex.numpy as jnp
-from perspex import events, lax
-from perspex.runtime import cache
+from perspex import lax
+from perspex.base import events
+from perspex.runtime.compiler import cache
 from perspex.runtime.profile import BusyError, Place, Profile, Session
 
 RNG = np.random.default_rng(0)

@@ -37,8 +37,9 @@ from core.wrong_programs import (
 )
 from core.wrong_values import VALUES
 
-from perspex import effects_barrier, errors, jit, provenance
+from perspex import effects_barrier, errors, jit
 from perspex import numpy as pnp
+from perspex.tracing import provenance
 
 
 @pytest.mark.parametrize("case", [*CHOICES, *VALUES], ids=lambda case: case.id)

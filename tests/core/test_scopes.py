@@ -10,7 +10,8 @@ import numpy as np
 
 import perspex
 import perspex.numpy as jnp
-from perspex import lax, source
+from perspex import lax
+from perspex.base import source
 
 X = np.ones(3, np.float32)
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from perspex import source
+from perspex.base import source
 
 OURS = str(Path(source.__file__).parent / "imaginary.py")
 

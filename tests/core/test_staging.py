@@ -10,9 +10,10 @@ import pytest
 
 import perspex
 import perspex.numpy as pnp
-from perspex import jaxpr as ir
-from perspex import source, staging
-from perspex.avals import ShapedArray, shaped
+from perspex.base import source
+from perspex.ir import jaxpr as ir
+from perspex.ir.avals import ShapedArray, shaped
+from perspex.tracing import staging
 from perspex.transforms.dce import dce_jaxpr
 
 F = ShapedArray((3,), np.dtype("float32"))

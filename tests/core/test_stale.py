@@ -12,10 +12,11 @@ import pytest
 
 import perspex
 import perspex.numpy as pnp
-from perspex import config, events, lax
-from perspex.control import stale
-from perspex.control.stale import Change, Traced
+from perspex import config, lax
+from perspex.base import events
 from perspex.errors import StaleCaptureError, StaleCaptureWarning
+from perspex.jitted import stale
+from perspex.jitted.stale import Change, Traced
 
 
 class World:

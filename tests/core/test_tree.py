@@ -17,7 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jaxlib._jax import pytree
 
-from perspex import containers, tree
+from perspex import tree
+from perspex.base import pytree_registry as containers
 
 
 class Point(NamedTuple):

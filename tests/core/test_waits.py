@@ -10,7 +10,7 @@ import pytest
 
 import perspex
 import perspex.numpy as pnp
-from perspex import events
+from perspex.base import events
 from perspex.runtime import interruptible
 
 

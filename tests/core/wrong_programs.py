@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from perspex import errors
-from perspex.remedies.story import Card, Patch
+from perspex.advice.story import Card, Patch
 
 _numbers = itertools.count()
 HEAD = "import math\nimport numpy as np\nimport perspex\nimport perspex.numpy as jnp\n"

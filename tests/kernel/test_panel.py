@@ -366,7 +366,7 @@ def test_two_thousand_events_and_none_is_lost(session: Session) -> None:
     publish = """\
 import time
 from perspex import events
-from perspex.control.jit import Origin
+from perspex.jitted.compiled import Origin
 for i in range(2_000):
     events.publish("compile", f"made_{i}", time.perf_counter(), "", device="cpu:0", source="xla",
                    bytes=10, compiled_in=0.1, key="", origin=None)

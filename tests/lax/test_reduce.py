@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import perspex.numpy as pnp
-from perspex import events, jit, lax, make_jaxpr
+from perspex import jit, lax, make_jaxpr
+from perspex.base import events
 from perspex.transforms.jvp import jvp
 from perspex.transforms.vmap import batch
 

@@ -12,7 +12,7 @@ from IPython.core.completer import provisionalcompleter
 from IPython.core.error import UsageError
 
 from perspex import config
-from perspex.runtime import cache, disk
+from perspex.runtime.compiler import cache, disk
 from shells import Notebook
 
 DEFINE = "@perspex.jit\ndef wave(x):\n    return jnp.sin(x) * {}\n"

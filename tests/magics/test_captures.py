@@ -12,7 +12,7 @@ import pytest
 
 import perspex
 import perspex.numpy as jnp
-from perspex_magics.captures import find_tracer, fingerprint
+from perspex_magics.captures.fingerprint import find_tracer, fingerprint
 
 
 def made(source: str) -> tuple[Any, dict[str, Any]]:

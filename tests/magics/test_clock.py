@@ -15,9 +15,9 @@ from IPython.core.interactiveshell import InteractiveShell
 
 import perspex
 import perspex.numpy as pnp
-from perspex.events import Event
-from perspex_magics.clock import Clock, Reading, duration, size
-from perspex_magics.pending import Pending, Watcher, arrays_in, is_there
+from perspex.base.events import Event
+from perspex_magics.timing.clock import Clock, Reading, duration, size
+from perspex_magics.timing.unfinished import Pending, Watcher, arrays_in, is_there
 from shells import Notebook
 
 MIME = "application/vnd.perspex.clock+json"

@@ -7,7 +7,7 @@ import re
 import pytest
 from IPython.core.error import UsageError
 
-from perspex_magics.cost import Kernels
+from perspex_magics.commands.cost import Kernels
 from shells import Notebook
 
 SETUP = """

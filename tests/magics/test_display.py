@@ -15,11 +15,11 @@ import pytest
 import perspex
 import perspex.numpy as jnp
 from perspex import random
-from perspex_magics.arrays import MOST_READ, MOST_SHOWN, array_html, keys_html
-from perspex_magics.functions import compiled_html, function_html, lowered_html, traced_html
-from perspex_magics.listing import Listing, preformatted
-from perspex_magics.markup import escape, tag
-from perspex_magics.trees import container_html, dataclass_html
+from perspex_magics.display.arrays import MOST_READ, MOST_SHOWN, array_html, keys_html
+from perspex_magics.display.functions import compiled_html, function_html, lowered_html, traced_html
+from perspex_magics.display.listing import Listing, preformatted
+from perspex_magics.display.markup import escape, tag
+from perspex_magics.display.trees import container_html, dataclass_html
 from shells import Notebook
 
 HOSTILE = [

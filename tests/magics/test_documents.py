@@ -16,8 +16,9 @@ import pytest
 import perspex
 import perspex.numpy as jnp
 import perspex_magics
-from perspex import events, lax
-from perspex.runtime import cache
+from perspex import lax
+from perspex.base import events
+from perspex.runtime.compiler import cache
 from perspex_magics.documents.program import document
 
 SCHEMA = json.loads((Path(perspex_magics.__file__).parent / "panel/schema.json").read_text())

@@ -60,6 +60,6 @@ def test_an_error_that_nobody_waited_for(notebook: Notebook) -> None:
 
 def test_unloaded_it_waits_no_more(notebook: Notebook) -> None:
     callbacks = notebook.shell.events.callbacks["post_run_cell"]
-    assert any(f.__module__ == "perspex_magics.effects" for f in callbacks)
+    assert any(f.__module__ == "perspex_magics.notebook.effects" for f in callbacks)
     notebook.ok("%unload_ext perspex_magics")
-    assert not any(f.__module__ == "perspex_magics.effects" for f in callbacks)
+    assert not any(f.__module__ == "perspex_magics.notebook.effects" for f in callbacks)

@@ -10,7 +10,7 @@ from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 
 import perspex_magics
-from perspex import source
+from perspex.base import source
 from shells import Notebook
 
 
@@ -99,7 +99,9 @@ def complete(shell: InteractiveShell, text: str, cursor: int) -> set[str]:
 
 
 def test_locations_name_the_cell(notebook: Notebook) -> None:
-    notebook.ok("from perspex import source\ndef where(): return source.summary(source.capture())")
+    notebook.ok(
+        "from perspex.base import source\ndef where(): return source.summary(source.capture())"
+    )
     number = notebook.shell.execution_count
     assert notebook.ok("%%jit\n\nplace = where()\nplace").startswith(
         f"Cell In[{number - 1}]:2 (where)"

@@ -11,9 +11,10 @@ import pytest
 
 import perspex
 import perspex.numpy as pnp
-from perspex import events, staging
-from perspex_magics import heartbeat
-from perspex_magics.heartbeat import Heartbeat, Tally, sentences
+from perspex.base import events
+from perspex.tracing import staging
+from perspex_magics.compiling import heartbeat
+from perspex_magics.compiling.heartbeat import Heartbeat, Tally, sentences
 from shells import Notebook
 
 MIME = "application/vnd.perspex.heartbeat+json"

@@ -143,6 +143,6 @@ def test_errors_name_the_line(cells: Notebook) -> None:
 
 
 def test_equations_name_the_line(cells: Notebook) -> None:
-    cells.ok("from perspex import source\nimport types\nseen = types.SimpleNamespace(at='')")
+    cells.ok("from perspex.base import source\nimport types\nseen = types.SimpleNamespace(at='')")
     cells.ok("a = 1\n\n%jaxpr (setattr(seen, 'at', source.summary(source.capture())), w)[1]")
     assert cells.ns["seen"].at.startswith(f"Cell In[{cells.shell.execution_count - 1}]:3")

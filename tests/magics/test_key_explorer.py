@@ -12,7 +12,8 @@ from widgets import asked
 
 import perspex
 import perspex.numpy as jnp
-from perspex import events, random
+from perspex import random
+from perspex.base import events
 from perspex.random import lineage
 from perspex_magics.widgets import threefry
 from perspex_magics.widgets.distributions import DISTRIBUTIONS, histogram

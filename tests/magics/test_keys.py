@@ -14,7 +14,8 @@ from IPython.core.completer import provisionalcompleter
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 
-from perspex import events, random
+from perspex import random
+from perspex.base import events
 from perspex.random import lineage
 from shells import Notebook
 

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from perspex_magics.names import find_names, global_reads
+from perspex_magics.notebook.names import find_names, global_reads
 
 # A cell, what it reads before assigning it, what it may assign, what it certainly assigns.
 CELLS = [

@@ -15,8 +15,8 @@ from IPython.core.error import UsageError
 
 import perspex
 import perspex.numpy as jnp
-from perspex_magics import owners
-from perspex_magics.reach import Buffer, Walk, size_text
+from perspex_magics.memory import owners
+from perspex_magics.memory.reach import Buffer, Walk, size_text
 from shells import Notebook
 
 

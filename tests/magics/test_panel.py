@@ -13,13 +13,13 @@ import perspex
 import perspex.numpy as pnp
 from page import TOPICS, validator
 from perspex_magics import unload_ipython_extension
-from perspex_magics.clock import ClockMagics, Reading
 from perspex_magics.panel import messages
 from perspex_magics.panel.clients import EXPIRES, MOST_CLIENTS, Client, Clients
 from perspex_magics.panel.outbox import Outbox, Work
 from perspex_magics.panel.places import Places
 from perspex_magics.panel.service import TOPICS as KINDS
 from perspex_magics.panel.tables import NOTHING, Table
+from perspex_magics.timing.clock import ClockMagics, Reading
 from shells import Notebook
 
 # ---- tables -------------------------------------------------------------------------------------

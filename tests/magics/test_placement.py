@@ -17,7 +17,7 @@ import pytest
 
 import perspex
 import perspex.numpy as jnp
-from perspex_magics.placement import (
+from perspex_magics.display.placement import (
     devices_text,
     placement_html,
     placement_of,
@@ -46,8 +46,8 @@ CHILD = """
 import json, sys, numpy as np, perspex
 perspex.config.update("num_cpu_devices", 8)
 from perspex.sharding import NamedSharding, PartitionSpec
-from perspex_magics.arrays import array_html, keys_html
-from perspex_magics.placement import placement_html, placement_of, placement_text
+from perspex_magics.display.arrays import array_html, keys_html
+from perspex_magics.display.placement import placement_html, placement_of, placement_text
 told = {}
 def put(x, mesh, spec):
     spec = PartitionSpec(*[tuple(s) if isinstance(s, list) else s for s in spec])

@@ -13,9 +13,9 @@ import perspex
 import perspex.numpy as jnp
 from perspex import random
 from perspex.random import lineage
-from perspex_magics import plot
-from perspex_magics.measuring import measure
-from perspex_magics.roofline import Peak
+from perspex_magics.timing.measuring import measure
+from perspex_magics.timing.roofline import Peak
+from perspex_magics.widgets import plot
 
 matplotlib.use("agg")
 from matplotlib import pyplot  # noqa: E402

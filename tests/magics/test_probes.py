@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from perspex_magics.probes import _SMALL, ArrayProbe
+from perspex_magics.captures.probes import _SMALL, ArrayProbe
 
 Array = np.ndarray
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from IPython.core.error import UsageError
 
-from perspex import source
+from perspex.base import source
 from perspex.runtime.profile import LineTime, Place, Profile, ProgramTime, Session
-from perspex_magics import roofline
-from perspex_magics.profile import ProfileMagics, Table
+from perspex_magics.timing import roofline
+from perspex_magics.timing.profile import ProfileMagics, Table
 from shells import Notebook
 
 SETUP = """

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from perspex import events
-from perspex_magics import recompiles
+from perspex.base import events
+from perspex_magics.compiling import recompiles
 from shells import Notebook
 
 LEAST_SECONDS = recompiles.LEAST_SECONDS

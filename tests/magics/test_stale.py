@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 
 import perspex
-from perspex import config, events
-from perspex.control import stale
+from perspex import config
+from perspex.base import events
 from perspex.errors import StaleCaptureError
-from perspex_magics.stale import Watcher, _watchers
+from perspex.jitted import stale
+from perspex_magics.captures.watcher import Watcher, _watchers
 from shells import Notebook, Told
 
 pytestmark = pytest.mark.usefixtures("default_policy")

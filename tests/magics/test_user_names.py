@@ -7,7 +7,7 @@ import random
 import pytest
 
 import perspex.numpy as jnp
-from perspex_magics.user_names import UserNames
+from perspex_magics.notebook.user_names import UserNames
 
 IPYTHONS = {"_", "__", "___", "_i", "_ii", "_iii", "_oh", "_dh", "_ih", "In", "Out"}
 

@@ -17,10 +17,10 @@ from widgets import asked
 
 import perspex
 import perspex.numpy as jnp
-from perspex.runtime import cache
+from perspex.runtime.compiler import cache
 from perspex_magics.documents.program import document
-from perspex_magics.measuring import measure
 from perspex_magics.panel.topics.programs import compilation
+from perspex_magics.timing.measuring import measure
 from perspex_magics.widgets import modules, show
 from perspex_magics.widgets.cache_view import CacheView
 from perspex_magics.widgets.modules import STATIC, ModuleError, module

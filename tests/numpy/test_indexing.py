@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 import perspex
 import perspex.numpy as jnp
-from perspex import events, random
+from perspex import random
+from perspex.base import events
 from perspex.errors import ConcretizationTypeError, NonConcreteBooleanIndexError
 
 HOST = np.arange(24, dtype=np.float32).reshape(2, 3, 4)

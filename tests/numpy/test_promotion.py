@@ -10,9 +10,9 @@ import pytest
 
 import perspex
 import perspex.numpy as jnp
-from perspex.avals import ShapedArray
+from perspex.ir.avals import ShapedArray
 from perspex.numpy import promotion
-from perspex.staging import stage
+from perspex.tracing.staging import stage
 from perspex.transforms.jvp import jvp
 from perspex.transforms.vmap import batch
 

@@ -33,12 +33,12 @@ import pytest
 
 import perspex  # noqa: F401 - sets the bottom trace
 from perspex import config, dtypes
-from perspex.avals import ShapedArray, shaped
-from perspex.jaxpr import ClosedJaxpr, check
+from perspex.ir.avals import ShapedArray, shaped
+from perspex.ir.jaxpr import ClosedJaxpr, check
 from perspex.runtime.client import default_device
 from perspex.runtime.executable import Lowered
-from perspex.staging import eval_jaxpr, stage
-from perspex.tracing import Linear, Primitive
+from perspex.tracing.staging import eval_jaxpr, stage
+from perspex.tracing.trace import Linear, Primitive
 from perspex.transforms.linearize import linearize
 from perspex.transforms.transpose import backward_pass
 

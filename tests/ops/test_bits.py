@@ -11,15 +11,15 @@ import pytest
 from ops import threefry as reference
 
 from perspex import config, jit
-from perspex.avals import ShapedArray
-from perspex.jaxpr import ClosedJaxpr, check
+from perspex.ir.avals import ShapedArray
+from perspex.ir.jaxpr import ClosedJaxpr, check
 from perspex.ops import bits
 from perspex.ops import shape as ops
 from perspex.ops.bits import threefry2x32
 from perspex.runtime.client import default_device
 from perspex.runtime.executable import Lowered
-from perspex.staging import stage
-from perspex.tracing import Linear
+from perspex.tracing.staging import stage
+from perspex.tracing.trace import Linear
 
 RNG = np.random.default_rng(0)
 U32 = np.dtype("uint32")

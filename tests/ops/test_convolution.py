@@ -11,7 +11,7 @@ from ops import harness
 from ops.harness import Op, Sample, normal, sample
 
 from perspex import config, lax
-from perspex.avals import ShapedArray
+from perspex.ir.avals import ShapedArray
 from perspex.ops.convolution import ConvDimensionNumbers, conv_general_dilated
 
 PLAIN = {

@@ -21,10 +21,10 @@ from ops.harness import (
     uniform,
 )
 
-from perspex.avals import ShapedArray
 from perspex.hlo.builder import Module
+from perspex.ir.avals import ShapedArray
 from perspex.ops import cumulative as ops
-from perspex.staging import stage
+from perspex.tracing.staging import stage
 
 
 def accumulated(ufunc: Any) -> Callable[..., np.ndarray]:

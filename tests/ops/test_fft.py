@@ -9,7 +9,7 @@ import pytest
 from ops import harness
 from ops.harness import COMPLEX, Op, normal, sample
 
-from perspex.avals import ShapedArray
+from perspex.ir.avals import ShapedArray
 from perspex.ops.fft import FftType, fft
 
 

@@ -11,7 +11,7 @@ from ops import harness
 from ops.harness import ANY, Op, Sample, fixed, integers, normal, sample, spread
 
 from perspex import config
-from perspex.avals import ShapedArray
+from perspex.ir.avals import ShapedArray
 from perspex.ops import dynamic, indexing
 from perspex.ops.windows import (
     FillValue,
@@ -20,7 +20,7 @@ from perspex.ops.windows import (
     ScatterDimensionNumbers,
     default_fill,
 )
-from perspex.tracing import Linear
+from perspex.tracing.trace import Linear
 
 CLIP = GatherScatterMode.CLIP
 FILL = GatherScatterMode.FILL_OR_DROP

@@ -10,7 +10,7 @@ import pytest
 from ops import threefry as reference
 
 from perspex import config, jit, make_jaxpr
-from perspex.avals import ShapedArray
+from perspex.ir.avals import ShapedArray
 from perspex.ops import elementwise, keys
 from perspex.ops.keys import THREEFRY
 from perspex.runtime.keys import KeyArray

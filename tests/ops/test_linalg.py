@@ -12,7 +12,7 @@ from ops import harness
 from ops.harness import Draw, Op, Sample, fixed, given, normal, sample
 
 from perspex import config
-from perspex.avals import ShapedArray
+from perspex.ir.avals import ShapedArray
 from perspex.ops import linalg as ops
 from perspex.ops.linalg import solve as solving
 from perspex.transforms.jvp import jvp

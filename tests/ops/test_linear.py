@@ -19,10 +19,10 @@ from ops.harness import (
 )
 
 from perspex import config
-from perspex.avals import ShapedArray
+from perspex.ir.avals import ShapedArray
 from perspex.ops import linear as ops
 from perspex.ops.linear import Precision
-from perspex.tracing import Linear
+from perspex.tracing.trace import Linear
 
 NONE = {"precision": None, "preferred_element_type": None}
 

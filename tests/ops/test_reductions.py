@@ -24,10 +24,10 @@ from ops.harness import (
 )
 
 from perspex import config
-from perspex.avals import ShapedArray
 from perspex.hlo.builder import Module
+from perspex.ir.avals import ShapedArray
 from perspex.ops import reductions as ops
-from perspex.staging import stage
+from perspex.tracing.staging import stage
 
 I32 = np.dtype("int32")
 AXES = [(0,), (1, 2), (0, 1, 2), ()]

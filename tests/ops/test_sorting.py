@@ -22,10 +22,10 @@ from ops.harness import (
 )
 
 from perspex import config, dtypes
-from perspex.avals import ShapedArray
 from perspex.hlo.builder import Module
+from perspex.ir.avals import ShapedArray
 from perspex.ops import sorting as ops
-from perspex.staging import stage
+from perspex.tracing.staging import stage
 
 F32 = ShapedArray((3, 4), np.dtype("float32"))
 

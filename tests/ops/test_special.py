@@ -11,7 +11,7 @@ from ops import harness
 from ops.harness import FLOATS, Op, given, normal, sample, uniform
 
 from perspex import config
-from perspex.avals import ShapedArray
+from perspex.ir.avals import ShapedArray
 from perspex.ops import special as ops
 
 

@@ -11,13 +11,13 @@ from ops import harness
 from ops.harness import ANY, MOVED, NUMBERS, Op, normal, sample
 
 from perspex import config, dtypes
-from perspex.avals import ShapedArray, shaped
+from perspex.ir.avals import ShapedArray, shaped
 from perspex.ops import dynamic, elementwise, indexing, shape, structural
 from perspex.ops.windows import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
 from perspex.runtime.client import default_device
 from perspex.runtime.keys import KeyArray
 from perspex.runtime.transfer import put
-from perspex.tracing import Linear
+from perspex.tracing.trace import Linear
 
 
 def broadcasted(x: np.ndarray, shape: Any, broadcast_dimensions: Any) -> np.ndarray:

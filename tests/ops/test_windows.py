@@ -12,11 +12,11 @@ from ops import harness
 from ops.harness import FLOATS, NUMBERS, REALS, Op, Sample, fixed, normal, sample, spread, uniform
 
 from perspex import config, lax
-from perspex.avals import ShapedArray
 from perspex.control.reduce import reduce_window_p
+from perspex.ir.avals import ShapedArray
 from perspex.ops import window_reductions as ops
 from perspex.ops.reductions import highest, lowest
-from perspex.staging import stage
+from perspex.tracing.staging import stage
 
 
 def windows(

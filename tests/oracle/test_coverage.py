@@ -8,7 +8,7 @@ import numpy as np
 from ops.test_completeness import PRIMITIVES, defines
 
 import perspex
-from perspex.jaxpr import sub_jaxprs
+from perspex.ir.jaxpr import sub_jaxprs
 
 from .cases import load
 from .evaluate import Library

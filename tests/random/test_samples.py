@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import perspex
-from perspex import config, events, jit, random
+from perspex import config, jit, random
+from perspex.base import events
 
 K, R = random.key(7), random.PRNGKey(7)
 MANY = random.split(K, 3)

@@ -11,7 +11,7 @@ import perspex
 from perspex import lax
 from perspex import numpy as pnp
 from perspex.custom_batching import custom_vmap, sequential_vmap
-from perspex.jaxpr import check
+from perspex.ir.jaxpr import check
 
 X = np.float32(0.7)
 V = np.array([0.5, -1.0, 2.0], np.float32)

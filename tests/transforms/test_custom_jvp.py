@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 import perspex
-from perspex import events, lax
+from perspex import lax
 from perspex import numpy as pnp
+from perspex.base import events
 from perspex.custom_derivatives import SymbolicZero
-from perspex.jaxpr import check, count_eqns
+from perspex.ir.jaxpr import check, count_eqns
 
 X = np.float32(0.7)
 V = np.array([0.5, -1.0, 2.0], np.float32)

@@ -12,8 +12,8 @@ import perspex
 from perspex import lax
 from perspex import numpy as pnp
 from perspex.custom_derivatives import CustomVJPPrimal, SymbolicZero, zero_from_primal
-from perspex.jaxpr import check, count_eqns, sub_jaxprs
-from perspex.staging import eval_jaxpr
+from perspex.ir.jaxpr import check, count_eqns, sub_jaxprs
+from perspex.tracing.staging import eval_jaxpr
 from perspex.transforms.dce import dce_jaxpr
 
 X = np.float32(0.7)

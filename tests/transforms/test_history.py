@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 from core.wrong_programs import HEAD, NUMBER, failure, load, patched, way
 
-from perspex import errors, history, vmap
+from perspex import errors, vmap
 from perspex import numpy as pnp
+from perspex.tracing import past
 
 # `float` of a value that comes from both arguments; `unused` is not on the way.
 CHAIN = """
@@ -167,7 +168,7 @@ def test_many_values_side_by_side_have_a_way_too() -> None:
     program = f"""
     def f(x):
         side = [x * i for i in range(20)]
-        for _ in range({2 * history.KEPT + 10}):
+        for _ in range({2 * past.KEPT + 10}):
             side = [side[i] + side[i - 1] for i in range(20)]
         return float(side[3])
     """
@@ -180,34 +181,34 @@ def test_many_values_side_by_side_have_a_way_too() -> None:
 
 
 def test_a_past_with_more_than_can_be_looked_at_has_one_way() -> None:
-    given = history.Argument(None, 0, None)
-    rows: list[history.Past] = [given] * 200
+    given = past.Argument(None, 0, None)
+    rows: list[past.Past] = [given] * 200
     for _ in range(100):
-        rows = [history.Result("add", None, given.aval, [a, rows[0]]) for a in rows]  # type: ignore[arg-type]
-    seen = history.readers([rows[1]], lambda past: past.operands, 150)
+        rows = [past.Result("add", None, given.aval, [a, rows[0]]) for a in rows]  # type: ignore[arg-type]
+    seen = past.readers([rows[1]], lambda past: past.operands, 150)
     assert 150 < len(seen) <= 152
-    results, arguments = history.look_back([rows[1]], 50)
+    results, arguments = past.look_back([rows[1]], 50)
     assert arguments == [given] and len(results) == 1
 
 
 def pasts() -> int:
     gc.collect()
-    return sum([isinstance(x, history.Past) for x in gc.get_objects()])
+    return sum([isinstance(x, past.Past) for x in gc.get_objects()])
 
 
 def test_what_is_remembered_does_not_grow_with_a_loop() -> None:
     counted: list[int] = []
 
     def f(x: Any) -> Any:
-        for i in range(6 * history.KEPT):
+        for i in range(6 * past.KEPT):
             x = x * 0.5
-            if i % (2 * history.KEPT) == 0:
+            if i % (2 * past.KEPT) == 0:
                 counted.append(pasts())
         return x
 
     before = pasts()
     vmap(f)(pnp.ones(2))
-    assert max(counted) - before <= history.KEPT + 10
+    assert max(counted) - before <= past.KEPT + 10
     assert pasts() == before
 
 

@@ -11,9 +11,10 @@ import pytest
 from transforms import checks
 
 import perspex
-from perspex import events, lax, make_jaxpr
+from perspex import lax, make_jaxpr
 from perspex import numpy as pnp
-from perspex.jaxpr import ClosedJaxpr
+from perspex.base import events
+from perspex.ir.jaxpr import ClosedJaxpr
 from perspex.runtime.dispatch import EVAL
 from perspex.transforms.identity import identity
 

@@ -11,7 +11,7 @@ from transforms import checks
 import perspex
 from perspex import errors, make_jaxpr
 from perspex import numpy as pnp
-from perspex.jaxpr import ClosedJaxpr, check
+from perspex.ir.jaxpr import ClosedJaxpr, check
 from perspex.transforms.jvp import JvpTracer, jvp, jvp_jaxpr
 
 X = np.float32(0.5)

@@ -14,7 +14,7 @@ from perspex import ad_checkpoint, checkpoint, grad, jit, lax, make_jaxpr, remat
 from perspex import checkpoint_policies as policies
 from perspex import numpy as pnp
 from perspex.ad_checkpoint import checkpoint_name, print_saved_residuals
-from perspex.jaxpr import Jaxpr, check, sub_jaxprs
+from perspex.ir.jaxpr import Jaxpr, check, sub_jaxprs
 
 W = np.random.default_rng(0).normal(size=(3, 3))
 X = np.array([0.3, -0.5, 0.8])

@@ -11,7 +11,7 @@ from transforms import checks
 import perspex
 from perspex import errors, make_jaxpr
 from perspex import numpy as pnp
-from perspex.jaxpr import ClosedJaxpr, check
+from perspex.ir.jaxpr import ClosedJaxpr, check
 from perspex.transforms.vmap import BatchTracer, batch, batch_jaxpr
 
 XS = np.arange(6, dtype=np.float32).reshape(3, 2)

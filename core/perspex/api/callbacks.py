@@ -12,8 +12,8 @@ from typing import Any
 
 from perspex import dtypes, tree
 from perspex.api.shapes import ShapeDtypeStruct
-from perspex.avals import ShapedArray, shaped
 from perspex.control.callback import VMAP_METHODS, FlatCallback, io_callback_p, pure_callback_p
+from perspex.ir.avals import ShapedArray, shaped
 
 
 def pure_callback(

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from perspex import tree
-from perspex.avals import PYTHON_SCALARS, ShapedArray, shaped
 from perspex.control.bodies import ArgumentNames, parameter, place
-from perspex.control.comparing import paths
-from perspex.control.jit import function_name
+from perspex.ir.avals import PYTHON_SCALARS, ShapedArray, shaped
+from perspex.jitted.comparing import paths
+from perspex.jitted.compiled import function_name
 from perspex.ops.structural import broadcast_in_dim, convert
-from perspex.tracing import Tracer
+from perspex.tracing.trace import Tracer
 
 
 def check_callable(fun: Any) -> None:

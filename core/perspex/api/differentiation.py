@@ -16,13 +16,13 @@ import numpy as np
 from perspex import dtypes, tree
 from perspex.api.calls import Call, argument_avals, array_of, check_callable
 from perspex.api.jit import jit
-from perspex.avals import ShapedArray, shaped
-from perspex.containers import Partial
+from perspex.base.pytree_registry import Partial
 from perspex.control.bodies import place
-from perspex.control.jit import function_name
-from perspex.jaxpr import Jaxpr
-from perspex.staging import eval_jaxpr
-from perspex.tracing import Linear
+from perspex.ir.avals import ShapedArray, shaped
+from perspex.ir.jaxpr import Jaxpr
+from perspex.jitted.compiled import function_name
+from perspex.tracing.staging import eval_jaxpr
+from perspex.tracing.trace import Linear
 from perspex.transforms import jvp as forward
 from perspex.transforms.jvp import is_differentiable
 from perspex.transforms.linearize import linearize as linearized

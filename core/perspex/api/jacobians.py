@@ -21,10 +21,10 @@ from perspex.api.differentiation import (
     described,
     linearized_call,
 )
-from perspex.avals import ShapedArray, shaped
+from perspex.ir.avals import ShapedArray, shaped
 from perspex.ops.shape import slice
 from perspex.ops.structural import move_axis, reshape, to_front
-from perspex.tracing import typeof
+from perspex.tracing.trace import typeof
 from perspex.transforms.jvp import is_differentiable, jvp
 from perspex.transforms.programs import pick, spread
 from perspex.transforms.vmap import batch

@@ -9,8 +9,8 @@ from typing import Any
 
 from perspex import tree
 from perspex.api import stages
-from perspex.control.jit import Options, Places, build
-from perspex.control.stale import POLICIES
+from perspex.jitted.compiled import Options, Places, build
+from perspex.jitted.stale import POLICIES
 from perspex.runtime import client
 from perspex.sharding import SingleDeviceSharding
 

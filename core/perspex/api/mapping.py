@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 from perspex import dtypes, tree
 from perspex.api.calls import Call, argument_avals, check_callable
-from perspex.avals import ShapedArray, shaped
 from perspex.control.bodies import parameter, place
-from perspex.control.jit import function_name
+from perspex.ir.avals import ShapedArray, shaped
+from perspex.jitted.compiled import function_name
 from perspex.ops.structural import broadcast_in_dim, convert, move_axis, reduce_sum
-from perspex.tracing import Axis
+from perspex.tracing.trace import Axis
 from perspex.transforms.vmap import batch
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes, tree
-from perspex.avals import ShapedArray, shaped
+from perspex.ir.avals import ShapedArray, shaped
 from perspex.runtime import client
 from perspex.runtime.array import ArrayImpl
 from perspex.runtime.dispatch import device_put

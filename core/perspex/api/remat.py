@@ -6,12 +6,13 @@ import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from perspex import errors, source, tree
+from perspex import errors, tree
 from perspex.api.calls import argument_avals, check_callable
+from perspex.base import source
 from perspex.control.bodies import place, stage_body
-from perspex.control.jit import Compiled, Options, function_name, jit_p
 from perspex.control.remat import Policy, remat_p
-from perspex.jaxpr import Jaxpr, Literal
+from perspex.ir.jaxpr import Jaxpr, Literal
+from perspex.jitted.compiled import Compiled, Options, function_name, jit_p
 from perspex.ops.names import name_p
 from perspex.transforms.jvp import is_differentiable
 from perspex.transforms.linearize import linearize

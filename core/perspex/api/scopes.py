@@ -12,8 +12,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, TypeVar
 
-from perspex import source
-from perspex.control.jit import function_name
+from perspex.base import source
+from perspex.jitted.compiled import function_name
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from perspex import config, dtypes, tree
-from perspex.avals import ShapedArray, shaped
-from perspex.control.jit import Compiled, Options, function_name
-from perspex.jaxpr import ClosedJaxpr
-from perspex.tracing import Axis
+from perspex.ir.avals import ShapedArray, shaped
+from perspex.ir.jaxpr import ClosedJaxpr
+from perspex.jitted.compiled import Compiled, Options, function_name
+from perspex.tracing.trace import Axis
 
 
 class ShapeDtypeStruct:

@@ -13,10 +13,10 @@ from jaxlib import _jax
 
 from perspex import tree
 from perspex.api.shapes import ShapeDtypeStruct
-from perspex.avals import ShapedArray, shaped
-from perspex.control.jit import Call, Origin, Program
-from perspex.control.jit import Compiled as Owner
-from perspex.jaxpr import ClosedJaxpr
+from perspex.ir.avals import ShapedArray, shaped
+from perspex.ir.jaxpr import ClosedJaxpr
+from perspex.jitted.compiled import Call, Origin, Program
+from perspex.jitted.compiled import Compiled as Owner
 from perspex.runtime.executable import Executable
 from perspex.runtime.executable import Lowered as LoweredProgram
 from perspex.runtime.placement import choose_place

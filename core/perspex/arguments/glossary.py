@@ -56,8 +56,8 @@ def _completed(function: Any, words: Mapping[str, str], raises: str) -> str:
     elif entries:
         text = f"{text[:first].rstrip()}\n\n{indent}Args:\n{entries}\n{text[first:]}"
     if raises and "Raises" not in found:
-        match = re.search(r"^ *(References:$|>>>)", text, re.MULTILINE)
-        at = match.start() if match else len(text)
+        below = re.search(r"^ *(References:$|>>>)", text, re.MULTILINE)
+        at = below.start() if below else len(text)
         body = _indented(raises, indent + "    ")
         text = f"{text[:at].rstrip()}\n\n{indent}Raises:\n{indent}  {body}\n\n{text[at:]}"
     return text

@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any
 
 import perspex
-from perspex import guard
+from perspex.base import jax_finder
 
 # The version of jax whose public interface Perspex answers to.
 JAX_VERSION = "0.12.0"
@@ -69,7 +69,7 @@ class _Module(ModuleType):
 
 def _make(name: str) -> ModuleType:
     target = _ELSEWHERE.get(name, "perspex" + name.removeprefix("jax"))
-    if name.startswith(("jax._", "jax.as_jax", "jax.guard")):
+    if name.startswith(("jax._", "jax.as_jax", "jax.base")):
         raise ImportError(
             f"cannot import {name}: `jax` is Perspex here (perspex.as_jax), and private modules "
             "of jax have no counterpart in it",
@@ -87,5 +87,5 @@ def _make(name: str) -> ModuleType:
         ) from None
 
 
-guard.check_alone()
-guard.finder.make = _make
+jax_finder.check_alone()
+jax_finder.finder.make = _make

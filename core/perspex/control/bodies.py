@@ -16,16 +16,17 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from perspex import config, events, source, tree
-from perspex.avals import ShapedArray, shaped
-from perspex.control import stale
-from perspex.control.comparing import paths
-from perspex.control.jit import function_name, reference
-from perspex.jaxpr import ClosedJaxpr, Var, count_eqns
-from perspex.runtime import pressure
+from perspex import config, tree
+from perspex.base import events, source
+from perspex.ir.avals import ShapedArray, shaped
+from perspex.ir.jaxpr import ClosedJaxpr, Var, count_eqns
+from perspex.jitted import stale
+from perspex.jitted.comparing import paths
+from perspex.jitted.compiled import function_name, reference
+from perspex.runtime.compiler import pressure
 from perspex.runtime.transfer import signature
-from perspex.staging import hoist_consts, stage
-from perspex.tracing import Tracer
+from perspex.tracing.staging import hoist_consts, stage
+from perspex.tracing.trace import Tracer
 from perspex.transforms.programs import by_program
 
 

@@ -19,15 +19,16 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from perspex import effects, tree
-from perspex.avals import ShapedArray
+from perspex import tree
+from perspex.base import effects
+from perspex.base.effects import Effect, Effects
 from perspex.control.scan import scan_p
-from perspex.effects import Effect, Effects
+from perspex.ir.avals import ShapedArray
 from perspex.ops.structural import broadcast_in_dim, move_axis, to_front
 from perspex.runtime.callbacks import HostCall, from_host, to_host, wait_in_order
 from perspex.runtime.dispatch import put_beside
 from perspex.runtime.keys import KeyArray
-from perspex.tracing import Primitive, Tracer, bottom, leaked, state, typeof
+from perspex.tracing.trace import Primitive, Tracer, bottom, leaked, state, typeof
 from perspex.transforms.programs import cut, merge, partition, program
 from perspex.transforms.sequence import TOKEN
 

@@ -15,8 +15,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from perspex.avals import ShapedArray
-from perspex.control.higher_order import (
+from perspex.base.effects import is_io
+from perspex.ir.avals import ShapedArray
+from perspex.ir.jaxpr import ClosedJaxpr, JaxprEqn, Var
+from perspex.ops.elementwise import eq, select, select_n, stop_gradient
+from perspex.ops.reductions import reduce_or
+from perspex.ops.structural import broadcast_in_dim, is_linear, to_front, zeros
+from perspex.tracing.staging import eval_jaxpr
+from perspex.tracing.trace import Axis, typeof
+from perspex.transforms.dce import dce_closed
+from perspex.transforms.higher_order import (
     HigherOrder,
     Residuals,
     batch_in_front,
@@ -24,14 +32,6 @@ from perspex.control.higher_order import (
     place_residuals,
     rearranged,
 )
-from perspex.effects import is_io
-from perspex.jaxpr import ClosedJaxpr, JaxprEqn, Var
-from perspex.ops.elementwise import eq, select, select_n, stop_gradient
-from perspex.ops.reductions import reduce_or
-from perspex.ops.structural import broadcast_in_dim, is_linear, to_front, zeros
-from perspex.staging import eval_jaxpr
-from perspex.tracing import Axis, typeof
-from perspex.transforms.dce import dce_closed
 from perspex.transforms.jvp import is_differentiable, jvp_jaxpr
 from perspex.transforms.linearize import Rest, split_jaxpr
 from perspex.transforms.programs import by_program, cut, merge, partition, pick, program, spread

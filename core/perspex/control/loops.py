@@ -15,9 +15,17 @@ from typing import Any
 
 import numpy as np
 
-from perspex import source
-from perspex.avals import ShapedArray
-from perspex.control.higher_order import (
+from perspex.base import source
+from perspex.base.effects import is_io
+from perspex.ir.avals import ShapedArray
+from perspex.ir.jaxpr import ClosedJaxpr, JaxprEqn, Var
+from perspex.ops.elementwise import select
+from perspex.ops.reductions import reduce_or
+from perspex.ops.structural import broadcast_in_dim, to_front
+from perspex.tracing.staging import eval_jaxpr
+from perspex.tracing.trace import Axis, state, typeof
+from perspex.transforms.dce import dce_closed, without_effects
+from perspex.transforms.higher_order import (
     HigherOrder,
     batch_in_front,
     check_operands,
@@ -25,14 +33,6 @@ from perspex.control.higher_order import (
     instantiated,
     rearranged,
 )
-from perspex.effects import is_io
-from perspex.jaxpr import ClosedJaxpr, JaxprEqn, Var
-from perspex.ops.elementwise import select
-from perspex.ops.reductions import reduce_or
-from perspex.ops.structural import broadcast_in_dim, to_front
-from perspex.staging import eval_jaxpr
-from perspex.tracing import Axis, state, typeof
-from perspex.transforms.dce import dce_closed, without_effects
 from perspex.transforms.jvp import jvp_jaxpr
 from perspex.transforms.linearize import Rest, split_jaxpr
 from perspex.transforms.programs import by_program, cut, merge, partition, pick, program, spread

@@ -11,9 +11,9 @@ import itertools
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from perspex.avals import ShapedArray
 from perspex.hlo import types
-from perspex.jaxpr import ClosedJaxpr
+from perspex.ir.avals import ShapedArray
+from perspex.ir.jaxpr import ClosedJaxpr
 from perspex.ops.shape import concatenate, pad, part, slice, stack
 from perspex.ops.sliding import dilated
 from perspex.ops.structural import (
@@ -26,8 +26,8 @@ from perspex.ops.structural import (
     zeros,
 )
 from perspex.ops.window_reductions import batched_windows, emit_windows, window_shape, window_type
-from perspex.staging import eval_jaxpr
-from perspex.tracing import Primitive, typeof
+from perspex.tracing.staging import eval_jaxpr
+from perspex.tracing.trace import Primitive, typeof
 from perspex.transforms.jvp import is_differentiable, jvp_jaxpr, tangent_aval
 from perspex.transforms.programs import by_program, cut, spread
 from perspex.transforms.vmap import batch_jaxpr

@@ -15,24 +15,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from perspex import effects
-from perspex.avals import ShapedArray
-from perspex.control.higher_order import (
+from perspex.base import effects
+from perspex.control.scan import scan_p
+from perspex.control.scan_lowering import stacked
+from perspex.ir.avals import ShapedArray
+from perspex.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, map_programs
+from perspex.jitted.compiled import jit_p
+from perspex.ops.names import name_p
+from perspex.ops.structural import is_linear
+from perspex.tracing.staging import number
+from perspex.tracing.trace import Axis, state
+from perspex.transforms.dce import dce_closed, dce_jaxpr, without_effects
+from perspex.transforms.higher_order import (
     HigherOrder,
     Residuals,
     batch_in_front,
     check_operands,
     place_residuals,
 )
-from perspex.control.jit import jit_p
-from perspex.control.scan import scan_p
-from perspex.control.scan_lowering import stacked
-from perspex.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, map_programs
-from perspex.ops.names import name_p
-from perspex.ops.structural import is_linear
-from perspex.staging import number
-from perspex.tracing import Axis, state
-from perspex.transforms.dce import dce_closed, dce_jaxpr, without_effects
 from perspex.transforms.jvp import jvp_jaxpr
 from perspex.transforms.linearize import Rest, split_jaxpr
 from perspex.transforms.programs import by_program, cut, merge, partition, pick, program, spread

@@ -14,8 +14,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
-from perspex.avals import ShapedArray
-from perspex.control.higher_order import (
+from perspex.control.scan_lowering import Loop, stacked
+from perspex.ir.avals import ShapedArray
+from perspex.ir.jaxpr import ClosedJaxpr, JaxprEqn, Var
+from perspex.ops.families import add_any
+from perspex.ops.structural import is_linear, move_axis, to_front, zeros
+from perspex.tracing.staging import eval_jaxpr
+from perspex.tracing.trace import Axis
+from perspex.transforms.dce import dce_closed
+from perspex.transforms.higher_order import (
     HigherOrder,
     Residuals,
     batch_in_front,
@@ -25,13 +32,6 @@ from perspex.control.higher_order import (
     place_residuals,
     rearranged,
 )
-from perspex.control.scan_lowering import Loop, stacked
-from perspex.jaxpr import ClosedJaxpr, JaxprEqn, Var
-from perspex.ops.families import add_any
-from perspex.ops.structural import is_linear, move_axis, to_front, zeros
-from perspex.staging import eval_jaxpr
-from perspex.tracing import Axis
-from perspex.transforms.dce import dce_closed
 from perspex.transforms.jvp import jvp_jaxpr, tangent_aval
 from perspex.transforms.linearize import Rest, split_jaxpr
 from perspex.transforms.programs import by_program, cut, merge, partition, pick, spread

@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from perspex.avals import ShapedArray
 from perspex.hlo import types
-from perspex.jaxpr import ClosedJaxpr
+from perspex.ir.avals import ShapedArray
+from perspex.ir.jaxpr import ClosedJaxpr
 from perspex.transforms.programs import cut
 
 _INDEX = ShapedArray((), np.dtype("int32"))

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from jaxlib.mlir import ir
 
-from perspex.avals import ShapedArray
 from perspex.hlo import types
 from perspex.hlo.numbering import named
-from perspex.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
+from perspex.ir.avals import ShapedArray
+from perspex.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 
 _create = ir.Operation.create
 _tensor_type = types.tensor_type

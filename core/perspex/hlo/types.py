@@ -16,7 +16,7 @@ import numpy as np
 from jaxlib.mlir import ir
 from jaxlib.mlir._mlir_libs import _chlo, _jax_mlir_ext, _sdy, _stablehlo
 
-from perspex.avals import ShapedArray
+from perspex.ir.avals import ShapedArray
 
 
 def make_context() -> Any:

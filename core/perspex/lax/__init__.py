@@ -4,7 +4,6 @@
 
 from perspex.api.placing import with_sharding_constraint as with_sharding_constraint
 from perspex.control.cond import cond_p as cond_p
-from perspex.control.linear_solve import linear_solve_p as linear_solve_p
 from perspex.control.loops import while_p as while_p
 from perspex.control.reduce import reduce_p as reduce_p
 from perspex.control.reduce import reduce_window_p as reduce_window_p
@@ -349,3 +348,4 @@ from perspex.ops.window_reductions import select_and_scatter_add as select_and_s
 from perspex.ops.windows import GatherDimensionNumbers as GatherDimensionNumbers
 from perspex.ops.windows import GatherScatterMode as GatherScatterMode
 from perspex.ops.windows import ScatterDimensionNumbers as ScatterDimensionNumbers
+from perspex.rules.linear_solve import linear_solve_p as linear_solve_p

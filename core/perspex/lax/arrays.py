@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
-from perspex.avals import ShapedArray
-from perspex.methods import ArrayMethods
+from perspex.ir.avals import ShapedArray
 from perspex.ops.structural import convert_element_type
 from perspex.runtime.array import Array
-from perspex.tracing import typeof
+from perspex.tracing.array_methods import ArrayMethods
+from perspex.tracing.trace import typeof
 
 ArrayLike = Array | np.ndarray | np.generic | bool | int | float | complex
 DTypeLike = Any

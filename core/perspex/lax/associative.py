@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from perspex import tree
-from perspex.avals import shaped
+from perspex.ir.avals import shaped
 from perspex.ops.prefixes import prefixes
 from perspex.ops.shape import rev
 

@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 
 from perspex import config, tree
-from perspex.avals import PYTHON_SCALARS, ShapedArray, shaped
 from perspex.control.bodies import Body, origin, place, stage_body, with_common_consts
 from perspex.control.cond import cond_p
-from perspex.control.forwarding import forward_cond
+from perspex.control.passing_through import forward_cond
+from perspex.ir.avals import PYTHON_SCALARS, ShapedArray, shaped
 from perspex.lax.carries import differing
 from perspex.ops.elementwise import clamp, ne
 from perspex.ops.structural import convert
 from perspex.runtime.array import Array
 from perspex.runtime.client import default_device
-from perspex.tracing import is_concrete
+from perspex.tracing.trace import is_concrete
 
 _UNSET: Any = object()
 _INDEX = np.dtype("int32")

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from perspex import dtypes, tree
-from perspex.avals import PYTHON_SCALARS, ShapedArray
 from perspex.control.bodies import Body, origin, place
+from perspex.ir.avals import PYTHON_SCALARS, ShapedArray
 from perspex.ops.structural import convert
 
 Carry = str | tuple[str, ...]

@@ -16,17 +16,17 @@ from typing import Any
 import numpy as np
 
 from perspex import config, errors, tree
-from perspex.avals import ShapedArray, shaped
 from perspex.control.bodies import Body, call, parameter, place, stage_body
-from perspex.control.forwarding import forward_scan, forward_while
 from perspex.control.loops import while_p
+from perspex.control.passing_through import forward_scan, forward_while
 from perspex.control.scan import scan_p
+from perspex.ir.avals import ShapedArray, shaped
 from perspex.lax.carries import Carry, check_tree, check_types, promoted
 from perspex.ops.elementwise import add, lt
 from perspex.ops.shape import concatenate, slice
 from perspex.ops.structural import convert, reshape, to_front
 from perspex.runtime.array import Array
-from perspex.tracing import Tracer, is_concrete
+from perspex.tracing.trace import Tracer, is_concrete
 from perspex.transforms.programs import cut, merge, partition
 from perspex.transforms.vmap import batch
 

@@ -20,7 +20,7 @@ from perspex.ops.shape import iota, rev
 from perspex.ops.sliding import PaddingType, count, dilated, pads_by_name
 from perspex.ops.structural import broadcast_in_dim, convert, reshape, transpose
 from perspex.runtime.array import Array
-from perspex.tracing import typeof
+from perspex.tracing.trace import typeof
 
 ConvGeneralDilatedDimensionNumbers = None | ConvDimensionNumbers | tuple[str, str, str]
 """What names the axes of a convolution: nothing, three strings, or positions."""

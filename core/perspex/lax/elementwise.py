@@ -17,7 +17,7 @@ from perspex.lax.arrays import ArrayLike, as_array, aval_of
 from perspex.ops import elementwise as ops
 from perspex.ops.structural import broadcast_in_dim
 from perspex.runtime.array import Array
-from perspex.tracing import typeof
+from perspex.tracing.trace import typeof
 
 
 class RoundingMethod(enum.IntEnum):

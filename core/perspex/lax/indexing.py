@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
-from perspex.avals import ShapedArray
-from perspex.control.jit import fused
-from perspex.jaxpr import ClosedJaxpr
+from perspex.ir.avals import ShapedArray
+from perspex.ir.jaxpr import ClosedJaxpr
+from perspex.jitted.compiled import fused
 from perspex.lax.arrays import ArrayLike, Shape, axis_of, check_equal_dtypes, integers
 from perspex.lax.shape import expand_dims, squeeze, unstack
 from perspex.ops import dynamic
@@ -26,8 +26,8 @@ from perspex.ops.windows import (
     default_fill,
 )
 from perspex.runtime.array import Array
-from perspex.staging import stage
-from perspex.tracing import typeof
+from perspex.tracing.staging import stage
+from perspex.tracing.trace import typeof
 
 # ---- Dynamic slices -----------------------------------------------------------------------------
 

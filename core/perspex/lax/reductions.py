@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 
 from perspex import tree
-from perspex.avals import PYTHON_SCALARS, ShapedArray
 from perspex.control.bodies import place, stage_body
 from perspex.control.reduce import reduce_p
-from perspex.jaxpr import ClosedJaxpr
+from perspex.ir.avals import PYTHON_SCALARS, ShapedArray
+from perspex.ir.jaxpr import ClosedJaxpr
 from perspex.lax import elementwise
 from perspex.lax.arrays import ArrayLike, DTypeLike, aval_of, check_unsharded, dtype_of, integers
 from perspex.ops import cumulative
 from perspex.ops import reductions as ops
 from perspex.ops.structural import reduce_sum as sum_p
 from perspex.runtime.array import Array
-from perspex.tracing import Primitive, Tracer, typeof
+from perspex.tracing.trace import Primitive, Tracer, typeof
 from perspex.transforms.programs import embed
 
 # ---- By one operation ---------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from perspex.lax.arrays import (
 from perspex.ops import shape as ops
 from perspex.ops import structural
 from perspex.runtime.array import Array
-from perspex.tracing import typeof
+from perspex.tracing.trace import typeof
 
 # ---- Broadcasting -------------------------------------------------------------------------------
 

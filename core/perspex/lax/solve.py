@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from perspex import tree
-from perspex.avals import ShapedArray, shaped
 from perspex.control.bodies import Body, place, stage_body
-from perspex.control.linear_solve import Lengths, linear_solve_p, transposed
-from perspex.control.root import TangentSolve, custom_root_p
-from perspex.staging import eval_jaxpr
+from perspex.ir.avals import ShapedArray, shaped
+from perspex.rules.linear_solve import Lengths, linear_solve_p, transposed
+from perspex.rules.root import TangentSolve, custom_root_p
+from perspex.tracing.staging import eval_jaxpr
 
 
 def custom_linear_solve(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes, tree
-from perspex.avals import ShapedArray
+from perspex.ir.avals import ShapedArray
 from perspex.lax.arrays import (
     ArrayLike,
     DTypeLike,
@@ -22,7 +22,7 @@ from perspex.ops import elementwise, structural
 from perspex.ops import shape as ops
 from perspex.runtime.array import Array
 from perspex.runtime.dispatch import put_like
-from perspex.tracing import typeof
+from perspex.tracing.trace import typeof
 
 # ---- From numbers -------------------------------------------------------------------------------
 

@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from perspex import tree
-from perspex.avals import ShapedArray
 from perspex.control.reduce import reduce_window_p
+from perspex.ir.avals import ShapedArray
 from perspex.lax import elementwise
 from perspex.lax.arrays import aval_of, integers
 from perspex.lax.reductions import by_identity, scalar_program
 from perspex.ops import sliding
 from perspex.ops import window_reductions as ops
-from perspex.tracing import Primitive
+from perspex.tracing.trace import Primitive
 
 Padding = str | sliding.PaddingType | Sequence[tuple[int, int]]
 """A padding by name, or `(low, high)` for each axis."""

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
-from perspex.avals import shaped
-from perspex.control.jit import fused
-from perspex.methods import is_operand
+from perspex.ir.avals import shaped
+from perspex.jitted.compiled import fused
 from perspex.numpy.promotion import (
     BOOL,
     Array,
@@ -36,7 +35,8 @@ from perspex.numpy.promotion import (
     weak_like,
 )
 from perspex.ops import elementwise as ops
-from perspex.tracing import is_concrete
+from perspex.tracing.array_methods import is_operand
+from perspex.tracing.trace import is_concrete
 
 # ---- Sums and products --------------------------------------------------------------------------
 

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from perspex import dtypes, source
-from perspex.avals import ShapedArray, shaped
-from perspex.control.jit import fused
-from perspex.jaxpr import ClosedJaxpr
-from perspex.methods import is_operand
+from perspex import dtypes
+from perspex.base import source
+from perspex.ir.avals import ShapedArray, shaped
+from perspex.ir.jaxpr import ClosedJaxpr
+from perspex.jitted.compiled import fused
 from perspex.numpy import indexers
 from perspex.numpy.arithmetic import power, remainder, true_divide
 from perspex.numpy.creation import asarray
@@ -52,8 +52,9 @@ from perspex.ops.shape import rev, tile
 from perspex.ops.structural import broadcast_in_dim, reshape
 from perspex.ops.windows import GatherScatterMode, ScatterDimensionNumbers
 from perspex.runtime.dispatch import EVAL
-from perspex.staging import stage
-from perspex.tracing import is_concrete, state
+from perspex.tracing.array_methods import is_operand
+from perspex.tracing.staging import stage
+from perspex.tracing.trace import is_concrete, state
 
 # What each update makes of an element and the value, and the scatter that does so for many.
 _OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {

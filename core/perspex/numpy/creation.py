@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
-from perspex.avals import PYTHON_SCALARS, ShapedArray, scalar_aval
-from perspex.control.jit import fused
+from perspex.ir.avals import PYTHON_SCALARS, ShapedArray, scalar_aval
+from perspex.jitted.compiled import fused
 from perspex.numpy.arithmetic import divide, multiply, power, sign
 from perspex.numpy.promotion import (
     Array,
@@ -38,7 +38,7 @@ from perspex.ops import elementwise as ops
 from perspex.ops.shape import concatenate, iota, stack
 from perspex.ops.structural import broadcast_in_dim, convert, convert_element_type, move_axis
 from perspex.runtime.dispatch import EVAL, device_put, put_like
-from perspex.tracing import state
+from perspex.tracing.trace import state
 
 # ---- From values --------------------------------------------------------------------------------
 

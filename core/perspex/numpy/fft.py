@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
-from perspex.control.jit import fused
+from perspex.jitted.compiled import fused
 from perspex.numpy.arithmetic import conj, divide
 from perspex.numpy.creation import arange, astype
 from perspex.numpy.promotion import (
@@ -41,7 +41,7 @@ from perspex.ops.elementwise import complex_dtype, mul
 from perspex.ops.fft import FftType
 from perspex.ops.shape import pad, slice
 from perspex.ops.structural import convert, zeros_like
-from perspex.tracing import typeof
+from perspex.tracing.trace import typeof
 
 Sizes = Sequence[int] | None
 _SWAPPED = {"backward": "forward", "forward": "backward", "ortho": "ortho"}

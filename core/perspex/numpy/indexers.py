@@ -23,7 +23,7 @@ from perspex.numpy.creation import asarray
 from perspex.ops import elementwise as ops
 from perspex.ops.shape import concatenate, iota
 from perspex.ops.structural import broadcast_in_dim, convert
-from perspex.tracing import is_concrete, typeof
+from perspex.tracing.trace import is_concrete, typeof
 
 INT32 = np.dtype("int32")
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from perspex.control.jit import fused
+from perspex.jitted.compiled import fused
 from perspex.numpy import indexers
 from perspex.numpy.indexers import Index, Picks, Point, Span, parse
 from perspex.numpy.promotion import Array, expand
@@ -27,7 +27,7 @@ from perspex.ops.windows import (
     default_fill,
 )
 from perspex.runtime.dispatch import EVAL
-from perspex.tracing import state
+from perspex.tracing.trace import state
 
 PROMISED = GatherScatterMode.PROMISE_IN_BOUNDS
 FILL = GatherScatterMode.FILL_OR_DROP

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
-from perspex.avals import shaped
-from perspex.control.jit import fused
+from perspex.ir.avals import shaped
+from perspex.jitted.compiled import fused
 from perspex.numpy.creation import asarray
 from perspex.numpy.indexers import INT32, Index, Picks, whole, wrapped
 from perspex.numpy.indexing import getitem, read
@@ -46,7 +46,7 @@ from perspex.ops.sorting import sort
 from perspex.ops.structural import broadcast_in_dim, convert
 from perspex.ops.structural import reshape as reshape_p
 from perspex.ops.windows import CLIP, FILL_OR_DROP, ScatterDimensionNumbers
-from perspex.tracing import is_concrete
+from perspex.tracing.trace import is_concrete
 
 _LANES = ScatterDimensionNumbers((), (0,), (0,))
 

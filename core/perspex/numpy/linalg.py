@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from perspex import dtypes
-from perspex.avals import ShapedArray
-from perspex.control.jit import fused
+from perspex.ir.avals import ShapedArray
+from perspex.jitted.compiled import fused
 from perspex.numpy import grids, products, reductions, shaping
 from perspex.numpy.arithmetic import absolute, negative
 from perspex.numpy.norms import cond as cond

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from perspex import methods
-from perspex.control.jit import fused_operator
+from perspex.jitted.compiled import fused_operator
 from perspex.numpy import arithmetic, logic
 from perspex.numpy.arithmetic import integer_power, power
+from perspex.tracing import array_methods
 
 _binary: dict[str, Callable[..., Any]] = {
     "add": arithmetic.add,
@@ -56,11 +56,11 @@ def _reflected(f: Callable[..., Any]) -> Callable[..., Any]:
 def _power(self: Any, other: Any) -> Any:
     if other.__class__ is int:
         return integer_power(self, other)
-    return power(self, other) if methods.accepts(other) else NotImplemented
+    return power(self, other) if array_methods.accepts(other) else NotImplemented
 
 
 operators: dict[str, Any] = {"__pow__": _power}
 for _name, _f in {**_binary, **_comparisons, **_unary}.items():
-    operators[f"__{_name}__"] = fused_operator(_f, methods.accepts)
+    operators[f"__{_name}__"] = fused_operator(_f, array_methods.accepts)
 for _name, _f in _binary.items():
-    operators[f"__r{_name}__"] = fused_operator(_reflected(_f), methods.accepts)
+    operators[f"__r{_name}__"] = fused_operator(_reflected(_f), array_methods.accepts)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from perspex import dtypes
-from perspex.control.jit import fused
+from perspex.jitted.compiled import fused
 from perspex.numpy.arithmetic import conj, multiply, subtract
 from perspex.numpy.creation import array as array
 from perspex.numpy.creation import ones as ones
@@ -36,7 +36,7 @@ from perspex.ops import structural
 from perspex.ops.linear import Dimensions, canonical_precision, dot_general
 from perspex.ops.shape import concatenate
 from perspex.ops.structural import move_axis, reshape, transpose
-from perspex.tracing import typeof
+from perspex.tracing.trace import typeof
 
 Axes = tuple[int, ...]
 

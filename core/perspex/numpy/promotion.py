@@ -18,17 +18,18 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from perspex import config, dtypes, errors, source
-from perspex.avals import PYTHON_SCALARS, ShapedArray, shaped
-from perspex.jaxpr import Literal
-from perspex.methods import is_operand
+from perspex import config, dtypes, errors
+from perspex.base import source
+from perspex.ir.avals import PYTHON_SCALARS, ShapedArray, shaped
+from perspex.ir.jaxpr import Literal
 from perspex.ops import elementwise as ops
 from perspex.ops.structural import broadcast_in_dim, convert_element_type, reshape
 from perspex.runtime.client import default_device
 from perspex.runtime.dispatch import EVAL
 from perspex.runtime.transfer import put
-from perspex.staging import JaxprTrace, JaxprTracer
-from perspex.tracing import Tracer, state
+from perspex.tracing.array_methods import is_operand
+from perspex.tracing.staging import JaxprTrace, JaxprTracer
+from perspex.tracing.trace import Tracer, state
 
 if TYPE_CHECKING:
     # What arrays can do is given to a C++ class at run time, where a type checker cannot see it.

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes, errors
-from perspex.control.jit import fused
+from perspex.jitted.compiled import fused
 from perspex.numpy import promotion
 from perspex.numpy.arithmetic import remainder
 from perspex.numpy.creation import asarray
@@ -42,7 +42,7 @@ from perspex.ops.shape import iota, stack
 from perspex.ops.structural import convert, reshape, squeeze
 from perspex.ops.windows import FILL_OR_DROP, ScatterDimensionNumbers
 from perspex.runtime.dispatch import put_beside
-from perspex.tracing import is_concrete, story
+from perspex.tracing.trace import is_concrete, story
 
 # ---- Choosing between arrays --------------------------------------------------------------------
 

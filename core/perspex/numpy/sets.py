@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from perspex import dtypes, errors
-from perspex.control.jit import fused
+from perspex.jitted.compiled import fused
 from perspex.numpy.creation import asarray
 from perspex.numpy.indexers import INT32, Index, Picks, whole
 from perspex.numpy.indexing import read
@@ -39,7 +39,7 @@ from perspex.ops.shape import concatenate, iota, part
 from perspex.ops.sorting import sort
 from perspex.ops.structural import convert, move_axis, reduce_sum, reshape
 from perspex.ops.windows import FILL_OR_DROP, ScatterDimensionNumbers
-from perspex.tracing import is_concrete, story
+from perspex.tracing.trace import is_concrete, story
 
 # Up to this many comparisons, `isin` compares every element with every other.
 _COMPARED = 1 << 14

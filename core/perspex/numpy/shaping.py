@@ -11,7 +11,7 @@ import numpy as np
 from numpy.exceptions import AxisError
 
 from perspex import dtypes
-from perspex.control.jit import fused
+from perspex.jitted.compiled import fused
 from perspex.numpy.arithmetic import remainder
 from perspex.numpy.creation import asarray
 from perspex.numpy.indexers import INT32, Index, Span, whole
@@ -40,7 +40,7 @@ from perspex.ops.structural import reshape as reshape_p
 from perspex.ops.structural import squeeze as squeeze_p
 from perspex.ops.structural import transpose as transpose_p
 from perspex.runtime.dispatch import EVAL
-from perspex.tracing import is_concrete, state, typeof
+from perspex.tracing.trace import is_concrete, state, typeof
 
 # ---- Shape --------------------------------------------------------------------------------------
 

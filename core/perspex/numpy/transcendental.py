@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
-from perspex.avals import shaped
-from perspex.control.jit import fused
+from perspex.ir.avals import shaped
+from perspex.jitted.compiled import fused
 from perspex.numpy.promotion import (
     Array,
     ArrayLike,

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from perspex.avals import ShapedArray
+from perspex.ir.avals import ShapedArray
 from perspex.ops import elementwise as ops
 from perspex.ops.families import FLOAT, Elementwise, unary
 from perspex.ops.infix import Formula, emit, exp, horner, sign, sqrt, where

@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from perspex.avals import ShapedArray
-from perspex.jaxpr import ClosedJaxpr
+from perspex.ir.avals import ShapedArray
+from perspex.ir.jaxpr import ClosedJaxpr
 from perspex.ops.elementwise import (
     add,
     bitwise_or,
@@ -31,8 +31,8 @@ from perspex.ops.elementwise import (
 from perspex.ops.families import batch_elementwise, broadcast_shape
 from perspex.ops.shape import concatenate, iota, part, stack
 from perspex.ops.structural import broadcast_in_dim, convert, reshape, squeeze
-from perspex.staging import stage
-from perspex.tracing import Primitive, typeof
+from perspex.tracing.staging import stage
+from perspex.tracing.trace import Primitive, typeof
 
 Shape = tuple[int, ...]
 

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from perspex.avals import ShapedArray
+from perspex.ir.avals import ShapedArray
 from perspex.ops.elementwise import div, eq, mul, select
 from perspex.ops.families import NUMBER, ORDERED, check_dtype
 from perspex.ops.indexing import gather
@@ -39,7 +39,7 @@ from perspex.ops.structural import (
     transpose,
 )
 from perspex.ops.windows import CLIP, FILL_OR_DROP, ZERO, GatherDimensionNumbers
-from perspex.tracing import Axis, Primitive, typeof, unbound_axis
+from perspex.tracing.trace import Axis, Primitive, typeof, unbound_axis
 
 Name = Hashable
 Names = tuple[Hashable, ...]

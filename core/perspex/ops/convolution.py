@@ -15,8 +15,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from perspex import dtypes
-from perspex.avals import ShapedArray
 from perspex.hlo import types
+from perspex.ir.avals import ShapedArray
 from perspex.ops.elementwise import add, complex, imag, real, sub
 from perspex.ops.expansions import real_dtype
 from perspex.ops.families import add_any
@@ -32,7 +32,7 @@ from perspex.ops.sliding import (
     transposed_pads,
 )
 from perspex.ops.structural import convert, is_linear, zeros
-from perspex.tracing import Primitive, typeof
+from perspex.tracing.trace import Primitive, typeof
 
 Axes = tuple[int, ...]
 

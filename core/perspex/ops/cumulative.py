@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
-from perspex.avals import ShapedArray
 from perspex.hlo import types
+from perspex.ir.avals import ShapedArray
 from perspex.ops import elementwise as ew
 from perspex.ops.elementwise import add, complex_dtype, exp, mul, select, sub
 from perspex.ops.families import INEXACT, NUMBER, Elementwise, check_dtype
@@ -29,7 +29,7 @@ from perspex.ops.prefixes import prefixes
 from perspex.ops.reductions import emit_region, highest, lowest
 from perspex.ops.shape import rev
 from perspex.ops.structural import Structural, full_like, zeros_like
-from perspex.tracing import Primitive, typeof
+from perspex.tracing.trace import Primitive, typeof
 
 # The longest axis of a one-dimensional array along which numbers are added or multiplied in a loop.
 _LONGEST_LOOP = 8_192

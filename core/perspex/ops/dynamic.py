@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
-from perspex.avals import ShapedArray
 from perspex.hlo import types
+from perspex.ir.avals import ShapedArray
 from perspex.ops.indexing import gather, scatter
 from perspex.ops.shape import stack
 from perspex.ops.structural import is_linear, to_front, zeros, zeros_like
 from perspex.ops.windows import CLIP, GatherDimensionNumbers, ScatterDimensionNumbers
-from perspex.tracing import Primitive, typeof
+from perspex.tracing.trace import Primitive, typeof
 
 
 def check_starts(name: str, starts: Sequence[ShapedArray], ndim: int) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
-from perspex.avals import ShapedArray
+from perspex.ir.avals import ShapedArray
 from perspex.ops import expansions
 from perspex.ops.expansions import real_dtype as real_dtype
 from perspex.ops.families import (
@@ -43,7 +43,7 @@ from perspex.ops.structural import (
     to_front,
     unbroadcast,
 )
-from perspex.tracing import Primitive, typeof
+from perspex.tracing.trace import Primitive, typeof
 
 
 def is_complex(x: Any) -> bool:

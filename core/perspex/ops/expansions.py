@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
-from perspex.avals import ShapedArray
 from perspex.hlo import types, versions
+from perspex.ir.avals import ShapedArray
 
 
 def real_dtype(dtype: Any) -> Any:

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
-from perspex.avals import ShapedArray
+from perspex.ir.avals import ShapedArray
 from perspex.ops.structural import broadcast_in_dim, is_linear, to_front, unbroadcast
-from perspex.tracing import Primitive, typeof
+from perspex.tracing.trace import Primitive, typeof
 
 FLOAT = "float"
 COMPLEX = "complex"

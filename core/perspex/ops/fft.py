@@ -11,13 +11,13 @@ import enum
 import math
 from typing import Any
 
-from perspex.avals import ShapedArray
 from perspex.hlo import types
+from perspex.ir.avals import ShapedArray
 from perspex.ops.elementwise import complex_dtype, conj, mul
 from perspex.ops.expansions import real_dtype
 from perspex.ops.shape import pad
 from perspex.ops.structural import Structural, broadcast_in_dim, move_axis
-from perspex.tracing import typeof
+from perspex.tracing.trace import typeof
 
 
 class FftType(enum.IntEnum):

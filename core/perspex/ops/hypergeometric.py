@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from perspex.avals import ShapedArray
+from perspex.ir.avals import ShapedArray
 from perspex.ops import elementwise as ops
 from perspex.ops.families import FLOAT, Elementwise
 from perspex.ops.infix import Formula, any_of, call, emit, exp, log, log1p, loop, where

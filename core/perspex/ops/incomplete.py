@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
-from perspex.avals import ShapedArray
+from perspex.ir.avals import ShapedArray
 from perspex.ops import elementwise as ops
 from perspex.ops.families import FLOAT, Elementwise, binary
 from perspex.ops.infix import (
@@ -38,7 +38,7 @@ from perspex.ops.infix import (
 )
 from perspex.ops.special import digamma, erfc, lgamma, unknown
 from perspex.ops.structural import scalar_like
-from perspex.tracing import typeof
+from perspex.tracing.trace import typeof
 
 _DOUBLE = np.dtype("float64")
 _MOST_TURNS = 20_000.0

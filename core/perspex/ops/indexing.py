@@ -15,9 +15,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from perspex.avals import ShapedArray
 from perspex.hlo import types
-from perspex.jaxpr import ClosedJaxpr
+from perspex.ir.avals import ShapedArray
+from perspex.ir.jaxpr import ClosedJaxpr
 from perspex.ops.elementwise import (
     add,
     bitwise_and,
@@ -63,8 +63,8 @@ from perspex.ops.windows import (
     window_dims,
     window_sizes,
 )
-from perspex.staging import stage
-from perspex.tracing import Primitive, typeof
+from perspex.tracing.staging import stage
+from perspex.tracing.trace import Primitive, typeof
 
 
 class Gather(Primitive):

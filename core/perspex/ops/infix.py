@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from perspex import config
-from perspex.avals import ShapedArray
+from perspex.ir.avals import ShapedArray
 from perspex.ops import elementwise as ops
 from perspex.ops.lowering import expand
 from perspex.ops.reductions import reduce_or
 from perspex.ops.structural import scalar_like
-from perspex.tracing import typeof
+from perspex.tracing.trace import typeof
 
 _FLAG = ShapedArray((), np.dtype(bool))
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from perspex.avals import ShapedArray
+from perspex.ir.avals import ShapedArray
 from perspex.ops import elementwise as ops
 from perspex.ops.families import COMPLEX, FLOAT, Elementwise, binary, unary
 from perspex.ops.infix import Formula, call, emit, exp, horner, log, sign, where

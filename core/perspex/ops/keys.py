@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 
 from perspex import config, dtypes
-from perspex.avals import ShapedArray
 from perspex.hlo import types, versions
-from perspex.jaxpr import ClosedJaxpr
+from perspex.ir.avals import ShapedArray
+from perspex.ir.jaxpr import ClosedJaxpr
 from perspex.ops import bits
 from perspex.ops.families import batch_elementwise, broadcast_shape
 from perspex.ops.lowering import expand
 from perspex.ops.structural import move_axis
-from perspex.staging import stage
-from perspex.tracing import Primitive
+from perspex.tracing.staging import stage
+from perspex.tracing.trace import Primitive
 
 _UNSIGNED = {n: np.dtype(f"uint{n}") for n in (8, 16, 32, 64)}
 

@@ -15,12 +15,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from perspex import config, dtypes
-from perspex.avals import ShapedArray
 from perspex.hlo import types
+from perspex.ir.avals import ShapedArray
 from perspex.ops.expansions import real_dtype
 from perspex.ops.families import add_any
 from perspex.ops.structural import convert, is_linear, transpose
-from perspex.tracing import Primitive, typeof
+from perspex.tracing.trace import Primitive, typeof
 
 Axes = tuple[int, ...]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from perspex.avals import ShapedArray
-from perspex.staging import stage
+from perspex.ir.avals import ShapedArray
+from perspex.tracing.staging import stage
 
 
 def expand(

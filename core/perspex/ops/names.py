@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from perspex.avals import ShapedArray
-from perspex.tracing import Primitive
+from perspex.ir.avals import ShapedArray
+from perspex.tracing.trace import Primitive
 
 
 class Name(Primitive):

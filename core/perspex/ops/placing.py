@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from perspex.avals import ShapedArray
 from perspex.hlo import types
+from perspex.ir.avals import ShapedArray
 from perspex.ops.structural import Structural
 from perspex.sharding import UNCONSTRAINED, NamedSharding, PartitionSpec
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from perspex.ops.elementwise import add, bitwise_or
 from perspex.ops.shape import concatenate, pad, slice
-from perspex.tracing import typeof
+from perspex.tracing.trace import typeof
 
 
 def prefixes(

@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from perspex import dtypes
-from perspex.avals import ShapedArray
 from perspex.hlo import types
+from perspex.ir.avals import ShapedArray
 from perspex.ops import elementwise as ew
 from perspex.ops.elementwise import div, eq, mul, select
 from perspex.ops.families import ANY, BITS, NUMBER, ORDERED, check_dtype
@@ -31,7 +31,7 @@ from perspex.ops.structural import (
     without,
     zeros_like,
 )
-from perspex.tracing import Primitive, typeof
+from perspex.tracing.trace import Primitive, typeof
 
 
 def lowest(dtype: np.dtype) -> Any:

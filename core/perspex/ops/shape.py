@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from perspex import dtypes
-from perspex.avals import ShapedArray
 from perspex.hlo import types
+from perspex.ir.avals import ShapedArray
 from perspex.ops.elementwise import select, sub
 from perspex.ops.structural import (
     Structural,
@@ -28,7 +28,7 @@ from perspex.ops.structural import (
     zeros,
     zeros_like,
 )
-from perspex.tracing import Primitive, typeof
+from perspex.tracing.trace import Primitive, typeof
 
 PaddingConfig = tuple[tuple[int, int, int], ...]
 

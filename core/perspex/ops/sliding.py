@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from perspex.ops.structural import move_axis, reshape
-from perspex.tracing import typeof
+from perspex.tracing.trace import typeof
 
 Pads = tuple[tuple[int, int], ...]
 

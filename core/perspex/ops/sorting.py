@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
-from perspex.avals import ShapedArray
 from perspex.hlo import types
+from perspex.ir.avals import ShapedArray
 from perspex.ops import elementwise as ew
 from perspex.ops.elementwise import bitwise_and, bitwise_xor, lt, select
 from perspex.ops.expansions import real_dtype
@@ -24,7 +24,7 @@ from perspex.ops.reductions import reduce_max, reduce_min
 from perspex.ops.shape import bitcast_convert_type, iota
 from perspex.ops.structural import full_like, reshape, to_front, transpose, zeros_like
 from perspex.ops.windows import GatherDimensionNumbers, GatherScatterMode
-from perspex.tracing import Primitive, typeof
+from perspex.tracing.trace import Primitive, typeof
 
 _FLAG = ShapedArray((), np.dtype(bool))
 # From here the sort by integer keys pays for the second program that goes with it.

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from perspex.avals import ShapedArray
+from perspex.ir.avals import ShapedArray
 from perspex.ops.elementwise import add, exp, mul, neg, square
 from perspex.ops.families import FLOAT, Elementwise, Rule, binary, unary
 from perspex.ops.structural import scalar_like

@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from perspex import dtypes
-from perspex.avals import ShapedArray
 from perspex.hlo import types
-from perspex.tracing import Linear, Primitive, typeof
+from perspex.ir.avals import ShapedArray
+from perspex.tracing.trace import Linear, Primitive, typeof
 
 
 class Structural(Primitive):

@@ -15,8 +15,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from perspex.avals import ShapedArray
 from perspex.hlo import types
+from perspex.ir.avals import ShapedArray
 from perspex.ops import elementwise as ew
 from perspex.ops.families import NUMBER, ORDERED, REAL, check_dtype
 from perspex.ops.indexing import scatter_add
@@ -31,7 +31,7 @@ from perspex.ops.structural import (
     zeros,
 )
 from perspex.ops.windows import FILL_OR_DROP, ScatterDimensionNumbers
-from perspex.tracing import Primitive, typeof
+from perspex.tracing.trace import Primitive, typeof
 
 Axes = tuple[int, ...]
 

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from perspex import dtypes
-from perspex.avals import ShapedArray
+from perspex.ir.avals import ShapedArray
 from perspex.ops.elementwise import clamp
 from perspex.ops.shape import concatenate, part
 from perspex.ops.structural import reshape
-from perspex.tracing import typeof
+from perspex.tracing.trace import typeof
 
 Axes = tuple[int, ...]
 

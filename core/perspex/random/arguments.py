@@ -14,16 +14,16 @@ from typing import Any
 import numpy as np
 
 from perspex import config, dtypes
-from perspex.avals import PYTHON_SCALARS, ShapedArray, shaped
-from perspex.control.jit import Compiled, Options, build
 from perspex.errors import TracerIntegerConversionError
-from perspex.methods import is_operand
+from perspex.ir.avals import PYTHON_SCALARS, ShapedArray, shaped
+from perspex.jitted.compiled import Compiled, Options, build
 from perspex.ops.keys import GENERATORS, Generator, random_unwrap, random_wrap
 from perspex.ops.structural import broadcast_in_dim, convert_element_type
 from perspex.random import lineage
 from perspex.runtime.dispatch import EVAL, fast_callable
-from perspex.staging import JaxprTrace
-from perspex.tracing import state, typeof
+from perspex.tracing.array_methods import is_operand
+from perspex.tracing.staging import JaxprTrace
+from perspex.tracing.trace import state, typeof
 
 Shape = tuple[int, ...]
 

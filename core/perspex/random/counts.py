@@ -17,7 +17,7 @@ import numpy as np
 
 from perspex import dtypes
 from perspex import numpy as pnp
-from perspex.avals import shaped
+from perspex.ir.avals import shaped
 from perspex.lax.control import scan, while_loop
 from perspex.numpy.promotion import check_arraylike, promote_dtypes
 from perspex.ops.keys import random_split
@@ -37,7 +37,7 @@ from perspex.random.arguments import (
 from perspex.random.gammas import check_method, check_parameters, filled
 from perspex.random.normals import real_normal
 from perspex.random.uniforms import unit
-from perspex.tracing import typeof
+from perspex.tracing.trace import typeof
 
 _SINGLE = np.dtype("float32")
 

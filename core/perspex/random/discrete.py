@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
-from perspex.avals import shaped
+from perspex.ir.avals import shaped
 from perspex.numpy.promotion import check_arraylike
 from perspex.ops.elementwise import (
     add,
@@ -39,7 +39,7 @@ from perspex.random.arguments import (
 )
 from perspex.random.continuous import gumbel_mode, gumbel_samples
 from perspex.random.uniforms import unit
-from perspex.tracing import typeof
+from perspex.tracing.trace import typeof
 
 _BOOL = np.dtype("bool")
 

@@ -19,7 +19,7 @@ import numpy as np
 from perspex import dtypes
 from perspex import numpy as pnp
 from perspex.api.mapping import vmap
-from perspex.avals import shaped
+from perspex.ir.avals import shaped
 from perspex.lax.control import while_loop
 from perspex.numpy.promotion import check_arraylike
 from perspex.ops.elementwise import stop_gradient
@@ -40,7 +40,7 @@ from perspex.random.arguments import (
 )
 from perspex.random.normals import real_normal
 from perspex.random.uniforms import unit
-from perspex.tracing import typeof
+from perspex.tracing.trace import typeof
 
 METHODS = "exact", "approximate"
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from perspex import config, dtypes
-from perspex.avals import ShapedArray, shaped
+from perspex.ir.avals import ShapedArray, shaped
 from perspex.ops.keys import (
     GENERATORS,
     Generator,
@@ -38,7 +38,7 @@ from perspex.runtime import client
 from perspex.runtime.dispatch import EVAL
 from perspex.runtime.keys import KeyArray
 from perspex.runtime.transfer import put
-from perspex.tracing import state
+from perspex.tracing.trace import state
 
 _U32 = np.dtype("uint32")
 _LOW = 0xFFFFFFFF

@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 
 from jaxlib._jax import ArrayImpl
 
-from perspex import source
+from perspex.base import source
+from perspex.base.source import Source
 from perspex.runtime.keys import KeyArray
-from perspex.source import Source
-from perspex.staging import JaxprTracer
+from perspex.tracing.staging import JaxprTracer
 from perspex.transforms.jvp import JvpTracer
 from perspex.transforms.vmap import BatchTracer
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from perspex import dtypes
 from perspex import numpy as pnp
-from perspex.avals import shaped
 from perspex.errors import ConcretizationTypeError
+from perspex.ir.avals import shaped
 from perspex.numpy.promotion import check_arraylike
 from perspex.ops.cumulative import cumsum
 from perspex.ops.elementwise import add, log, mul, sub
@@ -30,7 +30,7 @@ from perspex.random.arguments import (
 from perspex.random.continuous import gumbel_mode, gumbel_samples
 from perspex.random.discrete import integers
 from perspex.random.uniforms import unit
-from perspex.tracing import Tracer, typeof
+from perspex.tracing.trace import Tracer, typeof
 
 
 def permutation(

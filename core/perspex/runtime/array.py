@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from jaxlib import _jax
 
-from perspex import dtypes, events, methods
-from perspex.avals import ShapedArray
+from perspex import dtypes
+from perspex.base import events
 from perspex.errors import JaxRuntimeError
-from perspex.methods import ArrayMethods
+from perspex.ir.avals import ShapedArray
 from perspex.runtime import client, interruptible
 from perspex.runtime.callbacks import explained
 from perspex.runtime.dispatch import device_put
@@ -24,7 +24,9 @@ from perspex.runtime.keys import KeyArray
 from perspex.runtime.shards import Shard, shards
 from perspex.runtime.transfer import LARGE, assembled, put
 from perspex.sharding import NamedSharding
-from perspex.tracing import Tracer
+from perspex.tracing import array_methods
+from perspex.tracing.array_methods import ArrayMethods
+from perspex.tracing.trace import Tracer
 
 ArrayImpl = _jax.ArrayImpl
 _block_until_ready = ArrayImpl.block_until_ready
@@ -267,10 +269,10 @@ class _Face(ArrayMethods):
         return _restore, (np.array(to_numpy(self)), self.aval.weak_type)
 
     def __copy__(self) -> Any:
-        return methods.face.copy(self)
+        return array_methods.face.copy(self)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        return methods.face.copy(self)
+        return array_methods.face.copy(self)
 
     def __dlpack__(
         self,
@@ -283,7 +285,7 @@ class _Face(ArrayMethods):
         if self.is_deleted():  # type: ignore[attr-defined]
             raise deleted_error(self)
         _check_single(self)
-        array = methods.face.copy(self) if copy else self
+        array = array_methods.face.copy(self) if copy else self
         return _jax.buffer_to_dlpack_managed_tensor(array, stream=stream)
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -335,4 +337,4 @@ def install(operators: dict[str, Any]) -> None:
                 setattr(ArrayImpl, name, value)
     for name, operator in operators.items():
         setattr(ArrayImpl, name, operator)
-    methods.accept_operand(ArrayImpl)
+    array_methods.accept_operand(ArrayImpl)

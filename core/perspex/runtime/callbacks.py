@@ -24,15 +24,16 @@ from typing import Any
 import numpy as np
 from jaxlib import _jax
 
-from perspex import config, dtypes, source
-from perspex.avals import ShapedArray
+from perspex import config, dtypes
+from perspex.base import source
 from perspex.errors import JaxRuntimeError
+from perspex.ir.avals import ShapedArray
 from perspex.runtime import client as platform
 from perspex.runtime import interruptible
 from perspex.runtime.keys import KeyArray
 from perspex.runtime.transfer import put
 from perspex.sharding import NamedSharding
-from perspex.tracing import bottom, under
+from perspex.tracing.trace import bottom, under
 
 ArrayImpl = _jax.ArrayImpl
 

@@ -13,19 +13,21 @@ from typing import Any
 
 from jaxlib import _jax
 
-from perspex import config, events, tree
-from perspex.avals import shaped
-from perspex.containers import call_registry
+from perspex import config, tree
+from perspex.base import events
+from perspex.base.pytree_registry import call_registry
 from perspex.dtypes import float0
-from perspex.jaxpr import ClosedJaxpr, Jaxpr
+from perspex.ir.avals import shaped
+from perspex.ir.jaxpr import ClosedJaxpr, Jaxpr
 from perspex.ops.placing import sharding_constraint
-from perspex.runtime import client, invalid, pressure
+from perspex.runtime import client, invalid
+from perspex.runtime.compiler import pressure
 from perspex.runtime.executable import Executable, Lowered, deleted_error, placed
 from perspex.runtime.placement import choose_place, settled
 from perspex.runtime.transfer import copy_to, put, signature
 from perspex.sharding import NamedSharding, PartitionSpec
-from perspex.staging import eval_jaxpr, stage
-from perspex.tracing import Primitive, Trace, Tracer, leaked, refused, under
+from perspex.tracing.staging import eval_jaxpr, stage
+from perspex.tracing.trace import Primitive, Trace, Tracer, leaked, refused, under
 from perspex.transforms.identity import params_identity
 
 # Entries of jaxlib's cache of compiled calls, which all callables share.

@@ -8,7 +8,7 @@ import numpy as np
 from jaxlib import _jax
 
 from perspex import dtypes
-from perspex.avals import ShapedArray
+from perspex.ir.avals import ShapedArray
 from perspex.runtime import client
 from perspex.runtime.dispatch import device_put
 from perspex.runtime.transfer import put

@@ -9,35 +9,28 @@ from typing import Any
 import numpy as np
 from jaxlib import _jax
 
-from perspex import config, events
-from perspex.avals import ShapedArray
-from perspex.containers import call_registry
-from perspex.effects import has_order
+from perspex import config
+from perspex.base import events
+from perspex.base.effects import has_order
+from perspex.base.pytree_registry import call_registry
+from perspex.base.source import Source
 from perspex.errors import JaxRuntimeError
 from perspex.hlo import Module, types
 from perspex.hlo.apart import own_module
 from perspex.hlo.numbering import numbered_bytecode
-from perspex.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, count_eqns
+from perspex.ir.avals import ShapedArray
+from perspex.ir.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, count_eqns
 from perspex.ops.placing import sharding_constraint
-from perspex.runtime import (
-    cache,
-    compiling,
-    disk,
-    interruptible,
-    invalid,
-    memory,
-    pressure,
-    profile,
-)
 from perspex.runtime import client as platform
+from perspex.runtime import interruptible, invalid, memory, profile
 from perspex.runtime.callbacks import execute
-from perspex.runtime.compiling import Compiled
+from perspex.runtime.compiler import cache, compiling, disk, pressure
+from perspex.runtime.compiler.compiling import Compiled
 from perspex.runtime.keys import KeyArray
 from perspex.runtime.placement import Place, Spread, arguments, devices_of, results_of, whole
 from perspex.runtime.transfer import copy_to, put, signature
 from perspex.runtime.versions import FAST_PATH_NOTICES_DONATION, FastPath, result_handler
 from perspex.sharding import UNCONSTRAINED, Mesh, NamedSharding, PartitionSpec
-from perspex.source import Source
 from perspex.transforms.dce import dce_jaxpr
 from perspex.transforms.programs import embed
 from perspex.transforms.sequence import TOKEN, sequenced_jaxpr

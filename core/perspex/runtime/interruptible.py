@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from perspex import events
+from perspex.base import events
 
 T = TypeVar("T")
 

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from jaxlib import _jax
 
-from perspex import config, dtypes, source
-from perspex.tracing import state
+from perspex import config, dtypes
+from perspex.base import source
+from perspex.tracing.trace import state
 
 
 class InvalidValueError(FloatingPointError):

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from perspex.avals import ShapedArray
-from perspex.containers import call_registry
-from perspex.methods import ArrayMethods
+from perspex.base.pytree_registry import call_registry
+from perspex.ir.avals import ShapedArray
+from perspex.tracing.array_methods import ArrayMethods
 
 
 class KeyArray(ArrayMethods):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from jaxlib import _jax, xla_client
 
-from perspex.jaxpr import Jaxpr, sub_jaxprs
+from perspex.ir.jaxpr import Jaxpr, sub_jaxprs
 from perspex.ops.placing import sharding_constraint
 from perspex.runtime import client as platform
 from perspex.runtime.keys import KeyArray

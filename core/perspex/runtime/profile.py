@@ -31,10 +31,11 @@ from typing import Any, NamedTuple
 
 from jaxlib import _jax, _profile_data, _profiler
 
-from perspex import config, events, source
+from perspex import config
+from perspex.base import events, source
 from perspex.hlo.instructions import Instructions, Share
 from perspex.hlo.numbering import Origin, origins
-from perspex.jaxpr import ClosedJaxpr, sub_jaxprs
+from perspex.ir.jaxpr import ClosedJaxpr, sub_jaxprs
 
 _MARK = "perspex call "
 _END = "end: "

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from jaxlib import _jax
 
-from perspex.avals import ShapedArray
+from perspex.ir.avals import ShapedArray
 from perspex.runtime.executable import deleted_error
 from perspex.runtime.keys import KeyArray
 from perspex.runtime.transfer import part

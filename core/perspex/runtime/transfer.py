@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from jaxlib import _jax
 
-from perspex import events
-from perspex.avals import ShapedArray, shaped
+from perspex.base import events
+from perspex.ir.avals import ShapedArray, shaped
 from perspex.runtime import client as platform
 from perspex.sharding import NamedSharding
 

@@ -10,7 +10,7 @@ import numpy as np
 from perspex import dtypes, lax
 from perspex import numpy as pnp
 from perspex.api.differentiation import value_and_grad
-from perspex.avals import shaped
+from perspex.ir.avals import shaped
 
 
 class OptimizeResults(NamedTuple):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from perspex import numpy as pnp
-from perspex.api.custom_jvp import custom_jvp
-from perspex.control.jit import fused
+from perspex.jitted.compiled import fused
 from perspex.nn import log_softmax as _log_softmax
 from perspex.nn import softmax as _softmax
 from perspex.nn.normalization import logsumexp as logsumexp
 from perspex.numpy.promotion import Array, ArrayLike, Axis, inexact, promote_inexact
 from perspex.ops import elementwise as ops
+from perspex.rules.custom_jvp import custom_jvp
 from perspex.scipy.functions.gammas import bernoulli as bernoulli
 from perspex.scipy.functions.gammas import beta as beta
 from perspex.scipy.functions.gammas import betainc as betainc

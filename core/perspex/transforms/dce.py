@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from perspex.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, map_programs
+from perspex.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, map_programs
 from perspex.transforms.programs import by_program, pick
 
 

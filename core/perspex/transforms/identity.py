@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from perspex.jaxpr import Atom, ClosedJaxpr, Literal, Var
+from perspex.ir.jaxpr import Atom, ClosedJaxpr, Literal, Var
 
 
 class Token:

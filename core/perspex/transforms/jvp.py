@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 
 from perspex import config, dtypes
-from perspex.avals import ShapedArray, shaped
-from perspex.history import UNKNOWN, Names
-from perspex.jaxpr import ClosedJaxpr
+from perspex.ir.avals import ShapedArray, shaped
+from perspex.ir.jaxpr import ClosedJaxpr
 from perspex.ops.structural import zeros
-from perspex.staging import eval_jaxpr
-from perspex.tracing import Primitive, refuse_leaks
+from perspex.tracing.past import UNKNOWN, Names
+from perspex.tracing.staging import eval_jaxpr
+from perspex.tracing.trace import Primitive, refuse_leaks
 from perspex.transforms.programs import by_program, cut, pick, program, spread, strong
 from perspex.transforms.trace import TransformTrace, TransformTracer
 

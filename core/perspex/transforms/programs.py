@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from perspex import config, errors
-from perspex.avals import ShapedArray
-from perspex.jaxpr import ClosedJaxpr, Jaxpr, Literal
+from perspex.ir.avals import ShapedArray
+from perspex.ir.jaxpr import ClosedJaxpr, Jaxpr, Literal
 from perspex.ops.structural import convert
-from perspex.staging import stage
-from perspex.tracing import Tracer, typeof
+from perspex.tracing.staging import stage
+from perspex.tracing.trace import Tracer, typeof
 
 T = TypeVar("T")
 

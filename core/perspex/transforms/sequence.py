@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from perspex.avals import ShapedArray
-from perspex.effects import has_order
-from perspex.jaxpr import ClosedJaxpr, Jaxpr
-from perspex.staging import eval_jaxpr, hoist_consts
-from perspex.tracing import Primitive, under
+from perspex.base.effects import has_order
+from perspex.ir.avals import ShapedArray
+from perspex.ir.jaxpr import ClosedJaxpr, Jaxpr
+from perspex.tracing.staging import eval_jaxpr, hoist_consts
+from perspex.tracing.trace import Primitive, under
 from perspex.transforms.programs import by_program, cut, program
 from perspex.transforms.trace import TransformTrace
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from perspex import config, provenance, source
-from perspex.avals import ShapedArray
-from perspex.history import UNKNOWN, Argument, Names, Past, Result
-from perspex.remedies.story import forbid_static
-from perspex.tracing import Trace, Tracer, bottom, state, under
+from perspex import config
+from perspex.advice.story import forbid_static
+from perspex.base import source
+from perspex.ir.avals import ShapedArray
+from perspex.tracing import provenance
+from perspex.tracing.past import UNKNOWN, Argument, Names, Past, Result
+from perspex.tracing.trace import Trace, Tracer, bottom, state, under
 
 _capture = source.capture
 _set_depth = config.trace_depth.cell.set_local

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from perspex import source
-from perspex.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
+from perspex.base import source
+from perspex.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 from perspex.ops.families import add_any
 from perspex.ops.structural import is_linear, zeros
-from perspex.staging import number
-from perspex.tracing import Linear, state
+from perspex.tracing.staging import number
+from perspex.tracing.trace import Linear, state
 from perspex.transforms.jvp import tangent_aval
 from perspex.transforms.programs import by_program, cut, merge, partition, pick, program, strong
 

@@ -16,12 +16,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from perspex import config
-from perspex.avals import ShapedArray, shaped
-from perspex.history import UNKNOWN, Names
-from perspex.jaxpr import ClosedJaxpr
+from perspex.ir.avals import ShapedArray, shaped
+from perspex.ir.jaxpr import ClosedJaxpr
 from perspex.ops.structural import to_front
-from perspex.staging import eval_jaxpr
-from perspex.tracing import Axis, Primitive, refuse_leaks
+from perspex.tracing.past import UNKNOWN, Names
+from perspex.tracing.staging import eval_jaxpr
+from perspex.tracing.trace import Axis, Primitive, refuse_leaks
 from perspex.transforms.programs import by_program, program
 from perspex.transforms.trace import TransformTrace, TransformTracer
 

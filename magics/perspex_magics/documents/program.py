@@ -15,12 +15,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from perspex import events, pretty, source
 from perspex.api.stages import Traced
-from perspex.control.higher_order import Work, equation_work
-from perspex.effects import has_order
+from perspex.base import events, source
+from perspex.base.effects import has_order
 from perspex.hlo.numbering import origins
+from perspex.ir import printing
 from perspex.runtime.transfer import signature
+from perspex.transforms.higher_order import Work, equation_work
 from perspex_magics.documents.listings import links_of, optimized, packed, stablehlo
 from perspex_magics.documents.sources import excerpts
 
@@ -54,7 +55,7 @@ def outline(
     """A document without what has to be lowered for it: the lines of the user and the jaxpr."""
     with _aside():
         jaxpr = traced.jaxpr.jaxpr
-        listing = pretty.listing(jaxpr)
+        listing = printing.listing(jaxpr)
         entries = listing.entries
         works = [equation_work(entry.eqn) for entry in entries]
         places = {i: entry.eqn.source for i, entry in enumerate(entries) if entry.eqn.source}
@@ -73,14 +74,14 @@ def compiled(traced: Traced) -> dict[str, Any]:
     """The rest of the document: StableHLO, and optimized HLO."""
     with _aside():
         executable = traced.compiled()
-        lowered = executable.lowered_again(_numbers(pretty.listing(traced.jaxpr.jaxpr).entries))
+        lowered = executable.lowered_again(_numbers(printing.listing(traced.jaxpr.jaxpr).entries))
         return {
             "stablehlo": stablehlo(lowered.as_text(debug_info=True)),
             "hlo": optimized(executable.as_text(), origins(lowered.compiler_ir())),
         }
 
 
-def _numbers(entries: Sequence[pretty.Entry]) -> dict[Any, int]:
+def _numbers(entries: Sequence[printing.Entry]) -> dict[Any, int]:
     """Equations by the variables that they bind, or themselves if they bind none."""
     numbers: dict[Any, int] = {}
     for i, entry in enumerate(entries):
@@ -107,7 +108,7 @@ def _aside() -> Iterator[None]:
             gc.set_threshold(young, *older)
 
 
-def _equations(entries: Sequence[pretty.Entry], works: Sequence[Work]) -> dict[str, list[Any]]:
+def _equations(entries: Sequence[printing.Entry], works: Sequence[Work]) -> dict[str, list[Any]]:
     """The columns of a table of the equations."""
     numbers = _numbers(entries)
     lines: dict[str, int] = {"": 0}
@@ -135,7 +136,7 @@ def _equations(entries: Sequence[pretty.Entry], works: Sequence[Work]) -> dict[s
     }
 
 
-def _notes(traced: Traced, entries: Sequence[pretty.Entry], works: Sequence[Work]) -> list[str]:
+def _notes(traced: Traced, entries: Sequence[printing.Entry], works: Sequence[Work]) -> list[str]:
     """What a reader has to know of the figures and the links."""
     # Programs that are called more than once are printed first, and stand in none's either.
     ours = set(map(id, traced.jaxpr.eqns))

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from perspex import source
+from perspex.base import source
 from perspex_magics.documents.listings import links_of, packed
 
 # Lines that are shown around one that has equations, and of a cell as a whole.

@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 
 from IPython.core.error import UsageError
 
-from perspex.events import report_ignored
-from perspex_magics.buffers import free
-from perspex_magics.compilations import Compilation
+from perspex.base.events import report_ignored
+from perspex_magics.compiling.actions import UNKNOWN, WITH_ONE, clear
+from perspex_magics.compiling.compilations import Compilation
 from perspex_magics.documents.program import compiled, outline
-from perspex_magics.keeping import UNKNOWN, WITH_ONE, clear
-from perspex_magics.outermost import is_cell_on_a_stack
+from perspex_magics.memory.buffers import free
+from perspex_magics.notebook.running import is_cell_on_a_stack
 from perspex_magics.panel.clients import Client
 from perspex_magics.panel.messages import Ask
 from perspex_magics.panel.outbox import Outbox
@@ -28,8 +28,8 @@ from perspex_magics.panel.texts import SENTENCE, cut
 from perspex_magics.panel.topics.buffers import BuffersTopic
 from perspex_magics.panel.topics.programs import compilation, recorder_of
 from perspex_magics.panel.topics.topic import magics
-from perspex_magics.profile import ProfileMagics
-from perspex_magics.roofline import peak
+from perspex_magics.timing.profile import ProfileMagics
+from perspex_magics.timing.roofline import peak
 
 # What changes nothing.
 _LOOKING = ("program", "compiled")

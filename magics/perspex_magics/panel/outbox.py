@@ -15,8 +15,8 @@ from collections.abc import Callable, Mapping
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from perspex.events import report_ignored
-from perspex_magics.outermost import Running
+from perspex.base.events import report_ignored
+from perspex_magics.notebook.running import Running
 from perspex_magics.panel.clients import Client, Clients
 from perspex_magics.panel.places import Places
 from perspex_magics.panel.tables import Row

@@ -15,8 +15,8 @@ from typing import Any
 import IPython
 from IPython.core.interactiveshell import InteractiveShell
 
-from perspex import source
-from perspex.source import Source
+from perspex.base import source
+from perspex.base.source import Source
 from perspex_magics.panel.texts import LINE, cut
 
 _MOST_CELLS = 10_000

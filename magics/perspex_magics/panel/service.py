@@ -36,7 +36,7 @@ from perspex_magics.panel.topics.lines import LinesTopic
 from perspex_magics.panel.topics.memory import MemoryTopic
 from perspex_magics.panel.topics.programs import ProgramsTopic
 from perspex_magics.panel.topics.topic import Topic, magics
-from perspex_magics.profile import ProfileMagics
+from perspex_magics.timing.profile import ProfileMagics
 
 TARGET = "perspex.panel"
 TOPICS: dict[str, type[Topic]] = {

@@ -6,8 +6,8 @@ from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from perspex_magics.cache import CacheMagics, overview, summary
-from perspex_magics.keeping import UNKNOWN, WITH_ONE, clear
+from perspex_magics.compiling.actions import UNKNOWN, WITH_ONE, clear
+from perspex_magics.compiling.cache import CacheMagics, overview, summary
 from perspex_magics.panel.places import Places
 from perspex_magics.panel.tables import NOTHING
 from perspex_magics.panel.topics.programs import ProgramsTopic, compilation, recorder_of

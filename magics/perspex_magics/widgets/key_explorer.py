@@ -18,8 +18,8 @@ import traitlets
 
 from perspex import config
 from perspex.runtime.keys import KeyArray
-from perspex_magics.keys import KeysMagics, numbers_of_keys, story
-from perspex_magics.markup import MONO, MUTED, escape, shortened, tag
+from perspex_magics.display.markup import MONO, MUTED, escape, shortened, tag
+from perspex_magics.keys.magic import KeysMagics, numbers_of_keys, story
 from perspex_magics.widgets.distributions import DISTRIBUTIONS
 from perspex_magics.widgets.key_tree import KeyTree
 from perspex_magics.widgets.threefry import Words

@@ -18,9 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from perspex import events, random
+from perspex import random
+from perspex.base import events
 from perspex.random import lineage
-from perspex_magics.markup import shortened
+from perspex_magics.display.markup import shortened
 from perspex_magics.widgets import threefry
 from perspex_magics.widgets.distributions import DISTRIBUTIONS, histogram
 from perspex_magics.widgets.refusals import Refused

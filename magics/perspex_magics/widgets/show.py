@@ -10,9 +10,9 @@ from typing import Any
 import traitlets
 
 from perspex.api.jit import jit
+from perspex_magics.display.listing import Listing
+from perspex_magics.display.markup import MUTED, escape, shortened, tag
 from perspex_magics.documents.program import document
-from perspex_magics.listing import Listing
-from perspex_magics.markup import MUTED, escape, shortened, tag
 from perspex_magics.widgets.view import View, shown
 
 _FORMS = {"jaxpr": "jaxpr", "stablehlo": "StableHLO", "hlo": "optimized HLO"}

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from perspex_magics.markup import LINE, MONO, MUTED, escape, shortened, tag
-from perspex_magics.measuring import Measured, duration, measure
+from perspex_magics.display.markup import LINE, MONO, MUTED, escape, shortened, tag
+from perspex_magics.timing.measuring import Measured, duration, measure
 from perspex_magics.widgets.view import View, shown
 
 _BARS = 40

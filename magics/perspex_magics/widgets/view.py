@@ -17,7 +17,7 @@ import traitlets
 from IPython.core.getipython import get_ipython
 from IPython.core.interactiveshell import InteractiveShell
 
-from perspex_magics.listing import preformatted
+from perspex_magics.display.listing import preformatted
 from perspex_magics.widgets.modules import module
 from perspex_magics.widgets.refusals import Refused
 

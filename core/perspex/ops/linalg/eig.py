@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from perspex.avals import ShapedArray
+from perspex.ir.avals import ShapedArray
 from perspex.ops import elementwise as ew
 from perspex.ops.linalg.matrices import (
     OfMatrices,
@@ -37,7 +37,7 @@ from perspex.ops.structural import (
     full_like,
     reduce_sum,
 )
-from perspex.tracing import typeof
+from perspex.tracing.trace import typeof
 
 _INT = np.dtype("int32")
 

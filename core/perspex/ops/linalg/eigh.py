@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from perspex.avals import ShapedArray
+from perspex.ir.avals import ShapedArray
 from perspex.ops import elementwise as ew
 from perspex.ops.linalg.matrices import (
     OfMatrices,
@@ -27,7 +27,7 @@ from perspex.ops.linalg.matrices import (
     with_diagonal,
 )
 from perspex.ops.lowering import expand
-from perspex.tracing import typeof
+from perspex.tracing.trace import typeof
 
 
 class Eigh(OfMatrices):

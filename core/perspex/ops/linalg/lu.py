@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from perspex.avals import ShapedArray
+from perspex.ir.avals import ShapedArray
 from perspex.ops import elementwise as ew
 from perspex.ops.dynamic import dynamic_slice
 from perspex.ops.linalg.matrices import (
@@ -32,7 +32,7 @@ from perspex.ops.lowering import expand
 from perspex.ops.shape import iota, pad
 from perspex.ops.shape import slice as slice_
 from perspex.ops.structural import broadcast_in_dim, reduce_sum, zeros_like
-from perspex.tracing import Primitive, typeof
+from perspex.tracing.trace import Primitive, typeof
 
 
 class LU(OfMatrices):

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from perspex.avals import ShapedArray
 from perspex.hlo import lapack, types
+from perspex.ir.avals import ShapedArray
 from perspex.ops import elementwise as ew
 from perspex.ops.expansions import real_dtype
 from perspex.ops.families import PARTS, check_dtype
@@ -27,7 +27,7 @@ from perspex.ops.structural import (
     zeros,
 )
 from perspex.ops.windows import GatherDimensionNumbers, GatherScatterMode
-from perspex.tracing import Primitive, typeof
+from perspex.tracing.trace import Primitive, typeof
 
 INT = np.dtype("int32")
 HIGHEST = (Precision.HIGHEST, Precision.HIGHEST)

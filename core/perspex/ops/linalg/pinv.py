@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from perspex.avals import ShapedArray
+from perspex.ir.avals import ShapedArray
 from perspex.ops import elementwise as ew
 from perspex.ops.linalg.eigh import eigh
 from perspex.ops.linalg.matrices import (
@@ -24,7 +24,7 @@ from perspex.ops.linalg.svd import svd
 from perspex.ops.lowering import expand
 from perspex.ops.reductions import reduce_max
 from perspex.ops.structural import broadcast_in_dim, full_like
-from perspex.tracing import Primitive, typeof
+from perspex.tracing.trace import Primitive, typeof
 
 
 class PseudoInverse(OfMatrices):

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from perspex.avals import ShapedArray
+from perspex.ir.avals import ShapedArray
 from perspex.ops import elementwise as ew
 from perspex.ops.linalg.matrices import (
     INT,
@@ -31,7 +31,7 @@ from perspex.ops.lowering import expand
 from perspex.ops.shape import pad
 from perspex.ops.shape import slice as slice_
 from perspex.ops.structural import is_linear
-from perspex.tracing import typeof
+from perspex.tracing.trace import typeof
 
 
 class QR(OfMatrices):

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from perspex.avals import ShapedArray
+from perspex.ir.avals import ShapedArray
 from perspex.ops import elementwise as ew
 from perspex.ops.linalg.cholesky import cholesky
 from perspex.ops.linalg.lu import lu
@@ -47,7 +47,7 @@ from perspex.ops.structural import (
     scalar_like,
     squeeze,
 )
-from perspex.tracing import Primitive, typeof
+from perspex.tracing.trace import Primitive, typeof
 
 
 class FactoredSolve(OfMatrices):

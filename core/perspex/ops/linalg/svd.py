@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from perspex.avals import ShapedArray
+from perspex.ir.avals import ShapedArray
 from perspex.ops import elementwise as ew
 from perspex.ops.linalg.matrices import (
     OfMatrices,
@@ -32,7 +32,7 @@ from perspex.ops.linalg.matrices import (
     with_diagonal,
 )
 from perspex.ops.structural import full_like, scalar_like
-from perspex.tracing import typeof
+from perspex.tracing.trace import typeof
 
 
 class SvdAlgorithm(enum.Enum):

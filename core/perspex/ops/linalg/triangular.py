@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from perspex.avals import ShapedArray
 from perspex.hlo import types
+from perspex.ir.avals import ShapedArray
 from perspex.ops import elementwise as ew
 from perspex.ops.linalg.matrices import (
     OfMatrices,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from perspex.avals import ShapedArray
 from perspex.hlo import lapack
+from perspex.ir.avals import ShapedArray
 from perspex.ops import elementwise as ew
 from perspex.ops.families import PARTS, check_dtype, same_dtype
 from perspex.ops.linalg.matrices import (
@@ -25,7 +25,7 @@ from perspex.ops.linalg.matrices import (
 )
 from perspex.ops.shape import pad
 from perspex.ops.structural import is_linear
-from perspex.tracing import typeof
+from perspex.tracing.trace import typeof
 
 
 class Tridiagonal(OfMatrices):

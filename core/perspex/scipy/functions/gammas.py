@@ -10,7 +10,7 @@ import numpy as np
 
 from perspex import dtypes
 from perspex import numpy as pnp
-from perspex.control.jit import fused
+from perspex.jitted.compiled import fused
 from perspex.numpy.promotion import (
     Array,
     ArrayLike,
@@ -22,7 +22,7 @@ from perspex.numpy.promotion import (
     promote_inexact,
 )
 from perspex.ops import incomplete, integrals, special
-from perspex.tracing import typeof
+from perspex.tracing.trace import typeof
 
 
 def floats(name: str, *args: Any) -> Any:

@@ -17,7 +17,7 @@ import numpy as np
 from perspex import dtypes, lax, tree
 from perspex import numpy as pnp
 from perspex.api.differentiation import vjp
-from perspex.avals import shaped
+from perspex.ir.avals import shaped
 
 Vector = Any
 Matvec = Callable[[Any], Any]

@@ -12,7 +12,7 @@ from typing import Any
 from perspex import dtypes
 from perspex import numpy as pnp
 from perspex.numpy.promotion import Array, promote_all
-from perspex.tracing import typeof
+from perspex.tracing.trace import typeof
 
 HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 

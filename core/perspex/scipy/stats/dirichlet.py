@@ -6,11 +6,11 @@ import math
 
 from perspex import dtypes
 from perspex import numpy as pnp
-from perspex.control.jit import fused
+from perspex.jitted.compiled import fused
 from perspex.numpy.promotion import Array, ArrayLike, promote_dtypes
 from perspex.ops.special import lgamma
 from perspex.scipy.special import xlogy
-from perspex.tracing import typeof
+from perspex.tracing.trace import typeof
 
 
 @fused

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from perspex import numpy as pnp
-from perspex.containers import register_pytree_node
+from perspex.base.pytree_registry import register_pytree_node
 from perspex.lax import linalg
 from perspex.numpy.promotion import Array, ArrayLike, check_arraylike, inexact
 from perspex.random import choice, multivariate_normal, split

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from perspex import dtypes
 from perspex import numpy as pnp
-from perspex.control.jit import fused
+from perspex.jitted.compiled import fused
 from perspex.lax import linalg
 from perspex.numpy.promotion import Array, ArrayLike, promote_dtypes
 from perspex.scipy.stats.densities import HALF_LOG_TWO_PI
-from perspex.tracing import typeof
+from perspex.tracing.trace import typeof
 
 
 @fused

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 
 from perspex import numpy as pnp
-from perspex.control.jit import fused
+from perspex.jitted.compiled import fused
 from perspex.numpy.promotion import Array, ArrayLike
 from perspex.ops.special import lgamma
 from perspex.scipy.functions.gammas import gammaincc
 from perspex.scipy.special import xlogy
 from perspex.scipy.stats.densities import HALF_LOG_TWO_PI, at, floats, inside
-from perspex.tracing import typeof
+from perspex.tracing.trace import typeof
 
 
 @fused

@@ -8,10 +8,10 @@ import numpy as np
 
 from perspex import dtypes
 from perspex import numpy as pnp
-from perspex.control.jit import fused
+from perspex.jitted.compiled import fused
 from perspex.lax import cummax, cummin
 from perspex.numpy.promotion import Array, ArrayLike, check_arraylike, inexact
-from perspex.tracing import typeof
+from perspex.tracing.trace import typeof
 
 
 class ModeResult(NamedTuple):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 
-from perspex_magics.buffers import BufferMagics, rows
-from perspex_magics.buffers import Row as Listed
-from perspex_magics.owners import report
+from perspex_magics.memory.buffers import BufferMagics, rows
+from perspex_magics.memory.buffers import Row as Listed
+from perspex_magics.memory.owners import report
+from perspex_magics.memory.reach import Owner
 from perspex_magics.panel.tables import Row
 from perspex_magics.panel.texts import LINE, NAME, cut
 from perspex_magics.panel.topics.topic import Topic, magics
-from perspex_magics.reach import Owner
 
 _KINDS = {
     "variable": "variable",

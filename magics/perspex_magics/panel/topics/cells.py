@@ -6,10 +6,10 @@ import itertools
 from collections import deque
 from collections.abc import Callable
 
-from perspex_magics.clock import ClockMagics, Reading
 from perspex_magics.panel.tables import Row
 from perspex_magics.panel.texts import cut
 from perspex_magics.panel.topics.topic import Topic, magics
+from perspex_magics.timing.clock import ClockMagics, Reading
 
 
 class CellsTopic(Topic):

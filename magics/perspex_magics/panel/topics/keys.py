@@ -6,17 +6,17 @@ import hashlib
 from collections.abc import Iterator
 from typing import Any
 
-from perspex import events
-from perspex.jaxpr import Var
+from perspex.base import events
+from perspex.base.source import Source
+from perspex.ir.jaxpr import Var
 from perspex.random.lineage import Call
 from perspex.runtime.array import ArrayImpl
-from perspex.source import Source
-from perspex_magics.keys import KeysMagics, Names, Record, numbers_of_keys
-from perspex_magics.lineage import Lineage, Site, expression_at, names_at
+from perspex_magics.keys.lineage import Lineage, Site, expression_at, names_at
+from perspex_magics.keys.magic import KeysMagics, Names, Record, numbers_of_keys
 from perspex_magics.panel.tables import Row
 from perspex_magics.panel.texts import LINE, cut
 from perspex_magics.panel.topics.topic import Topic, magics
-from perspex_magics.pending import all_there
+from perspex_magics.timing.unfinished import all_there
 
 # Seconds until keys are looked at again that are still being computed.
 _AGAIN = 0.1

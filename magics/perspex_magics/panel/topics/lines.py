@@ -9,7 +9,7 @@ import hashlib
 
 from perspex_magics.panel.tables import Row
 from perspex_magics.panel.topics.topic import Topic, magics
-from perspex_magics.profile import Line, ProfileMagics
+from perspex_magics.timing.profile import Line, ProfileMagics
 
 
 class LinesTopic(Topic):

@@ -8,9 +8,9 @@ import time
 from IPython.core.interactiveshell import InteractiveShell
 
 from perspex.runtime import client
+from perspex_magics.memory.reach import Walk
 from perspex_magics.panel.places import Places
 from perspex_magics.panel.topics.topic import Topic
-from perspex_magics.reach import Walk
 
 
 class MemoryTopic(Topic):

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from perspex import events
-from perspex.runtime import cache, disk
-from perspex_magics.avoiding import advice
-from perspex_magics.cache import CacheMagics
-from perspex_magics.compilations import Compilation, Recorder
+from perspex.base import events
+from perspex.runtime.compiler import cache, disk
+from perspex_magics.compiling.advice import advice
+from perspex_magics.compiling.cache import CacheMagics
+from perspex_magics.compiling.compilations import Compilation, Recorder
 from perspex_magics.panel.places import Place
 from perspex_magics.panel.tables import Row
 from perspex_magics.panel.texts import LINE, SENTENCE, cut
 from perspex_magics.panel.topics.topic import Topic, magics
-from perspex_magics.profile import ProfileMagics, Total
-from perspex_magics.roofline import known_peak
+from perspex_magics.timing.profile import ProfileMagics, Total
+from perspex_magics.timing.roofline import known_peak
 
 # A program is on disk a moment after it was compiled: for so many seconds its size is asked for.
 _SOON = 0.5

@@ -2,7 +2,7 @@
  * What all views of Perspex are made of: elements, text that may be anybody's, numbers with units.
  *
  * Text is only ever put into text nodes and attributes, never parsed as markup, and characters that
- * are invisible or reorder their neighbours become escapes that can be seen. `perspex_magics.markup`
+ * are invisible or reorder their neighbours become escapes that can be seen. `perspex_magics.display.markup`
  * is the same for HTML that Python writes.
  */
 

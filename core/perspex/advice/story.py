@@ -1,0 +1,189 @@
+"""What an error knows of a traced value: its way from the arguments, and what to write instead.
+
+Everything here is text. A message outlives the trace that it tells of, and must keep no array
+and no program alive.
+"""
+
+from __future__ import annotations
+
+import json
+import textwrap
+import threading
+import weakref
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from perspex.base import source
+
+WAY = "From the arguments to here:"
+"""What stands above the steps in the text of a story."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A line on the way of a value: where, its text, the last operation on it, the result's type.
+
+    The step of an argument has no line: `text` is its name, and `where` its function.
+    """
+
+    where: str
+    text: str
+    operation: str
+    kind: str
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An argument from which a value comes.
+
+    `is_number` says that it was a Python number, and `is_whole` that it is not part of a container:
+    such an argument may be marked static.
+    """
+
+    name: str
+    kind: str
+    is_number: bool = False
+    is_whole: bool = False
+
+
+@dataclass(frozen=True)
+class Story:
+    """Where a traced value comes from.
+
+    `jitted` refers to what traced the function, if that is a `jit` which nothing else is tracing:
+    then its arguments may be marked static. It is the only thing here that is no text. `files`
+    are those of the lines on the way and of the function. The value `is_constant` if it depends on
+    nothing that the function is given: no argument, no traced value from outside, no named axis. It
+    `is_differentiated` where a derivative is being taken around the line that failed, and
+    `is_staged` if it is written down: in a `jit`, a loop or the like, and not computed at once.
+    """
+
+    function: str
+    steps: tuple[Step, ...]
+    left_out: int = 0
+    arguments: tuple[Argument, ...] = ()
+    jitted: weakref.ref[Any] | None = None
+    files: tuple[str, ...] = ()
+    is_constant: bool = False
+    is_differentiated: bool = False
+    is_staged: bool = True
+
+    @property
+    def can_be_static(self) -> bool:
+        """Whether the value would be known if the arguments that it comes from were static."""
+        found = self.arguments
+        return (
+            self.jitted is not None
+            and bool(found)
+            and all(a.is_number and a.is_whole for a in found)
+        )
+
+    @property
+    def is_of_integers(self) -> bool:
+        """Whether the value comes from integers alone, on which Python likes to depend."""
+        return all(argument.kind.startswith(("int", "uint")) for argument in self.arguments)
+
+
+@dataclass(frozen=True)
+class Patch:
+    """Lines of a file, `first` to `last`, and what to write there; `imports` go to the top."""
+
+    file: str
+    first: int
+    last: int
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    imports: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """What to do: a sentence, the lines to write if they are known, and another way, if any."""
+
+    text: str
+    patch: Patch | None = None
+    otherwise: str = ""
+
+
+@dataclass(frozen=True)
+class Card:
+    """An error in parts, for whoever draws it: the message has the same as text."""
+
+    headline: str
+    origin: str
+    why: str
+    remedy: Remedy
+    place: str = ""
+    steps: tuple[Step, ...] = ()
+    left_out: int = 0
+
+    def as_data(self) -> dict[str, Any]:
+        """The card as JSON."""
+        data: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        return data
+
+
+class Message(str):
+    """The text of an error, with the card that says the same."""
+
+    card: Card
+
+    def __new__(cls, text: str, card: Card | None = None) -> Message:
+        message = super().__new__(cls, text)
+        if card is not None:
+            message.card = card
+        return message
+
+
+@dataclass
+class _Told(threading.local):
+    text: str = ""
+    story: Story | None = field(default=None)
+
+
+_told = _Told()
+
+
+def remember(text: str, story: Story) -> None:
+    """Keep the story that `text` tells until the message that holds the text is composed.
+
+    The text passes through the traces between, which put sentences of theirs before it.
+    """
+    _told.text, _told.story = text, story
+
+
+def recall(origin: str) -> Story | None:
+    """The story that an error's origin tells, if it was the last one told on this thread."""
+    text, story = _told.text, _told.story
+    _told.text, _told.story = "", None
+    if story is None or not text or not origin.endswith(text):
+        return None
+    # What stands before it says that the value is an example of a batch.
+    return story if origin == text else replace(story, jitted=None)
+
+
+def forbid_static() -> None:
+    """Say of the story told last that to mark its arguments static would not help."""
+    if _told.story is not None:
+        _told.story = replace(_told.story, jitted=None)
+
+
+def remedy_lines(remedy: Remedy) -> list[str]:
+    """A remedy as lines of text."""
+    patch = remedy.patch
+    other = f"Or {remedy.otherwise}." if remedy.otherwise else ""
+    if patch is None:
+        if not remedy.text:
+            return []
+        return [f"Remedy: {remedy.text}".rstrip(".") + ".", other]
+    lines = source.line_name(patch.file, patch.first)
+    if patch.last > patch.first:
+        lines += f" to {patch.last}"
+    code = textwrap.indent(textwrap.dedent("\n".join(patch.after)), "    ")
+    return [f"Remedy: {remedy.text}. Instead of {lines}:", code, imports_told(patch), other]
+
+
+def imports_told(patch: Patch) -> str:
+    """A sentence on what a patch needs to have been imported; empty if that is nothing."""
+    listed = " and ".join([f"`{line}`" for line in patch.imports])
+    return f"This needs {listed}." if listed else ""

@@ -1,0 +1,97 @@
+"""What is done with values as a whole: waiting, fetching, clearing."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from perspex import tree
+from perspex.runtime import client
+from perspex.runtime.array import ArrayImpl, to_numpy
+from perspex.runtime.callbacks import wait
+from perspex.runtime.compiler import pressure
+from perspex.runtime.dispatch import EVAL
+from perspex.runtime.keys import KeyArray
+from perspex.tracing.trace import current
+
+
+def block_until_ready(x: Any) -> Any:
+    """Wait until every array in the pytree `x` is computed; returns `x`.
+
+    Computation is asynchronous: a call returns before its result exists. Timing something without
+    waiting for it times only how long it took to ask.
+
+    >>> import perspex.numpy as pnp
+    >>> block_until_ready({"w": pnp.ones(2)})
+    {'w': Array([1., 1.], dtype=float32)}
+    """
+    for leaf in tree.leaves(x):
+        ready = getattr(leaf, "block_until_ready", None)
+        if ready is not None:
+            wait(ready)
+    return x
+
+
+def device_get(x: Any) -> Any:
+    """The pytree `x` with NumPy arrays instead of arrays.
+
+    The copies start together before the first is waited for. Raises the conversion error of a
+    tracer when something is being traced.
+
+    >>> import perspex.numpy as pnp
+    >>> device_get(pnp.arange(3))
+    array([0, 1, 2], dtype=int32)
+    """
+    for leaf in tree.leaves(x):
+        start = getattr(leaf, "copy_to_host_async", None)
+        if start is not None:
+            start()
+    return tree.map(_fetch, x)
+
+
+def _fetch(x: Any) -> Any:
+    if isinstance(x, ArrayImpl):
+        return to_numpy(x)
+    if isinstance(x, KeyArray):
+        return x
+    return np.asarray(x) if hasattr(x, "__array__") else x
+
+
+def copy_to_host_async(x: Any) -> Any:
+    """Start copying every array in the pytree `x` to the host; returns `x`."""
+    for leaf in tree.leaves(x):
+        start = getattr(leaf, "copy_to_host_async", None)
+        if start is not None:
+            start()
+    return x
+
+
+def live_arrays(platform: str | None = None) -> list[Any]:
+    """All arrays of this process that have not been deleted."""
+    # jaxlib makes some for itself, without a type.
+    return [x for x in client.client(platform).live_arrays() if x.aval is not None]
+
+
+def clear_caches() -> None:
+    """Forget all compiled programs. What is called again is traced and compiled again."""
+    pressure.forget()
+
+
+@contextlib.contextmanager
+def ensure_compile_time_eval() -> Iterator[None]:
+    """Inside a traced function: evaluate operations on concrete arrays now.
+
+    >>> import perspex, perspex.numpy as pnp
+    >>> @perspex.jit
+    ... def f(x):
+    ...     with ensure_compile_time_eval():
+    ...         n = int(pnp.sum(pnp.arange(4)))
+    ...     return x[:n]
+    >>> f(pnp.arange(10)).shape
+    (6,)
+    """
+    with current(EVAL):
+        yield

@@ -1,0 +1,1 @@
+"""The intermediate representation: abstract values, programs and how they print."""

@@ -1,0 +1,1 @@
+"""Jitted functions: their signatures and programs, why they recompile, when they are stale."""

@@ -1,0 +1,721 @@
+"""`jit`: a function compiled as a whole.
+
+Called from outside every trace, a jitted function is a C++ callable that repeats a compiled
+program; on a miss, `Compiled.miss` traces, lowers and compiles. Called while something is traced,
+it becomes one equation that holds the function's jaxpr. `fused` is the form that the array
+namespace uses: one program when called eagerly, and part of the caller's program, without an
+equation of its own, when traced.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import time
+import types
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, NamedTuple, Protocol, overload
+
+from perspex import config, tree
+from perspex.base import events, source
+from perspex.ir.avals import ShapedArray, shaped
+from perspex.ir.jaxpr import ClosedJaxpr, JaxprEqn, count_eqns
+from perspex.jitted import misses, stale
+from perspex.jitted.comparing import Key, Signature, argument_names, parameters_of
+from perspex.jitted.differences import Difference, Miss
+from perspex.ops.placing import sharding_constraint
+from perspex.ops.structural import is_linear
+from perspex.runtime import invalid
+from perspex.runtime.compiler import pressure
+from perspex.runtime.dispatch import EVAL, fast_callable, op_by_op
+from perspex.runtime.executable import Executable, Lowered
+from perspex.runtime.placement import Place, choose_place, settled
+from perspex.runtime.transfer import signature
+from perspex.tracing.staging import hoist_consts, stage
+from perspex.tracing.trace import Axis, Tracer, leaked, state
+from perspex.transforms.dce import dce_closed
+from perspex.transforms.higher_order import (
+    HigherOrder,
+    Residuals,
+    batch_in_front,
+    check_operands,
+    place_residuals,
+)
+from perspex.transforms.jvp import jvp_jaxpr
+from perspex.transforms.linearize import Rest, Split, split_jaxpr
+from perspex.transforms.programs import by_program, cut, merge, partition, pick, spread
+from perspex.transforms.sequence import sequenced
+from perspex.transforms.transpose import transpose_jaxpr
+from perspex.transforms.vmap import batch_jaxpr
+
+
+class Jit(HigherOrder):
+    """A call of a compiled function: one equation, one function of the module."""
+
+    name = "jit"
+    same_variables = True
+    is_call = True
+    quiet: ClassVar[dict[str, Any]] = {"donated_invars": ..., "inline": False, "keep_unused": False}
+
+    def type(self, *avals: ShapedArray, jaxpr: ClosedJaxpr, name: str, **params: Any) -> Any:
+        check_operands(f"jit of {name}", avals, jaxpr.in_avals)
+        return tuple(jaxpr.out_avals)
+
+    def lower(self, b: Any, *values: Any, jaxpr: ClosedJaxpr, name: str, **params: Any) -> Any:
+        return b.call(jaxpr, values, name)
+
+    def call(self, jaxpr: ClosedJaxpr, operands: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Call another program in the same way; nothing of it is donated."""
+        donated = (False,) * len(operands)
+        return self(*operands, jaxpr=jaxpr, **{**params, "donated_invars": donated})
+
+    def jvp(
+        self, primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr, **params: Any
+    ) -> tuple[list[Any], list[Any]]:
+        nonzero = tuple([t is not None for t in tangents])
+        body, out_nonzero = jvp_jaxpr(jaxpr, nonzero)
+        outs = self.call(body, [*primals, *pick(tangents, nonzero)], params)
+        results, found = cut(outs, len(out_nonzero))
+        return results, spread(found, out_nonzero)
+
+    def batch(
+        self, axis: Axis, operands: Any, axes: Any, *, jaxpr: ClosedJaxpr, **params: Any
+    ) -> tuple[list[Any], list[int | None]]:
+        batched = tuple([at is not None for at in axes])
+        body, out_batched = batch_jaxpr(jaxpr, axis, batched)
+        outs = self.call(body, batch_in_front(operands, axes), params)
+        return outs, [0 if flag else None for flag in out_batched]
+
+    def split(
+        self, unknown: Sequence[bool], *operands: Any, jaxpr: ClosedJaxpr, **params: Any
+    ) -> tuple[list[Any], Rest | None]:
+        halves, residuals = _split_call(jaxpr, tuple(unknown))
+        early, late = partition(operands, unknown)
+        known = residuals.known
+        results = [] if known.is_idle else self.call(known, early, params)
+        count = halves.out_unknown.count(False)
+        outs = merge(halves.out_unknown, results[:count], [None] * sum(halves.out_unknown))
+        if halves.unknown.is_idle:
+            return outs, None
+        rest = [*residuals.collect(early, results), *late]
+        donated = (False,) * len(rest)
+        return outs, Rest(
+            self, rest, {**params, "jaxpr": halves.unknown, "donated_invars": donated}
+        )
+
+    def sequence(
+        self, token: Any, *operands: Any, jaxpr: ClosedJaxpr, **params: Any
+    ) -> tuple[Any, list[Any]]:
+        token, *outs = self.call(sequenced(jaxpr), [token, *operands], params)
+        return token, outs
+
+    def transpose(self, cts: Any, *operands: Any, jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
+        linear = tuple([is_linear(x) for x in operands])
+        nonzero = tuple([ct is not None for ct in cts])
+        body, out_nonzero = transpose_jaxpr(jaxpr, linear, nonzero)
+        given = [*partition(operands, linear)[0], *pick(cts, nonzero)]
+        found = self.call(body, given, params) if body.out_avals else []
+        return merge(linear, [None] * linear.count(False), spread(found, out_nonzero))
+
+    def dce(self, eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
+        jaxpr, needed = dce_closed(eqn.params["jaxpr"], tuple(used))
+        donated = tuple(pick(eqn.params["donated_invars"], needed))
+        return eqn.replace(
+            invars=pick(eqn.invars, needed),
+            outvars=pick(eqn.outvars, used),
+            params={**eqn.params, "jaxpr": jaxpr, "donated_invars": donated},
+        )
+
+
+@by_program
+def _split_call(jaxpr: ClosedJaxpr, unknown: tuple[bool, ...]) -> tuple[Split, Residuals]:
+    halves = split_jaxpr(jaxpr, unknown)
+    return halves, place_residuals(halves.known, halves.out_unknown.count(False))
+
+
+jit_p = Jit()
+
+
+class Program(NamedTuple):
+    """A traced function: its jaxpr, and the shape of what it returns."""
+
+    closed: ClosedJaxpr
+    out_tree: Any
+
+
+class Call(NamedTuple):
+    """One call, taken apart: the arrays, their tree, and the function of the arrays alone."""
+
+    leaves: list[Any]
+    signature: Signature
+    flat: Callable[..., Any]
+    donated: tuple[bool, ...]
+
+
+class Places(NamedTuple):
+    """A pytree of shardings, with `None` where nothing is asked for, that has a hash."""
+
+    leaves: tuple[Any, ...]
+    structure: Any
+
+
+def broadcast_places(places: Any, arrays: Any, name: str) -> list[Any]:
+    """The sharding for each leaf of `arrays`, from a prefix of their tree."""
+    return list(
+        tree.broadcast_prefix(places, arrays, is_leaf=lambda place: place is None, name=name)
+    )
+
+
+def constrained(arrays: Sequence[Any], shardings: Sequence[Any]) -> list[Any]:
+    """Values of a traced function, those with a sharding placed as it says."""
+    return [
+        x if sharding is None else sharding_constraint(x, sharding=sharding)
+        for x, sharding in zip(arrays, shardings, strict=True)
+    ]
+
+
+class Options(NamedTuple):
+    static_argnums: tuple[int, ...] = ()
+    static_argnames: tuple[str, ...] = ()
+    donate_argnums: tuple[int, ...] = ()
+    donate_argnames: tuple[str, ...] = ()
+    keep_unused: bool = False
+    inline: bool = False
+    device: Any = None
+    compiler_options: tuple[tuple[str, Any], ...] = ()
+    stale: str | None = None
+    in_shardings: Places | None = None
+    out_shardings: Places | None = None
+
+
+class Origin(NamedTuple):
+    """What an executable was made of, each until nobody else holds it any more.
+
+    The event `compile` has it, so that whoever is told of a program can look at it later.
+    """
+
+    owner: Callable[[], Compiled | None]
+    closed: Callable[[], ClosedJaxpr | None]
+
+
+def function_name(fun: Any) -> str:
+    """The name of a callable as it is shown."""
+    while isinstance(fun, functools.partial):
+        fun = fun.func
+    return getattr(fun, "__name__", None) or type(fun).__name__
+
+
+_owners: weakref.WeakSet[Compiled] = weakref.WeakSet()
+
+
+def owners() -> list[Compiled]:
+    """The Python sides of all jitted functions that are alive, those of Perspex among them."""
+    return list(_owners)
+
+
+@pressure.register
+def _forget_all() -> None:
+    for owner in owners():
+        owner.clear()
+
+
+class Compiled:
+    """The Python side of a jitted function: its programs and executables by signature."""
+
+    def __init__(self, fun: Callable[..., Any], options: Options) -> None:
+        # Weak, because `_known` maps the function to this object: the C++ callable keeps it alive.
+        self.fun_ref: Callable[[], Any] = reference(fun)
+        self.name = function_name(fun)
+        self.options = options
+        self.programs: dict[Signature, Program] = {}
+        self.executables: dict[Key, Executable] = {}
+        # Why what was compiled is here no more, by the hash of its key.
+        self.forgotten: dict[int, tuple[Difference, ...]] = {}
+        self.log: misses.Log | None = None
+        self.made_at = source.capture()
+        # What the programs captured, where somebody watches that, and the callables to call off.
+        self.watched: dict[Signature, stale.Traced] = {}
+        self.callables: weakref.WeakSet[Any] = weakref.WeakSet()
+        _owners.add(self)
+
+    @property
+    def fun(self) -> Callable[..., Any]:
+        return self.fun_ref()
+
+    # ---- taking a call apart ----------------------------------------------------------------
+
+    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+        options = self.options
+        static: list[tuple[Any, Any]] = []
+        dynamic: list[Any] = list(args)
+        for i in options.static_argnums:
+            at = i if i >= 0 else i + len(args)
+            if 0 <= at < len(args):
+                static.append((at, args[at]))
+                dynamic[at] = None
+        names = sorted([name for name in kwargs if name in options.static_argnames])
+        static += [(name, kwargs[name]) for name in names]
+        keyed = {name: value for name, value in kwargs.items() if name not in names}
+        for where, value in static:
+            _check_hashable(value, where, self.name)
+        leaves, in_tree = tree.flatten((tuple(dynamic), keyed))
+        avals = []
+        for i, leaf in enumerate(leaves):
+            try:
+                avals.append(shaped(leaf))
+            except TypeError as error:
+                raise TypeError(self._not_an_array(i, leaf, dynamic, keyed, error)) from None
+        fun, statics = self.fun, dict(static)
+
+        def flat(*flat_args: Any) -> tuple[list[Any], Any]:
+            given, named = tree.unflatten(in_tree, flat_args)
+            given = [statics.get(i, x) if i in statics else x for i, x in enumerate(given)]
+            named.update({name: statics[name] for name in names})
+            return tree.flatten(fun(*given, **named))
+
+        typed = tuple([(where, type(value), value) for where, value in static])
+        key = Signature(tuple(avals), in_tree, typed, config.context())
+        return Call(leaves, key, flat, self._donated(dynamic, keyed))
+
+    def _donated(self, dynamic: list[Any], keyed: dict[str, Any]) -> tuple[bool, ...]:
+        options = self.options
+        if not options.donate_argnums and not options.donate_argnames:
+            return ()
+        donated: list[bool] = []
+        numbers = {i if i >= 0 else i + len(dynamic) for i in options.donate_argnums}
+        for i, value in enumerate(dynamic):
+            donated += [i in numbers] * len(tree.leaves(value))
+        for name in sorted(keyed):
+            donated += [name in options.donate_argnames] * len(tree.leaves(keyed[name]))
+        return tuple(donated)
+
+    def argument_names(self, in_tree: Any) -> list[str]:
+        """`x`, `params['w']`: what each array of a call is called in the function's text."""
+        return argument_names(parameters_of(self.fun), in_tree)
+
+    def _not_an_array(self, i: int, leaf: Any, dynamic: Any, keyed: Any, error: TypeError) -> str:
+        name = self.argument_names(tree.structure((tuple(dynamic), keyed)))[i]
+        base = name.split("[")[0].split(".")[0]
+        return (
+            f"`{name}` of the jitted function `{self.name}` is of type {type(leaf)}: {error}.\n"
+            f"If Python may depend on its value, mark it static: "
+            f'jit({self.name}, static_argnames="{base}").'
+        )
+
+    # ---- the stages -------------------------------------------------------------------------
+
+    def trace(self, call: Call) -> Program:
+        """The program for a call, from memory or by tracing."""
+        self.check_captures(call.signature)
+        found = self.programs.get(call.signature)
+        if found is not None:
+            stale.use(self.watched.get(call.signature))
+            return found
+        start = time.perf_counter()
+        out_tree, asked = None, self.options.out_shardings
+
+        def flat(*args: Any) -> list[Any]:
+            nonlocal out_tree
+            leaves, out_tree = call.flat(*args)
+            if asked is not None:
+                results = tree.unflatten(out_tree, leaves)
+                places = tree.unflatten(asked.structure, asked.leaves)
+                leaves = constrained(leaves, broadcast_places(places, results, "out_shardings"))
+            for i, leaf in enumerate(leaves):
+                if not isinstance(leaf, Tracer):
+                    self._check_result(leaf, i, out_tree)
+            return leaves
+
+        names = _Names(self, call.signature.in_tree)
+        with events.Phase("trace", self.name):
+            with stale.Tracing() as tracing:
+                jaxpr, consts = stage(flat, call.signature.avals, self.name, names)
+            program = Program(ClosedJaxpr(jaxpr, consts), out_tree)
+            if not any(isinstance(c, Tracer) for c in consts):
+                self.programs[call.signature] = program
+                if stale.observers:
+                    traced = tracing.remember(self.name, self.fun_ref, self)
+                    if traced is not None:
+                        self.watched[call.signature] = traced
+                        stale.use(traced)
+        if events.listeners:
+            events.publish(
+                "trace",
+                self.name,
+                start,
+                signature(call.signature.avals),
+                source.capture(),
+                eqns=count_eqns(jaxpr),
+            )
+        return program
+
+    def _check_result(self, leaf: Any, i: int, out_tree: Any) -> None:
+        try:
+            shaped(leaf)
+        except TypeError:
+            dummy = tree.unflatten(out_tree, list(range(out_tree.num_leaves)))
+            path = tree.keystr(tree.flatten_with_path(dummy)[0][i][0])
+            where = f"component {path} of the result" if path else "the result"
+            raise TypeError(
+                f"the jitted function `{self.name}` must return arrays, but {where} is of type "
+                f"{type(leaf)}; return it from a function that is not jitted"
+            ) from None
+
+    def executable(self, call: Call) -> tuple[Executable, Any]:
+        """The executable for a call, and the tree of its results."""
+        for leaf in call.leaves:
+            if isinstance(leaf, Tracer):
+                raise leaked(leaf)
+        what = f"the jitted function `{self.name}`"
+        wanted = self.in_shardings(call)
+        place, committed = choose_place(call.leaves, what, self.options.device, wanted)
+        key = (call.signature, place, committed)
+        self.check_captures(call.signature)
+        found = self.executables.get(key)
+        miss = self._published(key, found is not None) if events.listeners else None
+        start = time.perf_counter()
+        program = self.trace(call)
+        if found is None:
+            traced = time.perf_counter()
+            lowered = self.lower(program, call, place, committed)
+            ready = time.perf_counter()
+            found = lowered.compile(self.options.compiler_options)
+            if miss is not None:
+                misses.report(self, key, miss, (start, traced, ready), source.capture())
+            self.executables[key] = found
+        return found, program.out_tree
+
+    def _published(self, key: Key, hit: bool) -> Miss | None:
+        """Tell the listeners that a call was looked up; what it missed by, if anyone asks."""
+        if not events.audience("cache") and (
+            hit or not events.audience("recompile") or misses.is_ours(self.fun)
+        ):
+            return None
+        start = time.perf_counter()
+        miss = None if hit else misses.find(self, key)
+        events.publish(
+            "cache",
+            self.name,
+            start,
+            signature(key[0].avals),
+            source.capture(),
+            hit=hit,
+            cause="" if miss is None else miss.cause,
+            differences=() if miss is None else miss.ways,
+        )
+        return miss
+
+    def in_shardings(self, call: Call) -> list[Any] | None:
+        """What `jit(in_shardings=)` asks for each array of a call, if it asks for anything."""
+        asked = self.options.in_shardings
+        if asked is None:
+            return None
+        places = tree.unflatten(asked.structure, asked.leaves)
+        static = {where for where, *_ in call.signature.static}
+        given = tree.unflatten(call.signature.in_tree, call.leaves)[0]
+        args = tuple([x for i, x in enumerate(given) if i not in static])
+        found = broadcast_places(places, args, "in_shardings")
+        # Arguments given by name have none.
+        return found + [None] * (len(call.leaves) - len(found))
+
+    def lower(self, program: Program, call: Call, place: Place, committed: bool) -> Lowered:
+        place, committed = settled(place, committed, program.closed.jaxpr, call.leaves)
+        return Lowered(
+            program.closed,
+            self.name,
+            place,
+            committed=committed,
+            # With `debug_nans` the arguments may be needed a second time.
+            donated=() if invalid.is_checking() else call.donated,
+            keep_unused=self.options.keep_unused,
+            is_ours=misses.is_ours(self.fun),
+            origin=Origin(weakref.ref(self), weakref.ref(program.closed)),
+        )
+
+    # ---- calling ----------------------------------------------------------------------------
+
+    def miss(self, /, *args: Any, **kwargs: Any) -> Any:
+        """What C++ asks for a call that it has not seen."""
+        if state.trace is not EVAL:
+            return self.staged(args, kwargs), None, False
+        call = self.call(args, kwargs)
+        executable, out_tree = self.executable(call)
+        try:
+            outs = executable(call.leaves)
+        except invalid.InvalidValueError as error:
+            raise self.origin(call, error) from None
+        result = tree.unflatten(out_tree, outs)
+        return result, executable.fast_path(out_tree, result), False
+
+    def origin(self, call: Call, error: FloatingPointError) -> Exception:
+        """The error for an invalid result: that of the operation which made it, if one does."""
+        closed = self.trace(call).closed
+        found = op_by_op(closed.jaxpr, closed.consts, call.leaves)
+        return found or invalid.InvalidValueError(
+            f"{error}: a result of the compiled function `{self.name}`. Run one by one, its "
+            "operations give no such value: compiled together they round otherwise."
+        )
+
+    def staged(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The call as an equation of the current trace."""
+        if self.options.inline or config.disable_jit.value:
+            return self.fun(*args, **kwargs)
+        call = self.call(args, kwargs)
+        program = self.trace(call)
+        closed, consts = hoisted(program.closed)
+        asked = self.in_shardings(call)
+        leaves = call.leaves if asked is None else constrained(call.leaves, asked)
+        outs = jit_p(
+            *consts,
+            *leaves,
+            jaxpr=closed,
+            name=self.name,
+            donated_invars=(False,) * len(consts) + (call.donated or (False,) * len(call.leaves)),
+            inline=self.options.inline,
+            keep_unused=self.options.keep_unused,
+        )
+        return tree.unflatten(program.out_tree, outs)
+
+    def clear(self, because: Sequence[Difference] = ()) -> None:
+        """Forget all programs; `because` is what a later miss says of it."""
+        misses.forget(self, because)
+        self.programs.clear()
+        self.executables.clear()
+        self.watched.clear()
+
+    def take_place_of(self, earlier: Compiled, because: Sequence[Difference]) -> None:
+        """Count this function, which is new, as another form of `earlier`: `because` tells of what.
+
+        For who makes a function anew where its captures have changed, as magics do of a cell.
+        """
+        if earlier.log is None:
+            earlier.log = misses.Log([])
+        self.log = earlier.log
+        self.forgotten[0] = tuple(because)
+
+    def keys_of(self, closed: ClosedJaxpr) -> list[Key]:
+        """The keys of the executables that were made of a program."""
+        signatures = [s for s, p in list(self.programs.items()) if p.closed is closed]
+        return [key for key in list(self.executables) if key[0] in signatures]
+
+    def evict(self, closed: ClosedJaxpr) -> None:
+        """Forget the executables that were made of a program; what it was traced to stays."""
+        for key in self.keys_of(closed):
+            self.forgotten[hash(key)] = (misses.cleared(self),)
+            self.executables.pop(key, None)
+        self.come_to_python()
+
+    # ---- captures that have changed ---------------------------------------------------------
+
+    def check_captures(self, key: Signature) -> None:
+        """Forget the programs if what the one for `key` captured has changed and the policy is so.
+
+        Warnings and errors: as the policies `warn` and `error` say.
+        """
+        traced = self.watched.get(key)
+        if traced is not None and stale.must_retrace(traced):
+            self.retrace()
+
+    def retrace(self) -> None:
+        """Trace anew from now on, and so the functions within whose captures have changed."""
+        changes: dict[str, stale.Change] = {}
+        for traced in list(self.watched.values()):
+            changes.update({change.variable: change for change in traced.changes})
+            stale.retrace_parts(traced)
+        self.come_to_python()
+        self.clear([Difference("captured", c.variable, c.old, c.new) for c in changes.values()])
+
+    @property
+    def stale_policy(self) -> str | None:
+        return self.options.stale
+
+    def retrace_within(self) -> None:
+        # A function with a policy of its own keeps to it.
+        if self.options.stale is None:
+            self.retrace()
+
+    def come_to_python(self) -> None:
+        for fast in list(self.callables):
+            fast._clear_cache()
+
+
+def reference(fun: Any) -> Callable[[], Any]:
+    """What gives a function for as long as it lives; one that cannot be weakly held is kept."""
+    try:
+        hash(fun)
+        if not isinstance(fun, types.MethodType):  # a bound method is made anew at each access
+            return weakref.ref(fun)
+    except TypeError:
+        pass
+    return lambda: fun
+
+
+class _Names(Sequence[str]):
+    """The names of a call's arguments, worked out only if an error asks."""
+
+    def __init__(self, owner: Compiled, in_tree: Any) -> None:
+        self.owner, self.in_tree = owner, in_tree
+
+    @property
+    def fun(self) -> Any:
+        return self.owner.fun
+
+    def __getitem__(self, i: Any) -> Any:
+        return f"`{self.owner.argument_names(self.in_tree)[i]}`"
+
+    def __len__(self) -> int:
+        return self.in_tree.num_leaves
+
+
+_hoisted: weakref.WeakKeyDictionary[Any, ClosedJaxpr] = weakref.WeakKeyDictionary()
+
+
+def hoisted(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
+    """The program with its constants as first arguments; the same object for the same program."""
+    if not closed.consts:
+        return closed, []
+    found = _hoisted.get(closed)
+    if found is None:
+        found = _hoisted[closed] = ClosedJaxpr(hoist_consts(closed.jaxpr))
+    return found, closed.consts
+
+
+def _check_hashable(value: Any, where: int | str, name: str) -> None:
+    try:
+        hash(value)
+    except TypeError:
+        what = f"argument {where}" if isinstance(where, int) else f"`{where}`"
+        raise ValueError(
+            f"the static {what} of `{name}` is of type {type(value)}, which is not hashable; "
+            "pass a tuple instead of a list, or do not mark it static"
+        ) from None
+
+
+# Jitting one function twice gives one set of programs.
+_known: weakref.WeakKeyDictionary[Any, dict[Options, Compiled]] = weakref.WeakKeyDictionary()
+
+
+def compiled(fun: Callable[..., Any], options: Options) -> Compiled:
+    """The `Compiled` of a function under some options, made once."""
+    if not isinstance(reference(fun), weakref.ref):
+        return Compiled(fun, options)
+    by_options = _known.setdefault(fun, {})
+    found = by_options.get(options)
+    if found is None:
+        found = by_options[options] = Compiled(fun, options)
+    return found
+
+
+def build(fun: Callable[..., Any], options: Options) -> tuple[Any, Compiled]:
+    """The C++ callable for a function, and the Python side of it."""
+    owner = compiled(fun, options)
+    fast = fast_callable(
+        owner.name,
+        fun,
+        owner.miss,
+        options.static_argnums,
+        options.static_argnames,
+        key=options,
+    )
+    owner.callables.add(fast)
+    return fast, owner
+
+
+class Fused(Compiled):
+    """The Python side of a function of the array namespace."""
+
+    def _not_an_array(self, i: int, leaf: Any, dynamic: Any, keyed: Any, error: TypeError) -> str:
+        at = f" at position {i}" if len(tree.leaves((dynamic, keyed))) > 1 else ""
+        return f"{self.name} requires ndarray or scalar arguments, got {type(leaf)}{at}: {error}"
+
+
+def _fast_fused(fun: Callable[..., Any], options: Options, accepts: Any = None) -> Any:
+    """The C++ callable of a function that is inlined when traced.
+
+    Operands that `accepts` refuses make the result `NotImplemented`.
+    """
+    owner = Fused(fun, options)
+
+    def guarded_miss(*args: Any) -> Any:
+        if all(map(accepts, args)):
+            return owner.miss(*args)
+        return NotImplemented, None, False
+
+    miss = owner.miss if accepts is None else guarded_miss
+    numbers, names = options.static_argnums, options.static_argnames
+    fast = fast_callable(owner.name, fun, miss, numbers, names, key=options)
+    owner.callables.add(fast)
+    return fast
+
+
+class FusedFunction(Protocol):
+    """What `fused` makes: the function, and its C++ callable for eager calls."""
+
+    fast: Any
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+
+@overload
+def fused(fun: Callable[..., Any], *, static: Sequence[str] = ()) -> FusedFunction: ...
+
+
+@overload
+def fused(*, static: Sequence[str] = ()) -> Callable[[Callable[..., Any]], FusedFunction]: ...
+
+
+def fused(fun: Callable[..., Any] | None = None, *, static: Sequence[str] = ()) -> Any:
+    """A function of the array namespace: one program when eager, inlined when traced.
+
+    `static` names the parameters that are not arrays. They must be hashable.
+    """
+    if fun is None:
+        return functools.partial(fused, static=static)
+    parameters = inspect.signature(fun).parameters.values()
+    numbers = tuple(
+        [i for i, p in enumerate(parameters) if p.name in static and p.kind is not p.KEYWORD_ONLY]
+    )
+    fast = _fast_fused(fun, Options(numbers, tuple(static), inline=True))
+    only_positional = all(p.kind is p.POSITIONAL_ONLY for p in parameters)
+
+    wrapper: Any
+    # A signature of its own saves the packing of arguments: 0.1 us of every call.
+    if only_positional and len(parameters) == 1:
+
+        def unary(x: Any, /) -> Any:
+            return fast(x) if state.trace is EVAL else fun(x)
+
+        wrapper = unary
+
+    elif only_positional and len(parameters) == 2:
+
+        def binary(x: Any, y: Any, /) -> Any:
+            return fast(x, y) if state.trace is EVAL else fun(x, y)
+
+        wrapper = binary
+
+    else:
+
+        def general(*args: Any, **kwargs: Any) -> Any:
+            return fast(*args, **kwargs) if state.trace is EVAL else fun(*args, **kwargs)
+
+        wrapper = general
+
+    functools.update_wrapper(wrapper, fun)
+    wrapper.fast = fast
+    return wrapper
+
+
+def fused_operator(fun: Callable[..., Any], accepts: Callable[[Any], bool]) -> Any:
+    """A function of arrays as an operator method of the C++ array class.
+
+    Returns `NotImplemented` for operands that `accepts` refuses, so that Python asks the other
+    operand. Give it the function that `fused` decorated, or one that calls it.
+    """
+
+    @functools.wraps(fun)
+    def operator(*args: Any) -> Any:
+        return fun(*args) if all(map(accepts, args)) else NotImplemented
+
+    return _fast_fused(operator, Options(inline=True), accepts)

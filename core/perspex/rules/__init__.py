@@ -1,0 +1,1 @@
+"""Functions with rules of their own for differentiation and batching."""

@@ -1,0 +1,346 @@
+"""`custom_vjp`: a function with a rule for its cotangents."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from perspex import errors, tree
+from perspex.api.calls import array_of
+from perspex.control.bodies import place
+from perspex.ir.avals import ShapedArray, shaped
+from perspex.jitted.compiled import function_name
+from perspex.rules.custom_call import (
+    SymbolicZero,
+    closes_over_the_past,
+    custom_vjp_call,
+    with_values,
+    zero_tangent,
+)
+from perspex.rules.custom_lin import Pullback, custom_lin
+from perspex.rules.function import CustomFunction, FunctionRule, fitted, named, pair_of
+from perspex.rules.remat_opt import call_forward, is_written
+from perspex.tracing.trace import Tracer, in_its_place, typeof
+from perspex.transforms.identity import HowToTransform
+from perspex.transforms.jvp import is_differentiable, tangent_aval
+from perspex.transforms.programs import cut, pick, spread
+
+
+@dataclasses.dataclass(frozen=True)
+class CustomVJPPrimal:
+    """What `fwd` gets for an array if it asked for symbolic zeros.
+
+    Attributes:
+      value: the array.
+      perturbed: whether it has a tangent that may differ from zero.
+    """
+
+    value: Any
+    perturbed: bool
+
+
+class custom_vjp(CustomFunction):  # noqa: N801 - it is used as a decorator
+    """Give a function a rule for reverse mode: a decorator.
+
+    Where cotangents are asked for, the rule's first half `fwd` runs in place of the function and
+    keeps what the second half `bwd` needs. Forward mode is an error; `custom_jvp` has both.
+
+    Args:
+      fun: a function of pytrees of arrays.
+      nondiff_argnums: positions of arguments that are not arrays, such as functions. Tracers are an
+        error there.
+      nondiff_argnames: the same by name.
+
+    Returns:
+      A function that does what `fun` does. Give it a rule with `defvjp` before it is called.
+      Closing over values by which is differentiated is an error: pass them as arguments.
+
+    >>> import perspex, perspex.numpy as pnp
+    >>> @custom_vjp
+    ... def clip_gradient(x, limit):
+    ...     return x
+    >>> def forward(x, limit):
+    ...     return x, limit
+    >>> def backward(limit, ct):
+    ...     return pnp.clip(ct, -limit, limit), None
+    >>> clip_gradient.defvjp(forward, backward)
+    >>> perspex.grad(lambda x: 10 * clip_gradient(x, 1.0))(3.0)
+    Array(1., dtype=float32, weak_type=True)
+    """
+
+    what = "custom_vjp"
+    missing = (
+        "No VJP defined for custom_vjp function {name} using defvjp. Give it one, "
+        "{name}.defvjp(fwd, bwd), or leave @custom_vjp out."
+    )
+
+    def defvjp(
+        self,
+        fwd: Callable[..., tuple[Any, Any]],
+        bwd: Callable[..., Any],
+        symbolic_zeros: bool = False,
+        optimize_remat: bool = False,
+    ) -> None:
+        """Set the rule.
+
+        Args:
+          fwd: takes the arguments of the function, and returns its results and a pytree of arrays,
+            the residuals.
+          bwd: `bwd(*nondiff_args, residuals, cotangents)` returns the tuple of the cotangents of
+            the arguments, of the same structures, shapes and dtypes. `None` is zero for an argument
+            or for a part of one. Cotangents of integers are ignored.
+          symbolic_zeros: give `fwd` each array as a `custom_derivatives.CustomVJPPrimal`, which
+            says whether its cotangent is wanted, and give `bwd` cotangents that are known to be
+            zero as `custom_derivatives.SymbolicZero`.
+          optimize_remat: where nobody reads the residuals, as in the first pass of `checkpoint`,
+            run the function instead of `fwd`. Without it `fwd` runs, less what only the residuals
+            need. In programs the function and `fwd` are both traced then.
+
+        Errors:
+          At the call: `TypeError` for other structures and dtypes, `ValueError` for other shapes.
+        """
+        self.rule = (fwd, bwd)
+        self.symbolic_zeros = symbolic_zeros
+        self.optimize_remat = optimize_remat
+
+    def make_rule(self, static: dict[int, Any], in_tree: Any, count: int) -> VjpRule:
+        for i, x in static.items():
+            for leaf in tree.leaves(x):
+                if isinstance(leaf, Tracer):
+                    raise errors.UnexpectedTracerError(
+                        f"argument {i} of the custom_vjp function `{self.name}` is one of its "
+                        f"nondiff_argnums, but it is traced, {leaf!r}: nondiff_argnums is for what "
+                        "cannot be an array, such as a function. Leave it out of nondiff_argnums, "
+                        "and let bwd return None for its cotangent."
+                    )
+        return VjpRule(self, static, in_tree, count)
+
+
+class VjpRule(FunctionRule):
+    """The rule of a `custom_vjp` function for one call, on flat lists."""
+
+    equation = custom_vjp_call
+    owner: custom_vjp
+
+    def __init__(self, owner: custom_vjp, static: dict[int, Any], in_tree: Any, count: int) -> None:
+        super().__init__(owner, static, in_tree, count)
+        self.fwd, self.bwd = owner.rule
+        self.symbolic_zeros = owner.symbolic_zeros
+        self.optimize_remat = owner.optimize_remat
+        self.rule_name = function_name(self.fwd)
+        self.values: Sequence[Any] = ()
+
+    def close_over(self, values: Sequence[Any]) -> None:
+        self.values = values
+
+    def shown(self) -> dict[str, Any]:
+        return {"bwd": Named(self.bwd), "symbolic_zeros": self.symbolic_zeros}
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        here = [t is not None for t in tangents]
+        residual_tree: Any = None
+
+        def forward(*primals: Any) -> list[Any]:
+            nonlocal residual_tree
+            given = (
+                [CustomVJPPrimal(x, flag) for x, flag in zip(primals, here, strict=True)]
+                if self.symbolic_zeros
+                else primals
+            )
+            found = in_its_place(self.fwd, *self.arguments(tree.unflatten(self.in_tree, given)))
+            what = f"the fwd rule {place(self.fwd)} of the custom_vjp function `{self.name}`"
+            out, stored = pair_of(found, what, "the results and the residuals")
+            outs, out_tree = tree.flatten(out)
+            self.check_primals(what, outs, out_tree)
+            residuals, residual_tree = tree.flatten(stored)
+            self._check_residuals(what, residuals, stored)
+            return [*residuals, *outs]
+
+        if self.optimize_remat and is_written():
+            found = call_forward(self, forward, primals, lambda: residual_tree.num_leaves)
+        else:
+            found = forward(*primals)
+        residuals, outs = cut(found, residual_tree.num_leaves)
+        pullback = RulePullback(
+            self, residual_tree, [typeof(x) for x in primals], [typeof(y) for y in outs]
+        )
+        # `bwd` may close over the same values: they are residuals too.
+        residuals = [*self.values, *residuals]
+        ts = custom_lin(
+            *residuals,
+            *pick(tangents, here),
+            bwd=pullback,
+            in_zeros=tuple([not flag for flag in here]),
+            num_res=len(residuals),
+            symbolic_zeros=self.symbolic_zeros,
+        )
+        return outs, spread(ts, pullback.differentiable)
+
+    def _check_residuals(self, what: str, residuals: Sequence[Any], stored: Any) -> None:
+        for i, x in enumerate(residuals):
+            if isinstance(x, Tracer):
+                continue
+            try:
+                shaped(x)
+            except TypeError:
+                path = tree.keystr(tree.leaves_with_path(stored)[i][0])
+                where = f"residuals{path}"
+                raise TypeError(
+                    f"{what} returned a value of type {type(x)} among the residuals, {where}, "
+                    "which is not an array; close over it in bwd, or name its argument in "
+                    "nondiff_argnums"
+                ) from None
+
+
+class Named(HowToTransform):
+    """The rule's second half, for the eye: it comes into play with the first."""
+
+    def __init__(self, f: Callable[..., Any]) -> None:
+        self.f = f
+
+    def __repr__(self) -> str:
+        return function_name(self.f)
+
+
+class RulePullback(Pullback):
+    """The second half of a rule for one call, on flat lists."""
+
+    def __init__(
+        self,
+        rule: VjpRule,
+        residual_tree: Any,
+        in_avals: Sequence[ShapedArray],
+        primal_out_avals: Sequence[ShapedArray],
+    ) -> None:
+        self.rule = rule
+        self.name = rule.name
+        self.rule_name = function_name(rule.bwd)
+        self.residual_tree = residual_tree
+        self.in_avals = in_avals
+        self.primal_out_avals = primal_out_avals
+        self.differentiable = [is_differentiable(aval) for aval in primal_out_avals]
+        self.out_avals = [
+            tangent_aval(aval) for aval in pick(primal_out_avals, self.differentiable)
+        ]
+
+    def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+        values = self.rule.values
+        if not values:
+            return self._pull(residuals, cts)
+        instead, stored = cut(residuals, len(values))
+        nonzero = [ct is not None for ct in cts]
+        here: list[bool] = []
+
+        def flat(*args: Any) -> list[Any]:
+            kept, given = cut(args, len(stored))
+            found = self._pull(kept, spread(given, nonzero))
+            here[:] = [ct is not None for ct in found]
+            return pick(found, here)
+
+        return spread(with_values(flat, [*stored, *pick(cts, nonzero)], values, instead), here)
+
+    def _pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+        rule = self.rule
+        zero = SymbolicZero if rule.symbolic_zeros else zero_tangent
+        given = [
+            zero(aval) if ct is None else ct
+            for ct, aval in zip(
+                spread(cts, self.differentiable), self.primal_out_avals, strict=True
+            )
+        ]
+        try:
+            found = in_its_place(
+                rule.bwd,
+                *rule.static.values(),
+                tree.unflatten(self.residual_tree, residuals),
+                tree.unflatten(rule.out_tree, given),
+            )
+        except errors.UnexpectedTracerError as error:
+            raise closes_over_the_past(self.name, self.rule_name, error) from error
+        what = f"Custom VJP bwd rule {place(rule.bwd)} of the custom_vjp function `{self.name}`"
+        checked = []
+        for i, (ct, aval) in enumerate(
+            zip(self._by_argument(found, what), self.in_avals, strict=True)
+        ):
+            if ct is not None and is_differentiable(aval):
+                refuse = functools.partial(self._error, what, i)
+                checked.append(fitted(ct, aval, _any_precision, refuse))
+            else:
+                checked.append(None)
+        return checked
+
+    def _by_argument(self, found: Any, what: str) -> list[Any]:
+        """What the rule returns for each array among the arguments; `None` stands for zeros."""
+        in_tree = self.rule.in_tree
+        if isinstance(found, list):
+            found = tuple(found)
+        leaves, treedef = tree.flatten(found)
+        if treedef == in_tree:
+            return leaves
+        args = tree.unflatten(in_tree, list(range(in_tree.num_leaves)))
+        if isinstance(found, tuple) and len(found) == len(args):
+            try:
+                return tree.broadcast_prefix(found, args, lambda x: x is None)
+            except ValueError:
+                pass
+        raise TypeError(
+            f"{what} must produce an output with the same structure as the args tuple of the "
+            f"primal function: a tuple with the cotangent, or None, for each of its {len(args)} "
+            f"arguments. It returned {treedef}, and the arguments are {in_tree}"
+        )
+
+    def _error(self, what: str, i: int, problem: str) -> Exception:
+        args = tree.unflatten(self.rule.in_tree, list(range(len(self.in_avals))))
+        path = tree.keystr(tree.leaves_with_path(args)[i][0])
+        kind = ValueError if "shape" in problem else TypeError
+        return kind(
+            f"{what} must produce cotangents of the types of the arguments, but at output{path} it "
+            f"produced one of {problem}, for {self.rule.owner.argument_path(self.rule.in_tree, i)} "
+            f"of type {named(self.in_avals[i])}"
+        )
+
+
+def _any_precision(found: Any, wanted: Any) -> bool:
+    return True
+
+
+def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
+    """The zero tangent of each array in a pytree, for rules to return.
+
+    Args:
+      val: pytree of arrays.
+      symbolic_zeros: give `SymbolicZero` instead of arrays of zeros.
+
+    Returns:
+      A tree of the same structure; the tangents of integers have the dtype `float0`.
+
+    >>> zero_from_primal({"w": 2.0})
+    {'w': Array(0., dtype=float32, weak_type=True)}
+    """
+
+    def zero(x: Any) -> Any:
+        aval = typeof(x)
+        if symbolic_zeros:
+            return SymbolicZero(aval)
+        return array_of(None, aval) if is_differentiable(aval) else zero_tangent(aval)
+
+    return tree.map(zero, val)
+
+
+def custom_vjp_primal_tree_values(tree_of_primals: Any) -> Any:
+    """The values in a tree of `CustomVJPPrimal`, which `fwd` gets with symbolic zeros.
+
+    Raises `TypeError` for other leaves.
+
+    >>> custom_vjp_primal_tree_values((CustomVJPPrimal(1.0, True),))
+    (1.0,)
+    """
+
+    def value(leaf: Any) -> Any:
+        if leaf.__class__ is not CustomVJPPrimal:
+            raise TypeError(f"unexpected leaf type {type(leaf)}; expected CustomVJPPrimal")
+        return leaf.value
+
+    return tree.map(value, tree_of_primals)

@@ -1,0 +1,275 @@
+"""What functions with rules of their own have in common: taking calls apart, and checking rules."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from perspex import dtypes, tree
+from perspex.control.bodies import parameter, place
+from perspex.ir.avals import ShapedArray, shaped
+from perspex.jitted.compiled import function_name
+from perspex.ops.structural import convert
+from perspex.rules.custom_call import Rule, SymbolicZero, call_function
+from perspex.runtime.dispatch import EVAL
+from perspex.tracing.trace import Tracer, state
+from perspex.transforms.jvp import is_differentiable
+
+
+class CustomFunction:
+    """A function that is called as it is, and transformed by a rule that its user gives.
+
+    `what` is the name of the decorator, `remedy` what to do where the rule is missing.
+    """
+
+    what: str
+    missing: str
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        nondiff_argnums: Sequence[int] = (),
+        nondiff_argnames: Sequence[str] = (),
+    ) -> None:
+        if not callable(fun):
+            raise TypeError(f"{self.what} takes a function, got {fun!r} of type {type(fun)}")
+        functools.update_wrapper(self, fun)
+        self.fun = fun
+        self.name = function_name(fun)
+        self.rule: Any = None
+        try:
+            self.signature: inspect.Signature | None = inspect.signature(fun)
+        except (TypeError, ValueError):
+            self.signature = None
+        # The number of arguments where a call may be taken as it is: all are given by position.
+        self.count = _plain_count(self.signature)
+        self.nondiff_argnums = self._numbers(nondiff_argnums, nondiff_argnames)
+
+    def _numbers(self, argnums: Sequence[int], argnames: Sequence[str]) -> tuple[int, ...]:
+        given = (argnums,) if isinstance(argnums, int) else argnums
+        numbers = {operator.index(n) for n in given}
+        names = list(self.signature.parameters) if self.signature else []
+        for name in (argnames,) if isinstance(argnames, str) else argnames:
+            if name not in names:
+                raise ValueError(
+                    f"{self.what}: nondiff_argnames names {name!r}, but `{self.name}` has the "
+                    f"parameters {', '.join(names) or '(unknown)'}"
+                )
+            numbers.add(names.index(name))
+        for n in numbers:
+            if n < 0 or (self.count is not None and n >= self.count):
+                raise ValueError(
+                    f"{self.what}: nondiff_argnums has {n}, but `{self.name}` has "
+                    f"{self.count if self.count is not None else 'positional'} arguments; "
+                    "count them from 0"
+                )
+        return tuple(sorted(numbers))
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        if self.rule is None:
+            raise AttributeError(self.missing.format(name=self.name))
+        if state.trace is EVAL:
+            return self.fun(*args, **kwargs)
+        if kwargs or len(args) != self.count:
+            args = self.by_position(args, kwargs)
+        call = self.call_of(args)
+        outs = call_function(*call.leaves, call=call.rule)
+        return tree.unflatten(call.rule.out_tree, outs)
+
+    def by_position(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """All arguments by position, those with defaults among them."""
+        if self.signature is None:
+            if not kwargs:
+                return tuple(args)
+            reason = "its signature is not known"
+        else:
+            try:
+                bound = self.signature.bind(*args, **kwargs)
+            except TypeError as error:
+                reason = str(error)
+            else:
+                bound.apply_defaults()
+                if not bound.kwargs:
+                    return bound.args
+                reason = f"{', '.join(bound.kwargs)} can be given by name only"
+        raise TypeError(
+            f"the arguments of the {self.what} function `{self.name}` could not be resolved to "
+            f"positional arguments, which is how its rule gets them: {reason}"
+        )
+
+    def call_of(self, args: Sequence[Any]) -> CustomFunctionCall:
+        """One call, taken apart."""
+        given = [x for i, x in enumerate(args) if i not in self.nondiff_argnums]
+        leaves, in_tree = tree.flatten(tuple(given))
+        for i, leaf in enumerate(leaves):
+            if not isinstance(leaf, Tracer):
+                self._check_argument(leaf, i, in_tree)
+        static = {i: args[i] for i in self.nondiff_argnums if i < len(args)}
+        return CustomFunctionCall(leaves, self.make_rule(static, in_tree, len(args)))
+
+    def make_rule(self, static: dict[int, Any], in_tree: Any, count: int) -> FunctionRule:
+        raise NotImplementedError
+
+    def _check_argument(self, leaf: Any, i: int, in_tree: Any) -> None:
+        try:
+            shaped(leaf)
+        except TypeError:
+            path = self.argument_path(in_tree, i)
+            raise TypeError(
+                f"{self.what}: {path} of `{self.name}` is of type {type(leaf)}, which is not an "
+                "array; mark the argument with nondiff_argnums, or let the function close over it"
+            ) from None
+
+    def argument_path(self, in_tree: Any, i: int) -> str:
+        """Which argument a leaf is: `argument params['w']`."""
+        dummy = tree.unflatten(in_tree, list(range(in_tree.num_leaves)))
+        found = tree.leaves_with_path(dummy)[i][0]
+        numbers = [n for n in range(len(dummy) + len(self.nondiff_argnums))]
+        at = [n for n in numbers if n not in self.nondiff_argnums][found[0].idx]
+        return f"argument {parameter(self.fun, at, str(at))}{tree.keystr(found[1:])}"
+
+
+def _plain_count(signature: inspect.Signature | None) -> int | None:
+    if signature is None:
+        return None
+    kinds = [p.kind for p in signature.parameters.values()]
+    plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return len(kinds) if all(kind in plain for kind in kinds) else None
+
+
+class CustomFunctionCall(NamedTuple):
+    """The arrays of a call, and the function of them with its rule."""
+
+    leaves: list[Any]
+    rule: FunctionRule
+
+
+class FunctionRule(Rule):
+    """A call of a `CustomFunction` as a function of flat lists.
+
+    Arguments at the positions of `static` are part of the function. `out_tree`, and `out_avals`
+    where the function was staged, are known when function or rule have run.
+    """
+
+    def __init__(self, owner: Any, static: dict[int, Any], in_tree: Any, count: int) -> None:
+        self.owner = owner
+        self.static = static
+        self.in_tree = in_tree
+        self.count = count
+        self.name = owner.name
+        self.out_tree: Any = None
+        self.out_avals: Sequence[ShapedArray] | None = None
+
+    def primal(self, *leaves: Any) -> list[Any]:
+        out = self.owner.fun(*self.arguments(tree.unflatten(self.in_tree, leaves)))
+        outs, self.out_tree = tree.flatten(out)
+        for i, y in enumerate(outs):
+            if not isinstance(y, Tracer):
+                self._check_result(y, i, out)
+        return outs
+
+    def _check_result(self, y: Any, i: int, out: Any) -> None:
+        try:
+            shaped(y)
+        except TypeError:
+            path = tree.keystr(tree.leaves_with_path(out)[i][0])
+            where = f" at {path}" if path else ""
+            raise TypeError(
+                f"{self.owner.what}: the function {place(self.owner.fun)} returned a value of type "
+                f"{type(y)}{where}, which is not an array"
+            ) from None
+
+    def arguments(self, given: Sequence[Any]) -> Sequence[Any]:
+        """All arguments, given those that are not static."""
+        if not self.static:
+            return given
+        rest = iter(given)
+        return [self.static[i] if i in self.static else next(rest) for i in range(self.count)]
+
+    def note_types(self, avals: Sequence[ShapedArray]) -> None:
+        self.out_avals = avals
+
+    def check_primals(self, what: str, outs: Sequence[Any], out_tree: Any) -> None:
+        """Raise `TypeError` unless a rule gives results like those of the function, if known."""
+        if self.out_tree is None:
+            self.out_tree = out_tree
+            return
+        if out_tree != self.out_tree:
+            raise TypeError(
+                f"{what} must return what `{self.name}` returns as the first of its two results, "
+                f"but that is of the structure {out_tree}, and `{self.name}` returns "
+                f"{self.out_tree}"
+            )
+        for i, aval in enumerate(self.out_avals or ()):
+            found = shaped(outs[i])
+            if found.shape != aval.shape or found.dtype != aval.dtype:
+                raise TypeError(
+                    f"{what} must return what `{self.name}` returns as the first of its two "
+                    f"results, but {self.result_path(i)} is {named(found)}, and `{self.name}` "
+                    f"returns {named(aval)}"
+                )
+
+    def result_path(self, i: int) -> str:
+        """Which result a leaf is: `result['loss']`."""
+        dummy = tree.unflatten(self.out_tree, list(range(self.out_tree.num_leaves)))
+        return f"result{tree.keystr(tree.leaves_with_path(dummy)[i][0])}"
+
+
+def pair_of(found: Any, what: str, meaning: str) -> tuple[Any, Any]:
+    """The two results of a rule."""
+    if not isinstance(found, (tuple, list)) or len(found) != 2:
+        size = f" of length {len(found)}" if isinstance(found, (tuple, list)) else ""
+        kind = named(found.aval) if isinstance(found, Tracer) else f"{type(found).__name__}{size}"
+        raise TypeError(
+            f"{what} must produce a pair (list or tuple of length two), {meaning}, but got {kind}"
+        )
+    return found[0], found[1]
+
+
+def named(aval: ShapedArray) -> str:
+    return aval.str_short(short_dtypes=False)
+
+
+def fitted(
+    x: Any,
+    aval: ShapedArray,
+    convertible: Callable[[Any, Any], bool],
+    error: Callable[[str], Exception],
+) -> Any:
+    """The tangent or cotangent `x` for a value of type `aval`; `None` for zeros by their type.
+
+    `convertible(dtype, wanted)` says whether a float of another precision is converted; `error`
+    makes an error of what is found to be wrong.
+    """
+    if x.__class__ is SymbolicZero:
+        shape, dtype = x.shape, x.dtype
+    elif getattr(x, "dtype", None) == dtypes.float0:
+        shape, dtype = np.shape(x), dtypes.float0
+    else:
+        try:
+            given = shaped(x)
+        except TypeError:
+            raise error(f"a value of type {type(x)}, which is not an array") from None
+        shape, dtype = given.shape, given.dtype
+    wanted = aval.dtype if is_differentiable(aval) else dtypes.float0
+    if shape != aval.shape:
+        raise error(f"shape {shape}, and not {aval.shape}: the shapes do not match")
+    if dtype != wanted:
+        kinds = {getattr(d, "kind", "") for d in (dtype, wanted)}
+        numbers = dtype != dtypes.float0 and wanted != dtypes.float0
+        same_kind = len(kinds - {"V", "f"}) == 0 or kinds == {"c"}
+        if not (numbers and same_kind and convertible(dtype, wanted)):
+            raise error(f"dtype {_dtype_name(dtype)}, and not {_dtype_name(wanted)}")
+        return None if x.__class__ is SymbolicZero else convert(x, wanted)
+    if x.__class__ is SymbolicZero or wanted == dtypes.float0:
+        return None
+    return x
+
+
+def _dtype_name(dtype: Any) -> str:
+    return "float0" if dtype == dtypes.float0 else str(dtype.name)

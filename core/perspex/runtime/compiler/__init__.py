@@ -1,0 +1,1 @@
+"""From a StableHLO module to an executable: processes, caches in memory and on disk, limits."""

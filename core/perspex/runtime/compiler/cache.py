@@ -1,0 +1,314 @@
+"""Compiled programs by what they compute, so that nothing is compiled twice.
+
+The key of a program is a hash of its StableHLO without source locations, and of all else that
+decides what XLA makes of it. So a function that is defined anew, moved to another line or found in
+another process has the key that it had. Large constants are arguments of the program, and no part
+of it. Programs are kept in memory, and on disk by `perspex.runtime.compiler.disk`.
+
+Programs that call back into Python hold the functions that they call, and are in neither.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import platform as machine
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxlib import version, xla_client
+
+from perspex.hlo.unlocated import unlocated_bytecode
+from perspex.runtime.compiler import disk, pressure
+from perspex.runtime.compiler.compiling import Compiled
+from perspex.runtime.interruptible import StoppedError
+from perspex.runtime.placement import Place, Spread, devices_of
+
+# Changes whenever the same program no longer means the same executable.
+_FORMAT = b"perspex 2"
+_REMEMBERED = 1024
+# So many programs can be pinned: far from as many as a process can hold.
+_MOST_PINNED = 256
+
+# Seconds to wait for what is just being written to disk.
+_PATIENCE = 10.0
+
+# Where an executable came from: the `source` of `compile` events.
+XLA, MEMORY, DISK = "xla", "memory", "disk"
+
+
+@dataclass
+class Entry:
+    """An executable, how long XLA took for it once, and its size on disk where that is known.
+
+    `apart`: a process of its own has compiled it, for this one.
+    """
+
+    xla: Any
+    seconds: float
+    size: int | None = None
+    apart: bool = False
+
+
+@dataclass
+class Counts:
+    """How often programs were asked for, by where they were found."""
+
+    xla: int = 0
+    memory: int = 0
+    disk: int = 0
+    callbacks: int = 0  # compiled without being looked for
+    apart: int = 0  # of those from XLA: compiled in a process of their own
+
+
+counts = Counts()
+_memory: OrderedDict[bytes, Entry] = OrderedDict()
+# Keys of programs that stay in memory when others have to go.
+_pinned: set[bytes] = set()
+_lock = threading.Lock()
+# What is being loaded or compiled, maybe behind an interrupt: nobody starts it a second time.
+_flights: dict[bytes, Future[Entry]] = {}
+
+
+def options_for(place: Place, compiler_options: Sequence[tuple[str, Any]] = ()) -> Any:
+    """XLA's options for a program at a place."""
+    options = xla_client.CompileOptions()
+    devices = devices_of(place)
+    options.num_replicas, options.num_partitions = 1, len(devices)
+    options.device_assignment = xla_client.DeviceAssignment.create(
+        np.array([[device.id for device in devices]], np.int32)
+    )
+    if place.__class__ is Spread:
+        build = options.executable_build_options
+        build.use_spmd_partitioning = build.use_shardy_partitioner = True
+        # The compiler decides how results lie that the program says nothing of.
+        build.allow_spmd_sharding_propagation_to_output = [True]
+    if compiler_options:
+        options.env_option_overrides = list(compiler_options)
+    return options
+
+
+# ---- the key ------------------------------------------------------------------------------------
+
+
+def key(module: Any, place: Place, compiler_options: Sequence[tuple[str, Any]] = ()) -> bytes:
+    """What identifies the executable that XLA would make of an MLIR module."""
+    around = _surroundings(place) if not compiler_options else _around(place, compiler_options)
+    digest = around.copy()
+    digest.update(unlocated_bytecode(module))
+    return digest.digest()
+
+
+@functools.lru_cache(256)
+def _surroundings(place: Place) -> Any:
+    return _around(place, ())
+
+
+def _around(place: Place, compiler_options: Sequence[tuple[str, Any]]) -> Any:
+    """The hash of everything but the program. XLA's own flags are among its options."""
+    digest = hashlib.blake2b(digest_size=32, person=b"perspex-program")
+    device = devices_of(place)[0]
+    client = device.client
+    for part in (
+        _FORMAT,
+        version.__version__.encode(),
+        client.platform.encode(),
+        client.platform_version.encode(),
+        device.device_kind.encode(),
+        str(client.device_count()).encode(),
+        _processor(),
+        options_for(place, compiler_options).SerializeAsString(),
+    ):
+        digest.update(len(part).to_bytes(8, "little") + part)
+    return digest
+
+
+@functools.cache
+def _processor() -> bytes:
+    """What tells this processor from others, for which XLA would write other code.
+
+    The number of cores decides how a program is split.
+    """
+    wanted = ("vendor_id", "cpu family", "model", "model name", "flags", "features", "cpu ")
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            first = file.read().split("\n\n")[0].splitlines()
+        found = [line for line in first if line.lower().startswith(wanted)]
+        # The cores of a machine differ in these.
+        found = [line for line in found if not line.startswith(("cpu MHz", "cpu cores"))]
+    except OSError:
+        # Elsewhere the features cannot be read, so the key holds for this machine alone.
+        found = [machine.machine(), machine.processor(), machine.node()]
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return "\n".join([*found, f"cores {cores}"]).encode()
+
+
+# ---- looking up ---------------------------------------------------------------------------------
+
+
+class Wanted(NamedTuple):
+    """A program that is asked for; without a key it is looked for nowhere, and not kept."""
+
+    key: bytes
+    place: Place
+    options: Any
+    name: str
+    signature: str
+
+
+def remembered(key: bytes) -> Entry | None:
+    """What this process has compiled or loaded already."""
+    with _lock:
+        entry = _memory.get(key)
+        if entry is not None:
+            _memory.move_to_end(key)
+            counts.memory += 1
+    return entry
+
+
+def obtain(
+    wanted: Wanted, compile: Callable[[], Compiled], policy: disk.Policy | None
+) -> tuple[Entry, str]:
+    """What is not in memory: from disk, from a thread that is just compiling it, or compiled.
+
+    Returns the entry and where it came from. Raises `StoppedError` if an interrupt has ended it.
+    """
+    key = wanted.key
+    if not key:
+        with _lock:
+            counts.callbacks += 1
+        return _compiled(compile)[0], XLA
+    mine: Future[Entry] = Future()
+    with _lock:
+        entry = _memory.get(key)  # since the caller looked there
+        flight = mine if entry is not None else _flights.setdefault(key, mine)
+    if entry is not None or flight is not mine:
+        try:
+            entry = entry or flight.result()
+        except StoppedError:  # by an interrupt that was meant for another thread
+            return obtain(wanted, compile, policy)
+        with _lock:
+            counts.memory += 1
+        return entry, MEMORY
+    try:
+        loaded = _load(wanted, policy)
+        if loaded is not None:
+            entry, where = loaded, DISK
+        else:
+            (entry, code), where = _compiled(compile), XLA
+            _save(wanted, entry, code, policy)
+    except BaseException as error:
+        with _lock:
+            del _flights[key]
+        mine.set_exception(error)
+        raise
+    with _lock:
+        counts.xla += where is XLA
+        counts.apart += entry.apart
+        counts.disk += where is DISK
+        _memory[key] = entry
+        if len(_memory) > _REMEMBERED:
+            del _memory[next(other for other in _memory if other not in _pinned)]
+        del _flights[key]
+    mine.set_result(entry)
+    return entry, where
+
+
+def _compiled(compile: Callable[[], Compiled]) -> tuple[Entry, bytes | None]:
+    start = time.perf_counter()
+    xla, code = compile()
+    return Entry(xla, time.perf_counter() - start, apart=code is not None), code
+
+
+def _load(wanted: Wanted, policy: disk.Policy | None) -> Entry | None:
+    if policy is None:
+        return None
+    loaded = disk.load(policy, wanted.key, devices_of(wanted.place), wanted.options)
+    return loaded and Entry(loaded.xla, loaded.about.seconds, loaded.size)
+
+
+def _save(wanted: Wanted, entry: Entry, code: bytes | None, policy: disk.Policy | None) -> None:
+    if policy is None:
+        return
+
+    def written(size: int) -> None:
+        entry.size = size
+
+    about = disk.About(wanted.name, wanted.signature, entry.seconds)
+    disk.save(policy, wanted.key, code or entry.xla, about, written)
+
+
+def size(key: bytes) -> int | None:
+    """The bytes that a program takes on disk, if it is in memory and that is known."""
+    entry = _memory.get(key)
+    return None if entry is None else entry.size
+
+
+def remembered_count() -> int:
+    """How many programs are kept in memory."""
+    return len(_memory)
+
+
+def is_remembered(key: bytes) -> bool:
+    """Whether a program is in memory. This is no use of it."""
+    return key in _memory
+
+
+def is_pinned(key: bytes) -> bool:
+    """Whether a program stays in memory when others have to go."""
+    return key in _pinned
+
+
+def pin(key: bytes) -> bool:
+    """Keep a program in memory, now or when it is compiled next; whether there was room for it."""
+    with _lock:
+        if len(_pinned) >= _MOST_PINNED and key not in _pinned:
+            return False
+        _pinned.add(key)
+        return True
+
+
+def unpin(key: bytes | None = None) -> None:
+    """Let a program go like any other, or all of them."""
+    with _lock:
+        if key is None:
+            _pinned.clear()
+        else:
+            _pinned.discard(key)
+
+
+def evict(key: bytes) -> None:
+    """Forget a program, in memory and on disk. Who holds its executable goes on using it."""
+    with _lock:
+        _memory.pop(key, None)
+        _pinned.discard(key)
+    policy = disk.policy()
+    if policy is not None:
+        disk.flush(_PATIENCE)  # it may be about to be written
+        policy.folder.remove(key)
+
+
+@pressure.register
+def forget() -> None:
+    """Empty the cache in memory, but for what is pinned."""
+    with _lock:
+        for key in [key for key in _memory if key not in _pinned]:
+            del _memory[key]
+
+
+def _after_fork() -> None:
+    """In the child, in which nobody goes on compiling."""
+    global _lock
+    _lock = threading.Lock()
+    _flights.clear()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which has no forks
+    os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,321 @@
+"""Compiled programs on disk, for the next process: read when asked for, written behind.
+
+Off unless the flag `compilation_cache_dir` names a folder, as the kernel does. What goes wrong with
+the folder never fails a computation: it is told once, as a warning, and the program is compiled.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import queue
+import sys
+import threading
+import warnings
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from perspex import config
+from perspex.base import source
+from perspex.errors import JaxRuntimeError
+from perspex.runtime.compiler.storage import OVERHEAD, DamagedError, Folder, RefusedError
+from perspex.runtime.versions import deserialize
+
+# The folder is looked through to see whether it is full after one write in so many ...
+_LOOK_EVERY = 64
+# ... and after this part of what it may hold has been written.
+_LOOK_SHARE = 1 / 16
+# Seconds that the end of the process waits for what is still to be written.
+_LAST_CHANCE = 10.0
+
+
+@dataclass
+class Counts:
+    """What this process has done with its folder."""
+
+    read: int = 0
+    written: int = 0
+    damaged: int = 0
+    removed: int = 0
+    unwritable: int = 0  # programs that XLA cannot turn into bytes
+
+
+counts = Counts()
+
+
+class About(NamedTuple):
+    """What an entry says of its program: for people, not for XLA."""
+
+    name: str
+    signature: str
+    seconds: float  # that XLA took to compile it
+
+
+class Loaded(NamedTuple):
+    xla: Any
+    about: About
+    size: int
+
+
+class Policy(NamedTuple):
+    """The flags, and the folder that they name."""
+
+    folder: Folder
+    limit: int | None
+    least_seconds: float
+    least_bytes: int
+
+
+def default_directory() -> str | None:
+    """Where a notebook's compiled programs are kept; `None` if this user has no home."""
+    if sys.platform == "darwin":
+        caches = os.path.expanduser("~/Library/Caches")
+    else:
+        caches = os.environ.get("XDG_CACHE_HOME", "")
+        if not os.path.isabs(caches):
+            caches = os.path.expanduser("~/.cache")
+    return os.path.join(caches, "perspex", "compiled") if os.path.isabs(caches) else None
+
+
+# ---- the folder ---------------------------------------------------------------------------------
+
+_lock = threading.Lock()
+# The path that was opened last, and its folder; `None` if it was refused.
+_opened: tuple[str, Folder | None] | None = None
+
+
+def policy() -> Policy | None:
+    """What the flags say here and now; `None` if nothing is to be read or written."""
+    path = config.compilation_cache_dir.value
+    limit = config.compilation_cache_max_size.value
+    if path is None or limit == 0 or not config.enable_compilation_cache.value:
+        return None
+    folder = _folder(path)
+    if folder is None:
+        return None
+    return Policy(
+        folder,
+        None if limit < 0 else limit,
+        config.persistent_cache_min_compile_time_secs.value,
+        config.persistent_cache_min_entry_size_bytes.value,
+    )
+
+
+def _folder(path: str) -> Folder | None:
+    global _opened
+    with _lock:
+        if _opened is None or _opened[0] != path:
+            try:
+                _opened = (path, Folder(path))
+            except RefusedError as error:
+                _opened = (path, None)
+                _note(
+                    "refused",
+                    f"compiled programs are not kept on disk: {error}. Or set the flag "
+                    "`compilation_cache_dir` to another folder, or to None.",
+                )
+        return _opened[1]
+
+
+def _reopened(folder: Folder) -> Folder | None:
+    """The folder of the same path, which somebody has removed in the meantime."""
+    global _opened
+    with _lock:
+        if _opened is not None and _opened[1] is folder:
+            _opened = None
+    return _folder(folder.path)
+
+
+# ---- what went wrong ----------------------------------------------------------------------------
+
+# Each kind of trouble is told once. It happens in threads that have nobody to tell, so it waits
+# until somebody asks.
+problems: dict[str, str] = {}
+_untold: queue.SimpleQueue[str] = queue.SimpleQueue()
+
+
+def _note(kind: str, text: str) -> None:
+    if kind not in problems:
+        problems[kind] = text
+        _untold.put(text)
+
+
+def tell() -> None:
+    """Warn of what has gone wrong since the last time."""
+    while not _untold.empty():
+        with contextlib.suppress(queue.Empty):  # another thread may be telling it
+            text = _untold.get_nowait()
+            warnings.warn(text, RuntimeWarning, stacklevel=source.stacklevel())
+
+
+# ---- reading ------------------------------------------------------------------------------------
+
+
+def load(policy: Policy, key: bytes, devices: Sequence[Any], options: Any) -> Loaded | None:
+    """The program of this key, ready to run, or `None`. Bad entries are removed."""
+    try:
+        data = policy.folder.get(key)
+        if data is None:
+            # Perhaps it is on its way to the disk.
+            job = _writer.waiting.get((policy.folder.path, key))
+            if job is None:
+                return None
+            data = _pack(job.about, job.code)
+        about, code = _unpack(data)
+        xla = deserialize(devices, code, options)
+    except OSError as error:
+        _note("read", f"compiled programs cannot be read from {policy.folder.path}: {error}")
+        return None
+    except Exception as error:
+        # Changed by somebody, which the folder finds out, or nothing that this jaxlib can load.
+        counts.damaged += 1
+        policy.folder.remove(key)
+        _note(
+            "damaged",
+            f"an entry of the cache of compiled programs was not what had been written, and has "
+            f"been removed: {error}. The program is compiled again. Others like it are removed "
+            "silently; %cache counts them."
+            if isinstance(error, DamagedError)
+            else f"an entry of {policy.folder.path} could not be loaded, and has been removed: "
+            f"{type(error).__name__}: {error}",
+        )
+        return None
+    counts.read += 1
+    return Loaded(xla, about, len(data) + OVERHEAD)
+
+
+def _pack(about: About, code: bytes) -> bytes:
+    # The fastest level makes a quarter of it, in a tenth of the time that loading takes.
+    return zlib.compress(json.dumps(about).encode() + b"\n" + code, 1)
+
+
+def _unpack(data: bytes) -> tuple[About, bytes]:
+    head, _, code = zlib.decompress(data).partition(b"\n")
+    return About(*json.loads(head)), code
+
+
+# ---- writing ------------------------------------------------------------------------------------
+
+
+class _Job(NamedTuple):
+    policy: Policy
+    key: bytes
+    code: bytes
+    about: About
+    done: Callable[[int], None]  # called with the size
+
+
+class _Writer:
+    """A thread that writes entries one after the other."""
+
+    def __init__(self) -> None:
+        self.jobs: queue.SimpleQueue[_Job | threading.Event | None] = queue.SimpleQueue()
+        self.lock = threading.Lock()
+        self.thread: threading.Thread | None = None
+        # What has not been written yet, by its folder and its key.
+        self.waiting: dict[tuple[str, bytes], _Job] = {}
+        self.unseen = 0  # bytes written since the folder was looked through
+
+    def add(self, job: _Job) -> None:
+        with self.lock:
+            if self.thread is None:
+                thread = threading.Thread(target=self._serve, name="perspex-cache", daemon=True)
+                try:
+                    thread.start()
+                except RuntimeError:  # the interpreter is about to end
+                    return
+                self.thread = thread
+        self.waiting[job.policy.folder.path, job.key] = job
+        self.jobs.put(job)
+
+    def wait(self, seconds: float | None) -> bool:
+        if self.thread is None:
+            return True
+        done = threading.Event()
+        self.jobs.put(done)
+        return done.wait(seconds)
+
+    def _serve(self) -> None:
+        while (job := self.jobs.get()) is not None:
+            if isinstance(job, threading.Event):
+                job.set()
+                continue
+            try:
+                self._write(job)
+            except Exception as error:
+                _note(
+                    "write",
+                    f"compiled programs cannot be written to {job.policy.folder.path}: {error}. "
+                    "The next session will compile them again.",
+                )
+            self.waiting.pop((job.policy.folder.path, job.key), None)
+            del job
+
+    def _write(self, job: _Job) -> None:
+        policy = job.policy
+        data, limit = _pack(job.about, job.code), policy.limit
+        if len(data) < policy.least_bytes or (limit is not None and len(data) > limit):
+            return
+        folder = policy.folder
+        try:
+            size = folder.put(job.key, data)
+        except FileNotFoundError:
+            again = _reopened(folder)
+            if again is None:
+                return
+            folder, size = again, again.put(job.key, data)
+        counts.written += 1
+        job.done(size)
+        self.unseen += size
+        if limit is not None and (
+            job.key[0] % _LOOK_EVERY == 0 or self.unseen > _LOOK_SHARE * limit
+        ):
+            self.unseen = 0
+            counts.removed += folder.trim(limit)
+
+
+_writer = _Writer()
+
+
+def save(policy: Policy, key: bytes, xla: Any, about: About, done: Callable[[int], None]) -> None:
+    """Write a program that has not run yet, and call `done` with the size of its file.
+
+    Only the bytes are made at once, in a hundredth of the time that compiling took, unless `xla` is
+    these: a program that sorts can no longer be turned into bytes when it has run. The rest is done
+    behind.
+    """
+    if about.seconds < policy.least_seconds:
+        return
+    try:
+        code = xla if isinstance(xla, bytes) else xla.serialize()
+    except JaxRuntimeError:
+        counts.unwritable += 1
+        return
+    _writer.add(_Job(policy, key, code, about, done))
+
+
+def flush(seconds: float | None = None) -> bool:
+    """Wait until all is written that was to be; whether it was in time."""
+    return _writer.wait(seconds)
+
+
+@atexit.register
+def _finish() -> None:
+    # Also so that no thread is inside XLA when the interpreter ends.
+    if flush(_LAST_CHANCE) and _writer.thread is not None:
+        _writer.jobs.put(None)
+        _writer.thread.join(1)
+
+
+def _after_fork() -> None:
+    """In the child, which has neither the thread nor, maybe, the lock."""
+    global _lock, _writer
+    _lock, _writer = threading.Lock(), _Writer()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which has no forks
+    os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,293 @@
+"""From a Python function to a jaxpr.
+
+`stage` calls the function once on tracers. An operation costs one equation, one variable and the
+tracer that stands for it. Scalars become literals; arrays and tracers of outer
+traces that the function closes over become constant variables, by identity.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from perspex import config, dtypes
+from perspex.base import source
+from perspex.ir.avals import PYTHON_SCALARS, ShapedArray, shaped
+from perspex.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from perspex.tracing import provenance
+from perspex.tracing.trace import (
+    Linear,
+    Primitive,
+    Trace,
+    Tracer,
+    leaked,
+    refuse_leaks,
+    refused,
+    state,
+    under,
+)
+
+# What is being written now, outermost first, in all threads: for whoever reports on long traces.
+writing: list[JaxprTrace] = []
+
+# While there are any: so many collections of recent garbage before one of all, and the number that
+# the user has set.
+_RARE = 1_000
+_full_collections = gc.get_threshold()[2]
+
+_capture = source.capture
+# The dtypes that arrays have whether 64 bits are enabled or not: their numbers are literals as is.
+_WIDE = ("int64", "uint64", "float64", "complex128")
+_FIXED_DTYPES = frozenset(
+    [np.dtype(scalar) for name, scalar in dtypes.scalar_types.items() if name not in _WIDE]
+)
+
+
+class JaxprTracer(Tracer):
+    """Stands for a variable of the jaxpr that is being written."""
+
+    __slots__ = ("_trace", "_var", "aval")
+
+    def __init__(self, trace: JaxprTrace, var: Var) -> None:
+        self._trace = trace
+        self._var = var
+        self.aval = var.aval
+
+
+class JaxprTrace(Trace):
+    """Writes every operation down as an equation."""
+
+    __slots__ = ("arg_names", "captured", "eqns", "invars", "mergeable", "merged", "name", "parent")
+    writes = True
+    # What happens to the function while this trace is current, in errors.
+    doing = "traced"
+
+    def __init__(self, name: str, arg_names: Sequence[str] | None = None) -> None:
+        super().__init__()
+        self.name = name
+        self.arg_names = arg_names
+        self.eqns: list[JaxprEqn] = []
+        self.invars: list[Var] = []
+        # id of a captured object -> (the object, kept so that its id stays its own; the constant;
+        # its variable)
+        self.captured: dict[int, tuple[Any, Any, Var]] = {}
+        # By their results, the equations that can be one with the next of their kind; and those
+        # that have become one with it.
+        self.mergeable: dict[Atom, JaxprEqn] = {}
+        self.merged: set[JaxprEqn] = set()
+        self.parent = state.trace
+
+    def bind(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        invars: list[Atom] = []
+        for arg in args:
+            if arg.__class__ is JaxprTracer and arg._trace is self:
+                invars.append(arg._var)
+            else:
+                try:
+                    invars.append(self.lift(arg))
+                except TypeError as error:
+                    raise refused(primitive, error) from None
+        if primitive.merges:
+            before = self.mergeable.get(invars[0])
+            if before is not None and before.primitive is primitive:
+                invars, params = primitive.merged(before, params)
+                self.merged.add(before)
+        avals = tuple([v.aval for v in invars])
+        # `Primitive.typed`, written out: this is the hottest line of tracing.
+        key = (avals, tuple(params.items())) if params else avals
+        out = primitive.types.get(key)
+        if out is None:
+            if primitive.untraced:
+                return self.bind(*primitive.staged(avals, args, **params))
+            out = primitive.typed(avals, params)
+        at = state.source
+        if at is None:
+            at = _capture(3)
+        if primitive.multiple_results:
+            outvars = [Var(aval) for aval in out]
+            self.eqns.append(JaxprEqn(primitive, invars, outvars, params, at))
+            return [JaxprTracer(self, var) for var in outvars]
+        outvar = Var(out)
+        eqn = JaxprEqn(primitive, invars, [outvar], params, at)
+        self.eqns.append(eqn)
+        if primitive.merges:
+            self.mergeable[outvar] = eqn
+        return JaxprTracer(self, outvar)
+
+    def lift(self, x: Any) -> Atom:
+        """The atom that stands for any value in this jaxpr."""
+        kind = x.__class__
+        if kind is JaxprTracer and x._trace is self:
+            return x._var
+        if kind in PYTHON_SCALARS:
+            aval = shaped(x)
+            return Literal(aval.dtype.type(x), aval)
+        if isinstance(x, (np.generic, np.ndarray)):
+            if x.dtype in _FIXED_DTYPES and isinstance(x, np.generic):
+                return Literal(x, ShapedArray((), x.dtype))
+            aval = shaped(x)
+            if not aval.shape and not aval.is_float0:
+                return Literal(np.asarray(x, aval.dtype)[()], aval)
+        entry = self.captured.get(id(x))
+        if entry is None:
+            value = x
+            if isinstance(x, Tracer):
+                if not x._trace.alive:
+                    raise leaked(x)
+            elif isinstance(x, np.ndarray):
+                # A copy: the user may write into the original after tracing.
+                value = np.array(x, dtypes.canonicalize_dtype(x.dtype), copy=True)
+                value.flags.writeable = False
+            elif isinstance(x, Linear):
+                raise TypeError(f"a number is needed in place of {x!r}")
+            entry = self.captured[id(x)] = (x, value, Var(shaped(value)))
+        return entry[2]
+
+    def argument(self, aval: ShapedArray) -> JaxprTracer:
+        """A new argument of the jaxpr."""
+        var = Var(aval)
+        self.invars.append(var)
+        return JaxprTracer(self, var)
+
+    def describe(self, tracer: Any) -> str:
+        return provenance.tell(tracer, self.origin(tracer))
+
+    def origin(self, tracer: Any) -> str:
+        """Where the tracer was made."""
+        when = f"while `{self.name}` was {self.doing}."
+        for i, var in enumerate(self.invars):
+            if var is tracer._var:
+                names = self.arg_names
+                what = names[i] if names and i < len(names) else f"argument {i}"
+                return f"It is {what} of the function `{self.name}` that is being {self.doing}."
+        for eqn in self.eqns:
+            if any(var is tracer._var for var in eqn.outvars):
+                at = source.summary(eqn.source)
+                return f"It was made by `{eqn.primitive}` at {at} {when}"
+        return f"It was made {when}"
+
+    def finish(self, outs: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:
+        """The jaxpr with the results `outs`, and the values of its constants."""
+        outvars = [self.lift(out) for out in outs]
+        consts = [value for _, value, _ in self.captured.values()]
+        constvars = [var for _, _, var in self.captured.values()]
+        if self.merged:
+            read = {v for eqn in self.eqns for v in eqn.invars}.union(outvars)
+            self.eqns = [e for e in self.eqns if e not in self.merged or e.outvars[0] in read]
+        return Jaxpr(constvars, self.invars, outvars, self.eqns, self.name), consts
+
+
+def _collect_less() -> None:
+    """While programs are written, have Python look through all objects for garbage more rarely.
+
+    It finds none among equations, and looks again each time that they have become a quarter more:
+    that was half of the time of tracing 50,000 operations, in pauses that no interrupt ends. Recent
+    objects are looked through as ever.
+    """
+    global _full_collections
+    young, middle, full = gc.get_threshold()
+    if full < _RARE:
+        _full_collections = full
+        gc.set_threshold(young, middle, _RARE)
+
+
+def collect_as_before() -> None:
+    """Have Python look for garbage as often as before programs were written; again is harmless.
+
+    After an interrupt that is left to the next program that ends, or to the next cell: half of a
+    large program is still held by the traceback, and to look through it would delay the reply.
+    """
+    young, middle, full = gc.get_threshold()
+    if full == _RARE:  # if not, the user has set another since
+        gc.set_threshold(young, middle, _full_collections)
+
+
+def stage(
+    f: Callable[..., Sequence[Any]],
+    avals: Sequence[ShapedArray],
+    name: str = "",
+    arg_names: Sequence[str] | None = None,
+) -> tuple[Jaxpr, list[Any]]:
+    """Trace `f`, which takes and returns flat sequences of arrays, at arguments of type `avals`.
+
+    Returns the jaxpr and the values of its constants: arrays, or tracers of enclosing traces.
+    """
+    trace = JaxprTrace(name or getattr(f, "__name__", "function"), arg_names)
+    scope = source.swap_scope("")
+    try:
+        writing.append(trace)
+        _collect_less()
+        args = [trace.argument(aval) for aval in avals]
+        outs = under(trace, f, *args)
+        found = trace.finish(outs)
+    except provenance.ABOUT_OPERANDS as error:
+        provenance.annotate(error)
+        raise
+    finally:
+        trace.alive = False
+        if trace in writing:  # not if an interrupt came before it was
+            writing.remove(trace)
+        if not writing and not isinstance(sys.exception(), KeyboardInterrupt):
+            collect_as_before()
+        source.swap_scope(scope)
+    if config.check_tracer_leaks.value:
+        del args, outs
+        refuse_leaks(trace)
+    return found
+
+
+def stage_closed(
+    f: Callable[..., Sequence[Any]], avals: Sequence[ShapedArray], name: str = ""
+) -> tuple[ClosedJaxpr, list[Any]]:
+    """Like `stage`, for the body of a higher-order primitive.
+
+    The constants become the first arguments of a jaxpr that has none; their values are returned.
+    """
+    jaxpr, consts = stage(f, avals, name)
+    return ClosedJaxpr(hoist_consts(jaxpr)), consts
+
+
+def hoist_consts(jaxpr: Jaxpr) -> Jaxpr:
+    """The jaxpr whose constant variables are its first arguments."""
+    if not jaxpr.constvars:
+        return jaxpr
+    return jaxpr.replace(constvars=(), invars=[*jaxpr.constvars, *jaxpr.invars])
+
+
+def number(literal: Literal) -> Any:
+    """A literal as an operand: weakly typed, a Python number, if the literal is."""
+    if literal.aval.weak_type and not literal.aval.shape:
+        value = literal.val.item()
+        # Under other settings of `enable_x64` a Python number would have another dtype.
+        if shaped(value) is literal.aval:
+            return value
+    return literal.val
+
+
+def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
+    """Run the program on `args` under the current trace.
+
+    Arguments and results are flat lists of arrays; raises `TypeError` when the count is wrong.
+    """
+    if len(args) != len(jaxpr.invars):
+        raise TypeError(f"the jaxpr takes {len(jaxpr.invars)} arguments, got {len(args)}")
+    env: dict[Any, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
+    env.update(zip(jaxpr.invars, args, strict=True))
+    trace = state.trace
+    outer = state.source
+    try:
+        for eqn in jaxpr.eqns:
+            operands = tuple([number(v) if v.__class__ is Literal else env[v] for v in eqn.invars])
+            state.source = eqn.source
+            out = trace.bind(eqn.primitive, operands, eqn.params)
+            if eqn.primitive.multiple_results:
+                env.update(zip(eqn.outvars, out, strict=True))
+            else:
+                env[eqn.outvars[0]] = out
+    finally:
+        state.source = outer
+    return [number(v) if v.__class__ is Literal else env[v] for v in jaxpr.outvars]

@@ -1,0 +1,1 @@
+"""The magics that transform or inspect a cell."""

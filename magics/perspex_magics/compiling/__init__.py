@@ -1,0 +1,1 @@
+"""What XLA has compiled: the record, the cache, recompilations and long compilations."""

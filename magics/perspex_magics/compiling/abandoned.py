@@ -1,0 +1,300 @@
+"""What goes on after an interrupt: told under the cell, with the CPU it takes, until it ends.
+
+An interrupt gives the notebook back at once, but XLA can be stopped neither compiling nor
+computing: the work burns on, and slows what comes next. A line under the interrupted cell says so
+and is kept up to date; cells that run meanwhile get one, too. What a process of its own compiles
+is stopped, which is why notebooks have large programs compiled so.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import os
+import threading
+import time
+import uuid
+from asyncio import CancelledError
+from collections.abc import Callable, Collection, Iterable
+from typing import Any
+
+from IPython.core.interactiveshell import InteractiveShell
+
+from perspex import config
+from perspex.api.waiting import live_arrays
+from perspex.runtime import interruptible
+from perspex_magics.display import notices
+from perspex_magics.display.markup import MUTED, escape, tag
+from perspex_magics.timing.unfinished import arrays_in, is_there
+
+# How a cell ends that has been interrupted.
+_STOPPED = (KeyboardInterrupt, CancelledError)
+# Seconds between two looks, between two updates of a line, and after which a program is worth one
+# that an interrupt may stop after all.
+_LOOK, _UPDATE, _GRACE = 0.1, 1.0, 1.0
+_MOST_NAMES = 3
+
+
+class Compiling:
+    """The compilation of a function, or a program that ends at its next callback."""
+
+    def __init__(self, left: interruptible.Left) -> None:
+        self.left = left
+        self.is_certain = left.kind == "compile"
+        self.doing = f"compiling `{left.name}`" if self.is_certain else "running a program"
+        self.threads = [left.thread]
+
+    def is_over(self) -> bool:
+        return self.left.ended is not None
+
+
+class Computing:
+    """The computation of arrays that are not there yet."""
+
+    is_certain = True
+    threads: tuple[threading.Thread, ...] = ()
+
+    def __init__(self, arrays: list[Any], names: list[str]) -> None:
+        self.arrays = arrays
+        shown = ", ".join([f"`{name}`" for name in names[:_MOST_NAMES]])
+        more = len(names) - _MOST_NAMES
+        what = f"{shown} and {more} more" if more > 0 else shown
+        self.doing = f"computing {what or 'arrays without a name'}"
+
+    def is_over(self) -> bool:
+        self.arrays = [x for x in self.arrays if not is_there(x)]
+        return not self.arrays
+
+
+Work = Compiling | Computing
+
+
+class Meter:
+    """The CPU time of threads that Python has not started, XLA's first of all, and of some others.
+
+    Only Linux tells what threads have used; elsewhere `read` returns `None`.
+    """
+
+    def __init__(self, also: Iterable[threading.Thread]) -> None:
+        self.also = {thread.native_id for thread in also}
+        self.last = self._threads()
+        self.seconds = 0.0
+
+    def read(self) -> float | None:
+        """Seconds since the beginning."""
+        now = self._threads()
+        for thread, used in now.items():
+            self.seconds += max(0.0, used - self.last.get(thread, 0.0))
+        self.last = now
+        return self.seconds if now else None
+
+    def _threads(self) -> dict[int, float]:
+        pythons = {thread.native_id for thread in threading.enumerate()} - self.also
+        found = {}
+        try:
+            for name in os.listdir("/proc/self/task"):
+                if int(name) not in pythons:
+                    found[int(name)] = _cpu_time(name)
+        except OSError:
+            return {}
+        return found
+
+
+def _cpu_time(thread: str) -> float:
+    """Seconds of CPU that a thread has used; 0 if it has just ended."""
+    try:
+        with open(f"/proc/self/task/{thread}/stat", encoding="utf-8", errors="replace") as file:
+            fields = file.read().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+class Line:
+    """The line under one cell; `of` names the interrupted cell where that is another one."""
+
+    def __init__(self, shell: InteractiveShell, of: str = "") -> None:
+        self.of = of
+        self.id = f"perspex-behind-{uuid.uuid4().hex}"
+        self.context = contextvars.copy_context()
+        self.shell, self.publisher = shell, shell.display_pub
+        self.is_shown = False
+
+    def show(self, data: dict[str, Any], text: str) -> bool:
+        """Show or replace the line; returns whether that could be done."""
+        # A later cell may be collecting outputs for itself; ours is none of them.
+        if self.shell.display_pub is not self.publisher:
+            return False
+        html = tag("div", escape(text), style=f"{MUTED};font-size:85%")
+        self.context.copy().run(
+            notices.show, "behind", data, text, html, display_id=self.id, update=self.is_shown
+        )
+        self.is_shown = True
+        return True
+
+
+class Report:
+    """What one cell left behind, and the lines that tell of it."""
+
+    def __init__(self, works: list[Work], cell: str) -> None:
+        self.works = works
+        self.cell = cell
+        self.meter = Meter([thread for work in works for thread in work.threads])
+        self.since = time.perf_counter()
+        self.ended: float | None = None
+        self.cpu: float | None = 0.0
+        self.lines: list[Line] = []
+        self.updated = self.since
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether it will go on for longer than a moment."""
+        return any(work.is_certain for work in self.works)
+
+    def look(self) -> bool:
+        """Whether nothing goes on any more."""
+        if self.ended is None:
+            going = [work for work in self.works if not work.is_over()]
+            self.cpu = self.meter.read()
+            if going:
+                self.works = going
+            else:
+                self.ended = time.perf_counter()
+        return self.ended is not None
+
+    def data(self) -> dict[str, Any]:
+        """The report as JSON, in seconds; `cpu` is null where the system does not tell."""
+        return {
+            "cell": self.cell,
+            "doing": [work.doing for work in self.works],
+            "seconds": (self.ended or time.perf_counter()) - self.since,
+            "cpu": self.cpu,
+            "ended": self.ended is not None,
+        }
+
+    def text(self, of: str = "") -> str:
+        """The report as a line."""
+        doing = " and ".join(dict.fromkeys([work.doing for work in self.works]))
+        seconds = (self.ended or time.perf_counter()) - self.since
+        after = f"{seconds:.1f} s after the interrupt{of and f' of {of}'}"
+        cpu = "" if self.cpu is None else f": {self.cpu:.1f} s of CPU outside of Python"
+        if self.ended is not None:
+            return f"{doing[0].upper()}{doing[1:]} has ended, {after}{cpu}."
+        if seconds < _UPDATE and not of:
+            return f"XLA goes on {doing}: an interrupt cannot stop it."
+        return f"Still {doing}, {after}{cpu}{cpu and ' so far'}."
+
+    def show(self, lines: Collection[Line]) -> bool:
+        """Bring the lines up to date; returns whether that could be done."""
+        self.updated = time.perf_counter()
+        return all([line.show(self.data(), self.text(line.of)) for line in lines])
+
+
+class Behind:
+    """Tells the notebook of `shell` what goes on behind it."""
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        self.shell = shell
+        self.reports: list[Report] = []
+        self.known: set[int] = set()
+        self._wake = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def end(self, result: Any) -> None:
+        """A cell has ended: tell of what it left behind, and of what others did."""
+        for report in self.reports.copy():
+            if not report.look() and report.lines:
+                self._add_line(report, of=report.cell)
+        lefts = [left for left in interruptible.left.copy() if left.ended is None]
+        works: list[Work] = [Compiling(left) for left in lefts if id(left) not in self.known]
+        self.known = {id(left) for left in lefts}
+        if isinstance(getattr(result, "error_in_exec", None), _STOPPED):
+            works += self._computing()
+        if works:
+            self._begin(Report(works, self._cell(result)))
+
+    def stop(self) -> None:
+        """Tell of nothing any more."""
+        self.reports.clear()
+
+    def _begin(self, report: Report) -> None:
+        line = Line(self.shell)
+        report.lines.append(line)
+        if report.is_certain:
+            report.show([line])
+        self.reports.append(report)
+        if self._thread is None or not self._thread.is_alive():  # it does not fork along
+            self._thread = threading.Thread(target=self._watch, name="perspex-behind", daemon=True)
+            self._thread.start()
+        self._wake.set()
+
+    def _add_line(self, report: Report, of: str) -> None:
+        line = Line(self.shell, of)
+        if report.lines[0].is_shown and line.show(report.data(), report.text(of)):
+            # Under the interrupted cell the line is kept, and under the newest of the others.
+            report.lines[1:] = [line]
+
+    def _computing(self) -> list[Work]:
+        """The arrays that are not there yet and that no report tells of."""
+        told = [work for report in self.reports for work in report.works]
+        known = {id(x) for work in told if isinstance(work, Computing) for x in work.arrays}
+        arrays = [x for x in live_arrays() if not is_there(x) and id(x) not in known]
+        if not arrays:
+            return []
+        unready = {id(x) for x in arrays}
+        names = [
+            name
+            for name, value in list(self.shell.user_ns.items())
+            if name[0] != "_" and any(id(x) in unready for x in arrays_in([value]))
+        ]
+        return [Computing(arrays, [name for name in names if name not in ("In", "Out")])]
+
+    def _cell(self, result: Any) -> str:
+        number = getattr(result, "execution_count", None)
+        return "an earlier cell" if number is None else f"Cell In[{number}]"
+
+    def _watch(self) -> None:
+        can_update = hasattr(self.shell, "kernel")  # a terminal cannot take back what it printed
+        while True:
+            self._wake.wait()
+            self._wake.clear()
+            while self.reports:
+                time.sleep(_LOOK)
+                for report in self.reports.copy():
+                    if self._is_told(report, can_update) and report in self.reports:
+                        self.reports.remove(report)
+
+    def _is_told(self, report: Report, can_update: bool) -> bool:
+        """Look after a report; returns whether there is nothing more to tell."""
+        is_over = report.look()
+        if not can_update:
+            return is_over
+        shown = [line for line in report.lines if line.is_shown]
+        if is_over:
+            return report.show(shown)
+        now = time.perf_counter()
+        if not shown and now - report.since > _GRACE:
+            shown = report.lines
+        if shown and now - report.updated > _UPDATE:
+            report.show(shown)
+        return False
+
+
+def compile_apart(shell: InteractiveShell) -> Callable[[], object]:
+    """Have large programs compiled where an interrupt ends it, unless the user has decided."""
+    flag = config.compiler_process
+    if flag.value is not None:
+        return lambda: None
+    flag.set(True)
+    return lambda: flag.set(None)
+
+
+def tell_what_goes_on(shell: InteractiveShell) -> Callable[[], object]:
+    """Tell of work that interrupts leave behind; returns a function that ends that."""
+    behind = Behind(shell)
+    shell.events.register("post_run_cell", behind.end)
+
+    def undo() -> None:
+        shell.events.unregister("post_run_cell", behind.end)
+        behind.stop()
+
+    return undo

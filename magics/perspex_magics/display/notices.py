@@ -1,0 +1,38 @@
+"""What the notebook is told about a cell besides its outputs: one line or one card under it.
+
+A notice is a bundle: data under a MIME type of our own, for the panel; HTML without scripts; text,
+for a terminal and for whoever reads the notebook's file. Under one `display_id` it can be replaced
+as long as the kernel lives, from other threads as well if they run in the cell's context.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from IPython.display import display
+
+
+def show(
+    kind: str,
+    data: dict[str, Any],
+    text: str,
+    html: str,
+    *,
+    display_id: str | None = None,
+    update: bool = False,
+) -> None:
+    """Show a notice under the cell that runs, or in the place of an earlier one.
+
+    Args:
+      kind: names the MIME type, `application/vnd.perspex.{kind}+json`.
+      data: what the notice says, as JSON.
+      text: the same for a terminal.
+      html: the same as markup, from `perspex_magics.display.markup`.
+      display_id: under which it can be replaced.
+      update: whether to replace the notice of that `display_id`.
+    """
+    bundle = {f"application/vnd.perspex.{kind}+json": data, "text/html": html, "text/plain": text}
+    if display_id is None:
+        display(bundle, raw=True)
+    else:
+        display(bundle, raw=True, display_id=display_id, update=update)

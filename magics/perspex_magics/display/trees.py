@@ -1,0 +1,181 @@
+"""How a container of arrays looks in a notebook: a tree that folds, of its arrays and of what else
+stands between them.
+
+Only containers in which arrays are found are shown so; all others look as they always did. What a
+leaf of another type looks like is asked of nobody but Python's own numbers and strings, because a
+`repr` may be slow, or huge, or do something.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from IPython.utils.dir2 import get_real_method
+
+from perspex.runtime.array import ArrayImpl
+from perspex.runtime.keys import KeyArray
+from perspex_magics.display.arrays import array_html, bytes_text, heading_of, keys_html
+from perspex_magics.display.functions import PjitFunction, name_of
+from perspex_magics.display.markup import MONO, MUTED, escape, tag
+
+# Where arrays are looked for.
+_MOST_LOOKED_AT = 500
+# What is shown: entries of one container, all together, levels, and arrays with their values.
+_MOST_ENTRIES = 30
+_MOST_NODES = 200
+_MOST_LEVELS = 8
+_MOST_VALUES = 20
+_OPEN_LEVELS = 2
+_LONGEST = 80
+_PLAIN = (bool, int, float, complex, str, bytes, type(None))
+
+
+def container_html(x: Any) -> str | None:
+    """A dict, list or tuple as a tree, if there are arrays in it."""
+    own = get_real_method(x, "_repr_html_")
+    if own is not None:
+        return own()
+    return tree_html(x)
+
+
+def dataclass_html(x: Any) -> str | None:
+    """A dataclass as a tree, if there are arrays in it; any other object as it says itself."""
+    own = get_real_method(x, "_repr_html_")
+    if own is not None:
+        return own()
+    return tree_html(x) if _is_dataclass(x) else None
+
+
+def tree_html(x: Any) -> str | None:
+    """A container as script-free HTML; `None` if no array is found in it."""
+    return _Drawing().node(x, "", 0) if _arrays(x)[0] else None
+
+
+class _Drawing:
+    """One tree, and what of it is still to be afforded."""
+
+    def __init__(self) -> None:
+        self.nodes, self.values = _MOST_NODES, _MOST_VALUES
+        self.above: list[int] = []
+
+    def node(self, x: Any, label: str, level: int) -> str:
+        """A node with all below it."""
+        self.nodes -= 1
+        if x.__class__ is ArrayImpl:
+            self.values -= 1
+            shown = array_html(x, is_open=False) if self.values >= 0 else heading_of(x)
+            return _line(label, tag("div", shown, style="display:inline-block;vertical-align:top"))
+        if x.__class__ is KeyArray:
+            shown = keys_html(x, is_open=False)
+            return _line(label, tag("div", shown, style="display:inline-block;vertical-align:top"))
+        entries = _entries(x)
+        if entries is None:
+            return _line(label, tag("span", escape(_leaf(x)), style=MONO))
+        head = tag("span", escape(f"{_kind(x)} · {_content(x)}"), style=MUTED)
+        if id(x) in self.above:
+            return _line(label, head + escape(" (itself)"))
+        if level >= _MOST_LEVELS:
+            return _line(label, head)
+        self.above.append(id(x))
+        inside = []
+        for i, (name, value) in enumerate(entries):
+            if i >= _MOST_ENTRIES or self.nodes <= 0:
+                inside.append(_line("", tag("span", f"⋯ {_length(x) - i} more", style=MUTED)))
+                break
+            inside.append(self.node(value, name, level + 1))
+        self.above.pop()
+        return tag(
+            "details",
+            tag("summary", _label(label), head),
+            tag("div", *inside, style="margin-left:1.4em"),
+            **({"open": ""} if level < _OPEN_LEVELS else {}),
+        )
+
+
+def _line(label: str, content: str) -> str:
+    return tag("div", _label(label), content)
+
+
+def _label(label: str) -> str:
+    return tag("span", escape(f"{label}: "), style=MONO) if label else ""
+
+
+def _entries(x: Any) -> Iterator[tuple[str, Any]] | None:
+    """The names and values in a container; `None` for a leaf."""
+    # The methods of the built-in types, because a subclass may compute something in its own.
+    if isinstance(x, dict):
+        return ((_leaf(key), value) for key, value in list(dict.items(x)))
+    if isinstance(x, tuple) and isinstance(fields := getattr(type(x), "_fields", None), tuple):
+        return zip(map(str, fields), tuple.__iter__(x), strict=False)
+    if isinstance(x, list):
+        return ((f"[{i}]", value) for i, value in enumerate(list.__iter__(x)))
+    if isinstance(x, tuple):
+        return ((f"[{i}]", value) for i, value in enumerate(tuple.__iter__(x)))
+    if _is_dataclass(x):
+        # Not by attribute: that of a class may be computed.
+        held = getattr(x, "__dict__", {})
+        names = [field.name for field in dataclasses.fields(x) if field.name in held]
+        return ((f".{name}", held[name]) for name in names)
+    return None
+
+
+def _is_dataclass(x: Any) -> bool:
+    return dataclasses.is_dataclass(x) and not isinstance(x, type)
+
+
+def _length(x: Any) -> int:
+    for kind in (dict, list, tuple):
+        if isinstance(x, kind):
+            length: Callable[[Any], int] = kind.__len__
+            return length(x)
+    return len(dataclasses.fields(x))
+
+
+def _kind(x: Any) -> str:
+    return _cut(type(x).__name__)
+
+
+def _content(x: Any) -> str:
+    found, is_all = _arrays(x)
+    size = bytes_text(sum(array.nbytes for array in found))
+    word = "array" if len(found) == 1 else "arrays"
+    count = _length(x)
+    entries = "1 entry" if count == 1 else f"{count:,} entries"
+    return f"{entries} · {'' if is_all else 'at least '}{len(found)} {word}, {size}"
+
+
+def _arrays(x: Any) -> tuple[list[Any], bool]:
+    """The arrays among the first things in a container, and whether these are all things."""
+    found: list[Any] = []
+    left, seen = [x], 0
+    known: set[int] = set()
+    while left and seen < _MOST_LOOKED_AT:
+        node = left.pop()
+        seen += 1
+        if id(node) in known:
+            continue
+        known.add(id(node))
+        if node.__class__ is ArrayImpl or node.__class__ is KeyArray:
+            found.append(node)
+        elif (entries := _entries(node)) is not None:
+            left += [value for _, value in itertools.islice(entries, _MOST_LOOKED_AT)]
+    return found, not left
+
+
+def _leaf(x: Any) -> str:
+    """A leaf as text; of an object that is not Python's own, the type."""
+    if type(x) is tuple and len(x) <= 4:
+        return _cut(f"({', '.join(map(_leaf, x))}{',' * (len(x) == 1)})")
+    if isinstance(x, PjitFunction):
+        return _cut(name_of(x))
+    if type(x) in _PLAIN:
+        whole = x if not isinstance(x, (str, bytes)) or len(x) <= _LONGEST else x[:_LONGEST]
+        return _cut(repr(whole) + ("" if whole is x else "…"))
+    return _cut(f"<{type(x).__name__}>")
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST + 4 else text[:_LONGEST] + "…"

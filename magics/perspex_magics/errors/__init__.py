@@ -1,0 +1,1 @@
+"""Errors as cards, and tracebacks without our own frames."""

@@ -1,0 +1,195 @@
+"""Errors about traced values, as cards: the value's way to the line that failed, and the remedy.
+
+In a notebook the traceback ends in the first line of the error and the remedy, and the card below
+it, as an output of its own, has the whole story: JupyterLab and nbconvert draw tracebacks as
+preformatted text, in which a table would be unreadable. The remedy is in both, because whoever runs
+a notebook as a program sees the traceback alone. The error itself is whole: its message has
+everything as text, for terminals and for whoever catches it.
+"""
+
+from __future__ import annotations
+
+import linecache
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from IPython.core.interactiveshell import InteractiveShell
+
+from perspex.advice.story import Card, Message, Patch, Remedy, Step, imports_told, remedy_lines
+from perspex.base import source
+from perspex.errors import card_of
+from perspex.tracing.provenance import LINES_SHOWN, noted
+from perspex_magics.display import notices
+from perspex_magics.display.markup import LINE, MONO, MUTED, escape, tag
+
+_ERROR = "var(--jp-error-color1,#d32f2f)"
+_GOOD = "var(--jp-success-color1,#388e3c)"
+_LABEL = {"aria-label": "Where the value comes from, and what to write instead"}
+_HEAD = re.compile(r"%%(\w+)(.*)")
+_STATIC = re.compile(r"(--static[= ]\s*)(\S+)")
+
+
+class Told(NamedTuple):
+    """A card, and all of it as text; the error's note that has it, where its message has not."""
+
+    card: Card
+    text: str
+    note: Message | None = None
+
+
+def read(error: BaseException) -> Told | None:
+    """The card of an error; `None` for errors that are not about traced values."""
+    card = card_of(error)
+    if card is not None:
+        return Told(card, str(error))
+    note = noted(error)
+    return None if note is None else Told(note.card, f"{error}\n{note}", note)
+
+
+def abridged(card: Card) -> str:
+    """What the traceback says above a card."""
+    return "\n".join(filter(None, [card.headline, *remedy_lines(card.remedy)]))
+
+
+def has_html(shell: InteractiveShell) -> bool:
+    """Whether the shell is that of a kernel, whose front end draws outputs."""
+    return getattr(shell, "kernel", None) is not None
+
+
+def show(name: str, told: Told) -> None:
+    """Show a card under the cell; `name` is the error's class."""
+    data = {"error": name, **told.card.as_data()}
+    notices.show("error", data, f"{name}: {told.text}", card_html(told.card))
+
+
+# ---- Markup -------------------------------------------------------------------------------------
+
+
+def card_html(card: Card) -> str:
+    """The card as script-free HTML."""
+    rows = [tag("div", _inline(card.headline), style="font-weight:600")]
+    rows += [tag("div", _inline(text), style=MUTED) for text in card.origin.splitlines()]
+    if len(card.steps) > 1:
+        rows.append(_way(card.steps, card.left_out))
+    rows += [tag("div", _inline(text)) for text in card.why.splitlines()]
+    rows += _remedy(card.remedy)
+    style = (
+        f"border-left:3px solid {_ERROR};padding:4px 12px;margin:4px 0;"
+        "color:var(--jp-ui-font-color1,inherit);line-height:1.5"
+    )
+    return tag("div", *rows, style=style, role="region", **_LABEL)
+
+
+def _way(steps: Sequence[Step], left_out: int) -> str:
+    cell = "padding:1px 12px 1px 0;text-align:left;vertical-align:top;border:none"
+    rows = []
+    for step in steps:
+        last = step is steps[-1]
+        code = step.text.strip("`") if not step.operation else step.text
+        rows.append(
+            tag(
+                "tr",
+                tag(
+                    "th", _inline(step.where), style=f"{cell};{MUTED};font-weight:400", scope="row"
+                ),
+                tag(
+                    "td",
+                    tag("code", escape(code), style=MONO),
+                    style=f"{cell};font-weight:{600 if last else 400};white-space:pre",
+                ),
+                tag("td", escape(f"{step.operation} {step.kind}".strip()), style=f"{cell};{MUTED}"),
+                style="background:transparent",
+            )
+        )
+    if left_out:
+        more = f"… {left_out} line{'s' if left_out > 1 else ''} more"
+        middle = len(rows) - LINES_SHOWN // 2
+        rows.insert(
+            middle, tag("tr", tag("td", escape(more), style=f"{cell};{MUTED}", colspan="3"))
+        )
+    caption = tag("caption", "From the arguments to here", style=f"{MUTED};text-align:left")
+    table = tag(
+        "table",
+        caption,
+        tag("tbody", *rows),
+        style="border-collapse:collapse;margin:4px 0;font-size:inherit;border:none",
+    )
+    return tag("div", table, style="overflow-x:auto")
+
+
+def _remedy(remedy: Remedy) -> list[str]:
+    if not remedy.text:
+        return []
+    rows = []
+    patch = remedy.patch
+    text = remedy.text if patch is not None else remedy.text.rstrip(".") + "."
+    rows.append(tag("div", tag("b", "Remedy: "), _inline(text), style="margin-top:4px"))
+    if patch is not None:
+        lines = source.line_name(patch.file, patch.first)
+        lines += f" to {patch.last}" if patch.last > patch.first else ""
+        rows.append(tag("div", escape(f"Instead of {lines}"), style=MUTED))
+        rows.append(_code(patch.before, _ERROR))
+        rows.append(tag("div", "write", style=MUTED))
+        rows.append(_code(patch.after, _GOOD))
+        rows += [tag("div", _inline(text)) for text in (imports_told(patch),) if text]
+    if remedy.otherwise:
+        rows.append(tag("div", _inline(f"Or {remedy.otherwise}.")))
+    return rows
+
+
+def _code(lines: Sequence[str], colour: str) -> str:
+    style = (
+        f"{MONO};margin:2px 0;padding:2px 8px;white-space:pre;overflow-x:auto;"
+        f"border-left:2px solid {colour};border-bottom:1px solid {LINE};background:transparent"
+    )
+    return tag("pre", escape("\n".join(lines)), style=style)
+
+
+def _inline(text: str) -> str:
+    """A sentence as markup, with what stands between backticks as code."""
+    parts = text.split("`")
+    return "".join(
+        tag("code", escape(part), style=MONO) if i % 2 else escape(part)
+        for i, part in enumerate(parts)
+    )
+
+
+# ---- Magics -------------------------------------------------------------------------------------
+
+
+def static_in_magic(file: str, names: Sequence[str], is_function: bool) -> Patch | None:
+    """How a cell under magics of ours says that names are static.
+
+    For `perspex.advice.static.register_static_speller`.
+    """
+    if source.cell_name(file) is None:
+        return None
+    lines = [line.rstrip("\n") for line in linecache.getlines(file)]
+    rows = [i for i, line in enumerate(lines) if line.strip()]
+    heads = []
+    for i in rows:
+        found = _HEAD.match(lines[i])
+        if not found:
+            break
+        heads.append((i, found[1], found[2]))
+    given = ",".join(names)
+    for i, magic, options in heads:
+        if magic == "jit":
+            return _line(file, i, lines[i], _with_static(options, given))
+    for i, magic, options in heads[:1]:
+        if "--jit" in options.split() and not is_function:
+            rest = " ".join(word for word in options.split() if word != "--jit")
+            below = f"%%{magic} {rest}".rstrip()
+            return _line(file, i, lines[i], f"%%jit --static {given}", below)
+    return None
+
+
+def _with_static(options: str, names: str) -> str:
+    if _STATIC.search(options):
+        return "%%jit" + _STATIC.sub(rf"\g<1>\g<2>,{names}", options, count=1)
+    return f"%%jit --static {names}{options}".rstrip()
+
+
+def _line(file: str, i: int, before: str, *after: str) -> Patch:
+    return Patch(file, i + 1, i + 1, (before,), after)

@@ -1,0 +1,1 @@
+"""How random keys are used, and which are used twice."""

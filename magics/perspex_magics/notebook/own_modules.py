@@ -1,0 +1,54 @@
+"""Which modules are the user's own: files beside the notebook, and not what was installed."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import sysconfig
+import types
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from perspex.base import source
+
+_HOMES = ("stdlib", "platstdlib", "purelib", "platlib")
+# Where Python finds its own modules and those of this environment, and what the folders are called
+# in which it finds those of the user and of the system.
+INSTALLED = tuple(dict.fromkeys(filter(None, map(sysconfig.get_path, _HOMES))))
+_FOLDERS = {"site-packages", "dist-packages"}
+
+
+def is_own(module: Any) -> bool:
+    """Whether a module was read from a file of the user's, or is a folder of such files.
+
+    >>> import json
+    >>> is_own(json)
+    False
+    """
+    if not isinstance(module, types.ModuleType):
+        return False
+    file = vars(module).get("__file__")
+    # A package without an `__init__.py` has folders only.
+    files = [file] if file is not None else list(vars(module).get("__path__") or ())
+    return any(isinstance(file, str) and is_own_file(file) for file in files)
+
+
+def module_of(namespace: Mapping[str, Any]) -> types.ModuleType | None:
+    """The module of the user's own whose variables these are, if they are those of one."""
+    module = sys.modules.get(namespace.get("__name__", ""))
+    is_its = module is not None and module.__dict__ is namespace
+    return module if is_its and is_own(module) else None
+
+
+@functools.cache
+def is_own_file(file: str) -> bool:
+    """Whether a file is the user's.
+
+    >>> is_own_file("/home/ada/study/model.py")
+    True
+    >>> is_own_file("/home/ada/.local/lib/python3.12/site-packages/library.py")
+    False
+    """
+    is_installed = file.startswith(INSTALLED) or not _FOLDERS.isdisjoint(Path(file).parts)
+    return not is_installed and not source.is_internal(file)

@@ -1,0 +1,1 @@
+"""A cell as a function from arrays to arrays."""

@@ -1,0 +1,1 @@
+"""How long cells and lines take on the device."""

@@ -1,0 +1,138 @@
+"""The roofline: what this machine can do at best, and how near to it a program comes.
+
+After Williams, Waterman and Patterson, "Roofline: an insightful visual performance model" (2009): a
+program that does `i` operations of arithmetic for each byte that it moves can do no more in a
+second than the processor's peak, nor than `i` times the bytes that the memory moves in a second.
+Both peaks are measured, by a product of matrices and by a sum over an array that no cache holds,
+in float32. That takes less than a second, once in a session.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import perspex
+import perspex.numpy as jnp
+from perspex.base import events
+from perspex.ir.jaxpr import ClosedJaxpr
+from perspex.transforms.higher_order import program_work
+
+_ROWS = 1024  # of the matrices: 4 MB each
+_NUMBERS = 1 << 24  # of the array: 64 MB
+# Seconds to spend on each peak, and runs at the least.
+_SECONDS = 0.2
+_LEAST_RUNS = 3
+
+
+@dataclass(frozen=True)
+class Peak:
+    """Operations of arithmetic and bytes in a second, at best, for float32."""
+
+    flops: float
+    bytes: float
+
+    def limit(self, intensity: float) -> float:
+        """Operations in a second, at best, of a program with so many for each byte.
+
+        >>> Peak(flops=100.0, bytes=10.0).limit(2.0), Peak(flops=100.0, bytes=10.0).limit(50.0)
+        (20.0, 100.0)
+        """
+        return min(self.flops, intensity * self.bytes)
+
+
+@dataclass(frozen=True)
+class Work:
+    """What one run of a program does: its operations, and the bytes that it moves."""
+
+    flops: float
+    bytes: float
+
+    def taking(self, seconds: float) -> Position | None:
+        """Where the program is if a run takes so long; `None` if that was not measured."""
+        return Position(self.flops, self.bytes, seconds) if seconds > 0 else None
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where a program is: its operations, the bytes that it moves, and the seconds of one run."""
+
+    flops: float
+    bytes: float
+    seconds: float
+
+    @property
+    def intensity(self) -> float:
+        """Operations for each byte."""
+        return self.flops / self.bytes
+
+    @property
+    def achieved(self) -> float:
+        """Operations in a second."""
+        return self.flops / self.seconds
+
+    def part(self, peak: Peak) -> float:
+        """What it achieves, as a part of what it could."""
+        return self.achieved / peak.limit(self.intensity)
+
+    def bound(self, peak: Peak) -> str:
+        """What keeps it from more: `arithmetic` or `memory`."""
+        return "arithmetic" if peak.limit(self.intensity) == peak.flops else "memory"
+
+
+def work(closed: ClosedJaxpr, xla: Any) -> Work | None:
+    """What one run of a program does; `None` if nobody can say.
+
+    Operations are those of the equations. Bytes are XLA's estimate for the kernels; XLA counts the
+    body of a loop once, so they are not known for a program with loops.
+
+    Args:
+      closed: the program, as `jit(f).trace(*args).jaxpr`.
+      xla: its executable, as `compile().runtime_executable()`.
+    """
+    flops = program_work(closed).flops
+    if not flops or any("while(" in m.to_string() for m in xla.hlo_modules()):
+        return None
+    cost = xla.cost_analysis()
+    moved = (cost[0] if isinstance(cost, list) else cost).get("bytes accessed", 0.0)
+    return Work(flops, moved) if moved > 0 else None
+
+
+def known_peak() -> Peak | None:
+    """What the default device can do, if that has been measured."""
+    return peak() if peak.cache_info().currsize else None
+
+
+@functools.cache
+def peak() -> Peak:
+    """What the default device can do, measured at the first call."""
+    with events.unheard():
+        matrix = jnp.full((_ROWS, _ROWS), 1.0 / _ROWS, jnp.float32)
+        product = perspex.jit(lambda x, y: x @ y)
+        multiplying = _best(lambda: product(matrix, matrix))
+        # In place, so that no new memory has to be found.
+        increment = perspex.jit(lambda x: x + 1, donate_argnums=0)
+        numbers = jnp.zeros(_NUMBERS, jnp.float32)
+
+        def add() -> Any:
+            nonlocal numbers
+            numbers = increment(numbers)
+            return numbers
+
+        moving = _best(add)
+    return Peak(flops=2.0 * _ROWS**3 / multiplying, bytes=8.0 * _NUMBERS / moving)
+
+
+def _best(run: Callable[[], Any]) -> float:
+    """The seconds of the fastest run."""
+    run().block_until_ready()  # compiled
+    times: list[float] = []
+    end = time.perf_counter() + _SECONDS
+    while len(times) < _LEAST_RUNS or time.perf_counter() < end:
+        start = time.perf_counter()
+        run().block_until_ready()
+        times.append(time.perf_counter() - start)
+    return min(times)

@@ -8,8 +8,8 @@ from perspex.ir.jaxpr import Jaxpr as Jaxpr
 from perspex.ir.jaxpr import JaxprEqn as JaxprEqn
 from perspex.ir.jaxpr import Literal as Literal
 from perspex.ir.jaxpr import Var as Var
+from perspex.tracing.primitive import Primitive as Primitive
 from perspex.tracing.staging import eval_jaxpr as eval_jaxpr
-from perspex.tracing.trace import Primitive as Primitive
 from perspex.tracing.trace import Trace as Trace
 from perspex.tracing.trace import Tracer as Tracer
 

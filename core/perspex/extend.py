@@ -28,8 +28,8 @@ from perspex.ops.structural import scalar_like as scalar_like
 from perspex.ops.structural import to_front as to_front
 from perspex.ops.structural import zeros as zeros
 from perspex.ops.structural import zeros_like as zeros_like
-from perspex.tracing.trace import Linear as Linear
-from perspex.tracing.trace import Primitive as Primitive
+from perspex.tracing.primitive import Linear as Linear
+from perspex.tracing.primitive import Primitive as Primitive
 from perspex.tracing.trace import Tracer as Tracer
 from perspex.tracing.trace import typeof as typeof
 from perspex.transforms.higher_order import HigherOrder as HigherOrder

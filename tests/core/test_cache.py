@@ -197,7 +197,7 @@ def test_clear_caches_forgets(seen) -> None:
 
 PROGRAM = """
 import numpy as np, perspex, perspex.numpy as pnp
-from perspex.runtime import disk
+from perspex.runtime.compiler import disk
 sources = []
 perspex.events.subscribe(lambda e: sources.append(e.data["source"]), ["compile"])
 x = pnp.arange(6.0).reshape(2, 3)
@@ -595,7 +595,7 @@ def test_the_end_of_a_process_waits_for_what_is_to_be_written(tmp_path: Path) ->
 
 FORK = """
 import os, warnings, perspex, perspex.numpy as p
-from perspex.runtime import disk
+from perspex.runtime.compiler import disk
 warnings.simplefilter("ignore")
 perspex.jit(lambda x: p.sin(x) + 1)(1.0)
 child = os.fork()
@@ -612,7 +612,7 @@ def test_a_fork(tmp_path: Path) -> None:
 
 HAMMER = """
 import sys, time, numpy as np, perspex, perspex.numpy as pnp
-from perspex.runtime import cache, disk
+from perspex.runtime.compiler import cache, disk
 x = np.array([0.5, -1.0, 2.0], np.float32)
 print("up", flush=True)
 n = 0

@@ -378,7 +378,8 @@ PRELUDE = """
 import os, signal, sys, threading, time, traceback
 import numpy as np, perspex, perspex.numpy as pnp
 from perspex import config, events, lax
-from perspex.runtime import compiling, interruptible
+from perspex.runtime import interruptible
+from perspex.runtime.compiler import compiling
 from perspex.sharding import Mesh, NamedSharding, PartitionSpec
 
 config.update("compiler_process", True)

@@ -23,9 +23,10 @@ import perspex.numpy as pnp
 from perspex import config
 from perspex.base import events
 from perspex.jitted import misses
-from perspex.jitted.comparing import Key, compare
-from perspex.jitted.compiled import Options, build
+from perspex.jitted.comparing import compare
+from perspex.jitted.compiled import build
 from perspex.jitted.differences import MOST_TOLD, Difference
+from perspex.jitted.signature import Key, Options
 
 F = np.float32
 

@@ -163,7 +163,7 @@ with tempfile.TemporaryDirectory() as folder:
         out = f(x)
         np.testing.assert_allclose(out, np.cos(numbers) @ numbers.T, rtol=1e-5)
         assert out.sharding.spec == PartitionSpec("x")
-        from perspex.runtime import cache, disk
+        from perspex.runtime.compiler import cache, disk
         disk.flush(10.0)
         cache.forget()
     assert found == ["xla", "disk"], found

@@ -19,7 +19,7 @@ ROUNDS = int(os.environ.get("PERSPEX_SOAK", "3"))
 
 FOLLOW = """
 import perspex, numpy as np, jax, jax.numpy as jnp
-from perspex.runtime import cache, disk
+from perspex.runtime.compiler import cache, disk
 sources = []
 _ = perspex.events.subscribe(lambda e: sources.append(e.data["source"]), ["compile"])
 """
@@ -92,7 +92,7 @@ def hammer(count, begin=0):
 """
 # Makes the kernel's next write stop half way, or just before the file gets its name.
 STOP_IN_WRITE = """
-from perspex.runtime import storage
+from perspex.runtime.compiler import storage
 import builtins, pathlib, time
 here = pathlib.Path({here!r})
 class Half:

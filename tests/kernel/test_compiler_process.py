@@ -22,7 +22,7 @@ import os, signal, threading, time
 import numpy as np
 import perspex, perspex.numpy as jnp
 from perspex import lax
-from perspex.runtime import compiling
+from perspex.runtime.compiler import compiling
 
 def wave(turns):
     def long(x):

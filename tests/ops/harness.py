@@ -37,8 +37,8 @@ from perspex.ir.avals import ShapedArray, shaped
 from perspex.ir.jaxpr import ClosedJaxpr, check
 from perspex.runtime.client import default_device
 from perspex.runtime.executable import Lowered
+from perspex.tracing.primitive import Linear, Primitive
 from perspex.tracing.staging import eval_jaxpr, stage
-from perspex.tracing.trace import Linear, Primitive
 from perspex.transforms.linearize import linearize
 from perspex.transforms.transpose import backward_pass
 

@@ -18,8 +18,8 @@ from perspex.ops import shape as ops
 from perspex.ops.bits import threefry2x32
 from perspex.runtime.client import default_device
 from perspex.runtime.executable import Lowered
+from perspex.tracing.primitive import Linear
 from perspex.tracing.staging import stage
-from perspex.tracing.trace import Linear
 
 RNG = np.random.default_rng(0)
 U32 = np.dtype("uint32")

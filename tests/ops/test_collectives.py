@@ -15,7 +15,7 @@ from ops.harness import Op, normal, sample, spread
 
 from perspex import vmap
 from perspex.ops import collectives
-from perspex.tracing.trace import Primitive
+from perspex.tracing.primitive import Primitive
 from perspex.transforms.jvp import jvp
 
 SIZE = 4

@@ -11,7 +11,7 @@ import pytest
 import perspex.control
 import perspex.ops
 from perspex.ops.families import Elementwise
-from perspex.tracing.trace import Primitive
+from perspex.tracing.primitive import Primitive
 
 
 def all_primitives() -> list[Primitive]:

@@ -20,7 +20,7 @@ from perspex.ops.windows import (
     ScatterDimensionNumbers,
     default_fill,
 )
-from perspex.tracing.trace import Linear
+from perspex.tracing.primitive import Linear
 
 CLIP = GatherScatterMode.CLIP
 FILL = GatherScatterMode.FILL_OR_DROP

@@ -22,7 +22,7 @@ from perspex import config
 from perspex.ir.avals import ShapedArray
 from perspex.ops import linear as ops
 from perspex.ops.linear import Precision
-from perspex.tracing.trace import Linear
+from perspex.tracing.primitive import Linear
 
 NONE = {"precision": None, "preferred_element_type": None}
 

@@ -17,7 +17,7 @@ from perspex.ops.windows import GatherDimensionNumbers, GatherScatterMode, Scatt
 from perspex.runtime.client import default_device
 from perspex.runtime.keys import KeyArray
 from perspex.runtime.transfer import put
-from perspex.tracing.trace import Linear
+from perspex.tracing.primitive import Linear
 
 
 def broadcasted(x: np.ndarray, shape: Any, broadcast_dimensions: Any) -> np.ndarray:

@@ -18,7 +18,7 @@ import perspex
 from perspex import config
 from perspex.ir.avals import shaped
 from perspex.ir.jaxpr import check
-from perspex.tracing.trace import Linear
+from perspex.tracing.primitive import Linear
 from perspex.transforms.jvp import is_differentiable, jvp
 from perspex.transforms.linearize import linearize
 from perspex.transforms.transpose import backward_pass

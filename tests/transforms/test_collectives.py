@@ -11,8 +11,8 @@ import pytest
 from perspex import grad, jacfwd, jacrev, jit, jvp, lax, make_jaxpr, vmap
 from perspex import numpy as pnp
 from perspex.ir.jaxpr import check
+from perspex.tracing.axes import Axis
 from perspex.tracing.staging import eval_jaxpr
-from perspex.tracing.trace import Axis
 from perspex.transforms.vmap import batch, batch_jaxpr
 
 X = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)

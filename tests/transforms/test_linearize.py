@@ -15,8 +15,8 @@ from perspex import make_jaxpr
 from perspex import numpy as pnp
 from perspex.ir.jaxpr import ClosedJaxpr, check
 from perspex.ops.structural import broadcast_in_dim
+from perspex.tracing.primitive import Linear
 from perspex.tracing.staging import eval_jaxpr
-from perspex.tracing.trace import Linear
 from perspex.transforms.linearize import linearize, split_jaxpr
 from perspex.transforms.transpose import backward_pass, transpose_jaxpr
 

@@ -12,8 +12,7 @@ import numpy as np
 from perspex import tree
 from perspex.control.bodies import ArgumentNames, parameter, place
 from perspex.ir.avals import PYTHON_SCALARS, ShapedArray, shaped
-from perspex.jitted.comparing import paths
-from perspex.jitted.compiled import function_name
+from perspex.jitted.signature import function_name, paths
 from perspex.ops.structural import broadcast_in_dim, convert
 from perspex.tracing.trace import Tracer
 

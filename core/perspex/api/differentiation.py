@@ -20,9 +20,9 @@ from perspex.base.pytree_registry import Partial
 from perspex.control.bodies import place
 from perspex.ir.avals import ShapedArray, shaped
 from perspex.ir.jaxpr import Jaxpr
-from perspex.jitted.compiled import function_name
+from perspex.jitted.signature import function_name
+from perspex.tracing.primitive import Linear
 from perspex.tracing.staging import eval_jaxpr
-from perspex.tracing.trace import Linear
 from perspex.transforms import jvp as forward
 from perspex.transforms.jvp import is_differentiable
 from perspex.transforms.linearize import linearize as linearized

@@ -9,7 +9,8 @@ from typing import Any
 
 from perspex import tree
 from perspex.api import stages
-from perspex.jitted.compiled import Options, Places, build
+from perspex.jitted.compiled import build
+from perspex.jitted.signature import Options, Places
 from perspex.jitted.stale import POLICIES
 from perspex.runtime import client
 from perspex.sharding import SingleDeviceSharding

@@ -12,9 +12,9 @@ from perspex import dtypes, tree
 from perspex.api.calls import Call, argument_avals, check_callable
 from perspex.control.bodies import parameter, place
 from perspex.ir.avals import ShapedArray, shaped
-from perspex.jitted.compiled import function_name
+from perspex.jitted.signature import function_name
 from perspex.ops.structural import broadcast_in_dim, convert, move_axis, reduce_sum
-from perspex.tracing.trace import Axis
+from perspex.tracing.axes import Axis
 from perspex.transforms.vmap import batch
 
 

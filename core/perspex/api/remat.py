@@ -12,7 +12,9 @@ from perspex.base import source
 from perspex.control.bodies import place, stage_body
 from perspex.control.remat import Policy, remat_p
 from perspex.ir.jaxpr import Jaxpr, Literal
-from perspex.jitted.compiled import Compiled, Options, function_name, jit_p
+from perspex.jitted.call import jit_p
+from perspex.jitted.compiled import Compiled
+from perspex.jitted.signature import Options, function_name
 from perspex.ops.names import name_p
 from perspex.transforms.jvp import is_differentiable
 from perspex.transforms.linearize import linearize

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from perspex.base import source
-from perspex.jitted.compiled import function_name
+from perspex.jitted.signature import function_name
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -9,8 +9,9 @@ from typing import Any
 from perspex import config, dtypes, tree
 from perspex.ir.avals import ShapedArray, shaped
 from perspex.ir.jaxpr import ClosedJaxpr
-from perspex.jitted.compiled import Compiled, Options, function_name
-from perspex.tracing.trace import Axis
+from perspex.jitted.compiled import Compiled
+from perspex.jitted.signature import Options, function_name
+from perspex.tracing.axes import Axis
 
 
 class ShapeDtypeStruct:

@@ -15,8 +15,9 @@ from perspex import tree
 from perspex.api.shapes import ShapeDtypeStruct
 from perspex.ir.avals import ShapedArray, shaped
 from perspex.ir.jaxpr import ClosedJaxpr
-from perspex.jitted.compiled import Call, Origin, Program
 from perspex.jitted.compiled import Compiled as Owner
+from perspex.jitted.compiled import Origin, Program
+from perspex.jitted.signature import Call
 from perspex.runtime.executable import Executable
 from perspex.runtime.executable import Lowered as LoweredProgram
 from perspex.runtime.placement import choose_place

@@ -21,8 +21,8 @@ from perspex.base import events, source
 from perspex.ir.avals import ShapedArray, shaped
 from perspex.ir.jaxpr import ClosedJaxpr, Var, count_eqns
 from perspex.jitted import stale
-from perspex.jitted.comparing import paths
-from perspex.jitted.compiled import function_name, reference
+from perspex.jitted.compiled import reference
+from perspex.jitted.signature import function_name, paths
 from perspex.runtime.compiler import pressure
 from perspex.runtime.transfer import signature
 from perspex.tracing.staging import hoist_consts, stage

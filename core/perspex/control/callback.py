@@ -28,7 +28,8 @@ from perspex.ops.structural import broadcast_in_dim, move_axis, to_front
 from perspex.runtime.callbacks import HostCall, from_host, to_host, wait_in_order
 from perspex.runtime.dispatch import put_beside
 from perspex.runtime.keys import KeyArray
-from perspex.tracing.trace import Primitive, Tracer, bottom, leaked, state, typeof
+from perspex.tracing.primitive import Primitive
+from perspex.tracing.trace import Tracer, bottom, leaked, state, typeof
 from perspex.transforms.programs import cut, merge, partition, program
 from perspex.transforms.sequence import TOKEN
 

@@ -21,8 +21,9 @@ from perspex.ir.jaxpr import ClosedJaxpr, JaxprEqn, Var
 from perspex.ops.elementwise import eq, select, select_n, stop_gradient
 from perspex.ops.reductions import reduce_or
 from perspex.ops.structural import broadcast_in_dim, is_linear, to_front, zeros
+from perspex.tracing.axes import Axis
 from perspex.tracing.staging import eval_jaxpr
-from perspex.tracing.trace import Axis, typeof
+from perspex.tracing.trace import typeof
 from perspex.transforms.dce import dce_closed
 from perspex.transforms.higher_order import (
     HigherOrder,

@@ -22,8 +22,9 @@ from perspex.ir.jaxpr import ClosedJaxpr, JaxprEqn, Var
 from perspex.ops.elementwise import select
 from perspex.ops.reductions import reduce_or
 from perspex.ops.structural import broadcast_in_dim, to_front
+from perspex.tracing.axes import Axis
 from perspex.tracing.staging import eval_jaxpr
-from perspex.tracing.trace import Axis, state, typeof
+from perspex.tracing.trace import state, typeof
 from perspex.transforms.dce import dce_closed, without_effects
 from perspex.transforms.higher_order import (
     HigherOrder,

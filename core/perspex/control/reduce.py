@@ -26,8 +26,9 @@ from perspex.ops.structural import (
     zeros,
 )
 from perspex.ops.window_reductions import batched_windows, emit_windows, window_shape, window_type
+from perspex.tracing.primitive import Primitive
 from perspex.tracing.staging import eval_jaxpr
-from perspex.tracing.trace import Primitive, typeof
+from perspex.tracing.trace import typeof
 from perspex.transforms.jvp import is_differentiable, jvp_jaxpr, tangent_aval
 from perspex.transforms.programs import by_program, cut, spread
 from perspex.transforms.vmap import batch_jaxpr

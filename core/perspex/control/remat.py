@@ -20,11 +20,12 @@ from perspex.control.scan import scan_p
 from perspex.control.scan_lowering import stacked
 from perspex.ir.avals import ShapedArray
 from perspex.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, map_programs
-from perspex.jitted.compiled import jit_p
+from perspex.jitted.call import jit_p
 from perspex.ops.names import name_p
 from perspex.ops.structural import is_linear
+from perspex.tracing.axes import Axis
 from perspex.tracing.staging import number
-from perspex.tracing.trace import Axis, state
+from perspex.tracing.trace import state
 from perspex.transforms.dce import dce_closed, dce_jaxpr, without_effects
 from perspex.transforms.higher_order import (
     HigherOrder,

@@ -19,8 +19,8 @@ from perspex.ir.avals import ShapedArray
 from perspex.ir.jaxpr import ClosedJaxpr, JaxprEqn, Var
 from perspex.ops.families import add_any
 from perspex.ops.structural import is_linear, move_axis, to_front, zeros
+from perspex.tracing.axes import Axis
 from perspex.tracing.staging import eval_jaxpr
-from perspex.tracing.trace import Axis
 from perspex.transforms.dce import dce_closed
 from perspex.transforms.higher_order import (
     HigherOrder,

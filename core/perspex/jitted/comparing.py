@@ -13,13 +13,12 @@ less.
 
 from __future__ import annotations
 
-import inspect
 import itertools
 import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from perspex import config, tree
+from perspex import config
 from perspex.ir.avals import ShapedArray
 from perspex.jitted.differences import (
     MOST_TOLD,
@@ -33,6 +32,7 @@ from perspex.jitted.differences import (
     static_difference,
     tree_difference,
 )
+from perspex.jitted.signature import Key, Signature, leaf_name, parameters_of, paths, position_name
 from perspex.runtime.placement import Spread
 
 # How many earlier signatures a miss is compared with, and how many arrays these have altogether.
@@ -48,22 +48,6 @@ Place = tuple[str, Any]
 Changes = dict[Place, tuple[Any, Any]]
 
 
-class Signature(NamedTuple):
-    """What a call is compiled for: everything but the numbers in its arrays.
-
-    The static arguments are places, types and values: 2, 2.0 and `True` are not the same.
-    """
-
-    avals: tuple[ShapedArray, ...]
-    in_tree: Any
-    static: tuple[tuple[Any, type, Any], ...]
-    context: tuple[Any, ...]
-
-
-# What an executable is kept under: signature, device, whether the device was the user's choice.
-Key = tuple[Signature, Any, bool]
-
-
 class _Argument(NamedTuple):
     """An argument of a call: its structure and where its arrays are, or its value if static."""
 
@@ -72,41 +56,6 @@ class _Argument(NamedTuple):
     first: int = 0
     end: int = 0
     value: Any = None
-
-
-def parameters_of(fun: Any) -> list[inspect.Parameter]:
-    """The parameters of a function; none where Python does not know them."""
-    try:
-        return list(inspect.signature(fun).parameters.values())
-    except (TypeError, ValueError):
-        return []
-
-
-def position_name(parameters: Sequence[inspect.Parameter], i: int) -> str:
-    """What the function calls its argument number `i`: `x`, `xs[2]`."""
-    for k, parameter in enumerate(parameters):
-        if parameter.kind is parameter.VAR_POSITIONAL:
-            return f"{parameter.name}[{i - k}]"
-        if k == i:
-            return parameter.name
-    return f"argument {i}"
-
-
-def argument_names(parameters: Sequence[inspect.Parameter], in_tree: Any) -> list[str]:
-    """`x`, `params['w']`: what each array of a call is called in the function's text."""
-    return [_leaf_name(parameters, path) for path in paths(in_tree)]
-
-
-def paths(in_tree: Any) -> list[Any]:
-    """The ways to the leaves of a structure."""
-    dummy = tree.unflatten(in_tree, list(range(in_tree.num_leaves)))
-    return [path for path, _ in tree.flatten_with_path(dummy)[0]]
-
-
-def _leaf_name(parameters: Sequence[inspect.Parameter], path: Any) -> str:
-    which = path[1]
-    name = which.key if path[0].idx == 1 else position_name(parameters, which.idx)
-    return f"{name}{tree.keystr(path[2:])}"
 
 
 class _Comparison:
@@ -203,7 +152,7 @@ class _Comparison:
         for (kind, where), (old, new) in changes.items():
             if isinstance(where, int):
                 self.paths = self.paths or paths(self.new[0].in_tree)
-                name = _leaf_name(self.parameters, self.paths[where])
+                name = leaf_name(self.parameters, self.paths[where])
             else:
                 name = where
             found.append(_difference(kind, name, old, new))

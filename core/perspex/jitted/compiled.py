@@ -2,139 +2,44 @@
 
 Called from outside every trace, a jitted function is a C++ callable that repeats a compiled
 program; on a miss, `Compiled.miss` traces, lowers and compiles. Called while something is traced,
-it becomes one equation that holds the function's jaxpr. `fused` is the form that the array
-namespace uses: one program when called eagerly, and part of the caller's program, without an
-equation of its own, when traced.
+it becomes one equation that holds the function's jaxpr (`call`).
 """
 
 from __future__ import annotations
 
-import functools
-import inspect
 import time
 import types
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, NamedTuple, Protocol, overload
+from typing import Any, NamedTuple
 
 from perspex import config, tree
 from perspex.base import events, source
-from perspex.ir.avals import ShapedArray, shaped
-from perspex.ir.jaxpr import ClosedJaxpr, JaxprEqn, count_eqns
+from perspex.ir.avals import shaped
+from perspex.ir.jaxpr import ClosedJaxpr, count_eqns
 from perspex.jitted import misses, stale
-from perspex.jitted.comparing import Key, Signature, argument_names, parameters_of
+from perspex.jitted.call import hoisted, jit_p
 from perspex.jitted.differences import Difference, Miss
-from perspex.ops.placing import sharding_constraint
-from perspex.ops.structural import is_linear
+from perspex.jitted.signature import (
+    Call,
+    Key,
+    Options,
+    Signature,
+    argument_names,
+    broadcast_places,
+    constrained,
+    function_name,
+    parameters_of,
+    take_apart,
+)
 from perspex.runtime import invalid
 from perspex.runtime.compiler import pressure
 from perspex.runtime.dispatch import EVAL, fast_callable, op_by_op
 from perspex.runtime.executable import Executable, Lowered
 from perspex.runtime.placement import Place, choose_place, settled
 from perspex.runtime.transfer import signature
-from perspex.tracing.staging import hoist_consts, stage
-from perspex.tracing.trace import Axis, Tracer, leaked, state
-from perspex.transforms.dce import dce_closed
-from perspex.transforms.higher_order import (
-    HigherOrder,
-    Residuals,
-    batch_in_front,
-    check_operands,
-    place_residuals,
-)
-from perspex.transforms.jvp import jvp_jaxpr
-from perspex.transforms.linearize import Rest, Split, split_jaxpr
-from perspex.transforms.programs import by_program, cut, merge, partition, pick, spread
-from perspex.transforms.sequence import sequenced
-from perspex.transforms.transpose import transpose_jaxpr
-from perspex.transforms.vmap import batch_jaxpr
-
-
-class Jit(HigherOrder):
-    """A call of a compiled function: one equation, one function of the module."""
-
-    name = "jit"
-    same_variables = True
-    is_call = True
-    quiet: ClassVar[dict[str, Any]] = {"donated_invars": ..., "inline": False, "keep_unused": False}
-
-    def type(self, *avals: ShapedArray, jaxpr: ClosedJaxpr, name: str, **params: Any) -> Any:
-        check_operands(f"jit of {name}", avals, jaxpr.in_avals)
-        return tuple(jaxpr.out_avals)
-
-    def lower(self, b: Any, *values: Any, jaxpr: ClosedJaxpr, name: str, **params: Any) -> Any:
-        return b.call(jaxpr, values, name)
-
-    def call(self, jaxpr: ClosedJaxpr, operands: Sequence[Any], params: dict[str, Any]) -> Any:
-        """Call another program in the same way; nothing of it is donated."""
-        donated = (False,) * len(operands)
-        return self(*operands, jaxpr=jaxpr, **{**params, "donated_invars": donated})
-
-    def jvp(
-        self, primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr, **params: Any
-    ) -> tuple[list[Any], list[Any]]:
-        nonzero = tuple([t is not None for t in tangents])
-        body, out_nonzero = jvp_jaxpr(jaxpr, nonzero)
-        outs = self.call(body, [*primals, *pick(tangents, nonzero)], params)
-        results, found = cut(outs, len(out_nonzero))
-        return results, spread(found, out_nonzero)
-
-    def batch(
-        self, axis: Axis, operands: Any, axes: Any, *, jaxpr: ClosedJaxpr, **params: Any
-    ) -> tuple[list[Any], list[int | None]]:
-        batched = tuple([at is not None for at in axes])
-        body, out_batched = batch_jaxpr(jaxpr, axis, batched)
-        outs = self.call(body, batch_in_front(operands, axes), params)
-        return outs, [0 if flag else None for flag in out_batched]
-
-    def split(
-        self, unknown: Sequence[bool], *operands: Any, jaxpr: ClosedJaxpr, **params: Any
-    ) -> tuple[list[Any], Rest | None]:
-        halves, residuals = _split_call(jaxpr, tuple(unknown))
-        early, late = partition(operands, unknown)
-        known = residuals.known
-        results = [] if known.is_idle else self.call(known, early, params)
-        count = halves.out_unknown.count(False)
-        outs = merge(halves.out_unknown, results[:count], [None] * sum(halves.out_unknown))
-        if halves.unknown.is_idle:
-            return outs, None
-        rest = [*residuals.collect(early, results), *late]
-        donated = (False,) * len(rest)
-        return outs, Rest(
-            self, rest, {**params, "jaxpr": halves.unknown, "donated_invars": donated}
-        )
-
-    def sequence(
-        self, token: Any, *operands: Any, jaxpr: ClosedJaxpr, **params: Any
-    ) -> tuple[Any, list[Any]]:
-        token, *outs = self.call(sequenced(jaxpr), [token, *operands], params)
-        return token, outs
-
-    def transpose(self, cts: Any, *operands: Any, jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
-        linear = tuple([is_linear(x) for x in operands])
-        nonzero = tuple([ct is not None for ct in cts])
-        body, out_nonzero = transpose_jaxpr(jaxpr, linear, nonzero)
-        given = [*partition(operands, linear)[0], *pick(cts, nonzero)]
-        found = self.call(body, given, params) if body.out_avals else []
-        return merge(linear, [None] * linear.count(False), spread(found, out_nonzero))
-
-    def dce(self, eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
-        jaxpr, needed = dce_closed(eqn.params["jaxpr"], tuple(used))
-        donated = tuple(pick(eqn.params["donated_invars"], needed))
-        return eqn.replace(
-            invars=pick(eqn.invars, needed),
-            outvars=pick(eqn.outvars, used),
-            params={**eqn.params, "jaxpr": jaxpr, "donated_invars": donated},
-        )
-
-
-@by_program
-def _split_call(jaxpr: ClosedJaxpr, unknown: tuple[bool, ...]) -> tuple[Split, Residuals]:
-    halves = split_jaxpr(jaxpr, unknown)
-    return halves, place_residuals(halves.known, halves.out_unknown.count(False))
-
-
-jit_p = Jit()
+from perspex.tracing.staging import stage
+from perspex.tracing.trace import Tracer, leaked, state
 
 
 class Program(NamedTuple):
@@ -142,51 +47,6 @@ class Program(NamedTuple):
 
     closed: ClosedJaxpr
     out_tree: Any
-
-
-class Call(NamedTuple):
-    """One call, taken apart: the arrays, their tree, and the function of the arrays alone."""
-
-    leaves: list[Any]
-    signature: Signature
-    flat: Callable[..., Any]
-    donated: tuple[bool, ...]
-
-
-class Places(NamedTuple):
-    """A pytree of shardings, with `None` where nothing is asked for, that has a hash."""
-
-    leaves: tuple[Any, ...]
-    structure: Any
-
-
-def broadcast_places(places: Any, arrays: Any, name: str) -> list[Any]:
-    """The sharding for each leaf of `arrays`, from a prefix of their tree."""
-    return list(
-        tree.broadcast_prefix(places, arrays, is_leaf=lambda place: place is None, name=name)
-    )
-
-
-def constrained(arrays: Sequence[Any], shardings: Sequence[Any]) -> list[Any]:
-    """Values of a traced function, those with a sharding placed as it says."""
-    return [
-        x if sharding is None else sharding_constraint(x, sharding=sharding)
-        for x, sharding in zip(arrays, shardings, strict=True)
-    ]
-
-
-class Options(NamedTuple):
-    static_argnums: tuple[int, ...] = ()
-    static_argnames: tuple[str, ...] = ()
-    donate_argnums: tuple[int, ...] = ()
-    donate_argnames: tuple[str, ...] = ()
-    keep_unused: bool = False
-    inline: bool = False
-    device: Any = None
-    compiler_options: tuple[tuple[str, Any], ...] = ()
-    stale: str | None = None
-    in_shardings: Places | None = None
-    out_shardings: Places | None = None
 
 
 class Origin(NamedTuple):
@@ -197,13 +57,6 @@ class Origin(NamedTuple):
 
     owner: Callable[[], Compiled | None]
     closed: Callable[[], ClosedJaxpr | None]
-
-
-def function_name(fun: Any) -> str:
-    """The name of a callable as it is shown."""
-    while isinstance(fun, functools.partial):
-        fun = fun.func
-    return getattr(fun, "__name__", None) or type(fun).__name__
 
 
 _owners: weakref.WeakSet[Compiled] = weakref.WeakSet()
@@ -218,6 +71,23 @@ def owners() -> list[Compiled]:
 def _forget_all() -> None:
     for owner in owners():
         owner.clear()
+
+
+class _Names(Sequence[str]):
+    """The names of a call's arguments, worked out only if an error asks."""
+
+    def __init__(self, owner: Compiled, in_tree: Any) -> None:
+        self.owner, self.in_tree = owner, in_tree
+
+    @property
+    def fun(self) -> Any:
+        return self.owner.fun
+
+    def __getitem__(self, i: Any) -> Any:
+        return f"`{self.owner.argument_names(self.in_tree)[i]}`"
+
+    def __len__(self) -> int:
+        return self.in_tree.num_leaves
 
 
 class Compiled:
@@ -246,56 +116,14 @@ class Compiled:
     # ---- taking a call apart ----------------------------------------------------------------
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
-        options = self.options
-        static: list[tuple[Any, Any]] = []
-        dynamic: list[Any] = list(args)
-        for i in options.static_argnums:
-            at = i if i >= 0 else i + len(args)
-            if 0 <= at < len(args):
-                static.append((at, args[at]))
-                dynamic[at] = None
-        names = sorted([name for name in kwargs if name in options.static_argnames])
-        static += [(name, kwargs[name]) for name in names]
-        keyed = {name: value for name, value in kwargs.items() if name not in names}
-        for where, value in static:
-            _check_hashable(value, where, self.name)
-        leaves, in_tree = tree.flatten((tuple(dynamic), keyed))
-        avals = []
-        for i, leaf in enumerate(leaves):
-            try:
-                avals.append(shaped(leaf))
-            except TypeError as error:
-                raise TypeError(self._not_an_array(i, leaf, dynamic, keyed, error)) from None
-        fun, statics = self.fun, dict(static)
-
-        def flat(*flat_args: Any) -> tuple[list[Any], Any]:
-            given, named = tree.unflatten(in_tree, flat_args)
-            given = [statics.get(i, x) if i in statics else x for i, x in enumerate(given)]
-            named.update({name: statics[name] for name in names})
-            return tree.flatten(fun(*given, **named))
-
-        typed = tuple([(where, type(value), value) for where, value in static])
-        key = Signature(tuple(avals), in_tree, typed, config.context())
-        return Call(leaves, key, flat, self._donated(dynamic, keyed))
-
-    def _donated(self, dynamic: list[Any], keyed: dict[str, Any]) -> tuple[bool, ...]:
-        options = self.options
-        if not options.donate_argnums and not options.donate_argnames:
-            return ()
-        donated: list[bool] = []
-        numbers = {i if i >= 0 else i + len(dynamic) for i in options.donate_argnums}
-        for i, value in enumerate(dynamic):
-            donated += [i in numbers] * len(tree.leaves(value))
-        for name in sorted(keyed):
-            donated += [name in options.donate_argnames] * len(tree.leaves(keyed[name]))
-        return tuple(donated)
+        return take_apart(self.fun, self.name, self.options, args, kwargs, self._not_an_array)
 
     def argument_names(self, in_tree: Any) -> list[str]:
         """`x`, `params['w']`: what each array of a call is called in the function's text."""
         return argument_names(parameters_of(self.fun), in_tree)
 
-    def _not_an_array(self, i: int, leaf: Any, dynamic: Any, keyed: Any, error: TypeError) -> str:
-        name = self.argument_names(tree.structure((tuple(dynamic), keyed)))[i]
+    def _not_an_array(self, i: int, leaf: Any, in_tree: Any, error: TypeError) -> str:
+        name = self.argument_names(in_tree)[i]
         base = name.split("[")[0].split(".")[0]
         return (
             f"`{name}` of the jitted function `{self.name}` is of type {type(leaf)}: {error}.\n"
@@ -551,47 +379,6 @@ def reference(fun: Any) -> Callable[[], Any]:
     return lambda: fun
 
 
-class _Names(Sequence[str]):
-    """The names of a call's arguments, worked out only if an error asks."""
-
-    def __init__(self, owner: Compiled, in_tree: Any) -> None:
-        self.owner, self.in_tree = owner, in_tree
-
-    @property
-    def fun(self) -> Any:
-        return self.owner.fun
-
-    def __getitem__(self, i: Any) -> Any:
-        return f"`{self.owner.argument_names(self.in_tree)[i]}`"
-
-    def __len__(self) -> int:
-        return self.in_tree.num_leaves
-
-
-_hoisted: weakref.WeakKeyDictionary[Any, ClosedJaxpr] = weakref.WeakKeyDictionary()
-
-
-def hoisted(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
-    """The program with its constants as first arguments; the same object for the same program."""
-    if not closed.consts:
-        return closed, []
-    found = _hoisted.get(closed)
-    if found is None:
-        found = _hoisted[closed] = ClosedJaxpr(hoist_consts(closed.jaxpr))
-    return found, closed.consts
-
-
-def _check_hashable(value: Any, where: int | str, name: str) -> None:
-    try:
-        hash(value)
-    except TypeError:
-        what = f"argument {where}" if isinstance(where, int) else f"`{where}`"
-        raise ValueError(
-            f"the static {what} of `{name}` is of type {type(value)}, which is not hashable; "
-            "pass a tuple instead of a list, or do not mark it static"
-        ) from None
-
-
 # Jitting one function twice gives one set of programs.
 _known: weakref.WeakKeyDictionary[Any, dict[Options, Compiled]] = weakref.WeakKeyDictionary()
 
@@ -620,102 +407,3 @@ def build(fun: Callable[..., Any], options: Options) -> tuple[Any, Compiled]:
     )
     owner.callables.add(fast)
     return fast, owner
-
-
-class Fused(Compiled):
-    """The Python side of a function of the array namespace."""
-
-    def _not_an_array(self, i: int, leaf: Any, dynamic: Any, keyed: Any, error: TypeError) -> str:
-        at = f" at position {i}" if len(tree.leaves((dynamic, keyed))) > 1 else ""
-        return f"{self.name} requires ndarray or scalar arguments, got {type(leaf)}{at}: {error}"
-
-
-def _fast_fused(fun: Callable[..., Any], options: Options, accepts: Any = None) -> Any:
-    """The C++ callable of a function that is inlined when traced.
-
-    Operands that `accepts` refuses make the result `NotImplemented`.
-    """
-    owner = Fused(fun, options)
-
-    def guarded_miss(*args: Any) -> Any:
-        if all(map(accepts, args)):
-            return owner.miss(*args)
-        return NotImplemented, None, False
-
-    miss = owner.miss if accepts is None else guarded_miss
-    numbers, names = options.static_argnums, options.static_argnames
-    fast = fast_callable(owner.name, fun, miss, numbers, names, key=options)
-    owner.callables.add(fast)
-    return fast
-
-
-class FusedFunction(Protocol):
-    """What `fused` makes: the function, and its C++ callable for eager calls."""
-
-    fast: Any
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
-
-
-@overload
-def fused(fun: Callable[..., Any], *, static: Sequence[str] = ()) -> FusedFunction: ...
-
-
-@overload
-def fused(*, static: Sequence[str] = ()) -> Callable[[Callable[..., Any]], FusedFunction]: ...
-
-
-def fused(fun: Callable[..., Any] | None = None, *, static: Sequence[str] = ()) -> Any:
-    """A function of the array namespace: one program when eager, inlined when traced.
-
-    `static` names the parameters that are not arrays. They must be hashable.
-    """
-    if fun is None:
-        return functools.partial(fused, static=static)
-    parameters = inspect.signature(fun).parameters.values()
-    numbers = tuple(
-        [i for i, p in enumerate(parameters) if p.name in static and p.kind is not p.KEYWORD_ONLY]
-    )
-    fast = _fast_fused(fun, Options(numbers, tuple(static), inline=True))
-    only_positional = all(p.kind is p.POSITIONAL_ONLY for p in parameters)
-
-    wrapper: Any
-    # A signature of its own saves the packing of arguments: 0.1 us of every call.
-    if only_positional and len(parameters) == 1:
-
-        def unary(x: Any, /) -> Any:
-            return fast(x) if state.trace is EVAL else fun(x)
-
-        wrapper = unary
-
-    elif only_positional and len(parameters) == 2:
-
-        def binary(x: Any, y: Any, /) -> Any:
-            return fast(x, y) if state.trace is EVAL else fun(x, y)
-
-        wrapper = binary
-
-    else:
-
-        def general(*args: Any, **kwargs: Any) -> Any:
-            return fast(*args, **kwargs) if state.trace is EVAL else fun(*args, **kwargs)
-
-        wrapper = general
-
-    functools.update_wrapper(wrapper, fun)
-    wrapper.fast = fast
-    return wrapper
-
-
-def fused_operator(fun: Callable[..., Any], accepts: Callable[[Any], bool]) -> Any:
-    """A function of arrays as an operator method of the C++ array class.
-
-    Returns `NotImplemented` for operands that `accepts` refuses, so that Python asks the other
-    operand. Give it the function that `fused` decorated, or one that calls it.
-    """
-
-    @functools.wraps(fun)
-    def operator(*args: Any) -> Any:
-        return fun(*args) if all(map(accepts, args)) else NotImplemented
-
-    return _fast_fused(operator, Options(inline=True), accepts)

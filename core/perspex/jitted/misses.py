@@ -22,8 +22,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from perspex.base import events, source
-from perspex.jitted.comparing import MOST, Key, compare
+from perspex.jitted.comparing import MOST, compare
 from perspex.jitted.differences import Difference, Miss
+from perspex.jitted.signature import Key
 from perspex.runtime.transfer import signature
 
 # So many functions of one text, jitted one after the other, are taken for a loop.

@@ -22,7 +22,8 @@ from perspex.ops.elementwise import add, div, mul
 from perspex.ops.reductions import reduce_max, reduce_min
 from perspex.ops.structural import convert, move_axis, reduce_sum, reshape, scalar_like
 from perspex.runtime.array import Array
-from perspex.tracing.trace import bound_axis, typeof
+from perspex.tracing.axes import bound_axis
+from perspex.tracing.trace import typeof
 
 AxisName = Hashable
 """What names an axis: anything hashable but a tuple; a tuple of names stands for several axes."""

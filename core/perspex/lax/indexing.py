@@ -10,7 +10,7 @@ import numpy as np
 from perspex import dtypes
 from perspex.ir.avals import ShapedArray
 from perspex.ir.jaxpr import ClosedJaxpr
-from perspex.jitted.compiled import fused
+from perspex.jitted.fused import fused
 from perspex.lax.arrays import ArrayLike, Shape, axis_of, check_equal_dtypes, integers
 from perspex.lax.shape import expand_dims, squeeze, unstack
 from perspex.ops import dynamic

@@ -22,7 +22,8 @@ from perspex.ops import cumulative
 from perspex.ops import reductions as ops
 from perspex.ops.structural import reduce_sum as sum_p
 from perspex.runtime.array import Array
-from perspex.tracing.trace import Primitive, Tracer, typeof
+from perspex.tracing.primitive import Primitive
+from perspex.tracing.trace import Tracer, typeof
 from perspex.transforms.programs import embed
 
 # ---- By one operation ---------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from perspex.lax.arrays import aval_of, integers
 from perspex.lax.reductions import by_identity, scalar_program
 from perspex.ops import sliding
 from perspex.ops import window_reductions as ops
-from perspex.tracing.trace import Primitive
+from perspex.tracing.primitive import Primitive
 
 Padding = str | sliding.PaddingType | Sequence[tuple[int, int]]
 """A padding by name, or `(low, high)` for each axis."""

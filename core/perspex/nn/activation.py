@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from perspex import numpy as pnp
-from perspex.jitted.compiled import fused
+from perspex.jitted.fused import fused
 from perspex.numpy.promotion import Array, ArrayLike, arraylike, inexact
 from perspex.ops import elementwise as ops
 from perspex.ops import special

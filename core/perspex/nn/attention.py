@@ -9,7 +9,7 @@ import numpy as np
 
 from perspex import dtypes
 from perspex import numpy as pnp
-from perspex.jitted.compiled import fused
+from perspex.jitted.fused import fused
 from perspex.nn.normalization import logsumexp, softmax
 from perspex.numpy.promotion import ArrayLike
 

@@ -19,7 +19,7 @@ from perspex import dtypes
 from perspex.base import source
 from perspex.ir.avals import ShapedArray, shaped
 from perspex.ir.jaxpr import ClosedJaxpr
-from perspex.jitted.compiled import fused
+from perspex.jitted.fused import fused
 from perspex.numpy import indexers
 from perspex.numpy.arithmetic import power, remainder, true_divide
 from perspex.numpy.creation import asarray

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
-from perspex.jitted.compiled import fused
+from perspex.jitted.fused import fused
 from perspex.numpy.promotion import Array, ArrayLike, arraylike, canonical_axis, flat, to_bool
 from perspex.ops import elementwise as ops
 from perspex.ops.shape import pad, part

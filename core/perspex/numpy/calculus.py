@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
-from perspex.jitted.compiled import fused
+from perspex.jitted.fused import fused
 from perspex.numpy.arithmetic import absolute, add, divide, multiply, remainder, subtract
 from perspex.numpy.creation import asarray
 from perspex.numpy.indexers import INT32, Index, Picks, Point

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
-from perspex.jitted.compiled import fused
+from perspex.jitted.fused import fused
 from perspex.numpy.arithmetic import conj, divide, multiply, real, subtract
 from perspex.numpy.creation import asarray
 from perspex.numpy.grids import diagonal

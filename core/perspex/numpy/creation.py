@@ -14,7 +14,7 @@ import numpy as np
 
 from perspex import dtypes
 from perspex.ir.avals import PYTHON_SCALARS, ShapedArray, scalar_aval
-from perspex.jitted.compiled import fused
+from perspex.jitted.fused import fused
 from perspex.numpy.arithmetic import divide, multiply, power, sign
 from perspex.numpy.promotion import (
     Array,

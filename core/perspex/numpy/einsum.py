@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
-from perspex.jitted.compiled import fused
+from perspex.jitted.fused import fused
 from perspex.numpy.creation import ones as ones
 from perspex.numpy.products import contract
 from perspex.numpy.promotion import Array, as_array, check_arraylike, promote_dtypes

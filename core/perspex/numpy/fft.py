@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
-from perspex.jitted.compiled import fused
+from perspex.jitted.fused import fused
 from perspex.numpy.arithmetic import conj, divide
 from perspex.numpy.creation import arange, astype
 from perspex.numpy.promotion import (

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
-from perspex.jitted.compiled import fused
+from perspex.jitted.fused import fused
 from perspex.numpy import linalg
 from perspex.numpy.arithmetic import absolute, divide, multiply
 from perspex.numpy.creation import asarray

@@ -9,7 +9,7 @@ import numpy as np
 
 from perspex import dtypes
 from perspex.ir.avals import shaped
-from perspex.jitted.compiled import fused
+from perspex.jitted.fused import fused
 from perspex.numpy.logic import isfinite, isnan
 from perspex.numpy.promotion import (
     BOOL,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes, tree
-from perspex.jitted.compiled import fused
+from perspex.jitted.fused import fused
 from perspex.numpy.arithmetic import power
 from perspex.numpy.creation import arange, asarray, linspace
 from perspex.numpy.promotion import (

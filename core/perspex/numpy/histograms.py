@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
-from perspex.jitted.compiled import fused
+from perspex.jitted.fused import fused
 from perspex.numpy.arithmetic import add, divide, multiply, subtract
 from perspex.numpy.calculus import diff
 from perspex.numpy.creation import asarray, linspace

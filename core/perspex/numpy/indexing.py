@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from perspex.jitted.compiled import fused
+from perspex.jitted.fused import fused
 from perspex.numpy import indexers
 from perspex.numpy.indexers import Index, Picks, Point, Span, parse
 from perspex.numpy.promotion import Array, expand

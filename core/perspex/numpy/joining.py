@@ -10,7 +10,7 @@ import numpy as np
 
 from perspex import dtypes
 from perspex.ir.avals import shaped
-from perspex.jitted.compiled import fused
+from perspex.jitted.fused import fused
 from perspex.numpy.creation import asarray
 from perspex.numpy.indexers import INT32, Index, Picks, whole, wrapped
 from perspex.numpy.indexing import getitem, read

@@ -18,7 +18,7 @@ import numpy as np
 
 from perspex import dtypes
 from perspex.ir.avals import ShapedArray
-from perspex.jitted.compiled import fused
+from perspex.jitted.fused import fused
 from perspex.numpy import grids, products, reductions, shaping
 from perspex.numpy.arithmetic import absolute, negative
 from perspex.numpy.norms import cond as cond

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
-from perspex.jitted.compiled import fused
+from perspex.jitted.fused import fused
 from perspex.numpy.arithmetic import absolute, conj, divide, multiply, power, real
 from perspex.numpy.logic import isnan, logical_and, logical_not
 from perspex.numpy.promotion import (

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from perspex.jitted.compiled import fused_operator
+from perspex.jitted.fused import fused_operator
 from perspex.numpy import arithmetic, logic
 from perspex.numpy.arithmetic import integer_power, power
 from perspex.tracing import array_methods

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
-from perspex.jitted.compiled import fused
+from perspex.jitted.fused import fused
 from perspex.numpy import promotion, quantiles, reductions, statistics
 from perspex.numpy.creation import asarray, linspace
 from perspex.numpy.promotion import Array, ArrayLike, arraylike, as_dtype, concrete, spread

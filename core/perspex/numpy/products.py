@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from perspex import dtypes
-from perspex.jitted.compiled import fused
+from perspex.jitted.fused import fused
 from perspex.numpy.arithmetic import conj, multiply, subtract
 from perspex.numpy.creation import array as array
 from perspex.numpy.creation import ones as ones

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes, errors
-from perspex.jitted.compiled import fused
+from perspex.jitted.fused import fused
 from perspex.numpy import promotion
 from perspex.numpy.arithmetic import remainder
 from perspex.numpy.creation import asarray

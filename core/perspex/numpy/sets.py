@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from perspex import dtypes, errors
-from perspex.jitted.compiled import fused
+from perspex.jitted.fused import fused
 from perspex.numpy.creation import asarray
 from perspex.numpy.indexers import INT32, Index, Picks, whole
 from perspex.numpy.indexing import read

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.exceptions import AxisError
 
 from perspex import dtypes
-from perspex.jitted.compiled import fused
+from perspex.jitted.fused import fused
 from perspex.numpy.arithmetic import remainder
 from perspex.numpy.creation import asarray
 from perspex.numpy.indexers import INT32, Index, Span, whole

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from perspex.jitted.compiled import fused
+from perspex.jitted.fused import fused
 from perspex.numpy.creation import array as array
 from perspex.numpy.promotion import (
     Array,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
-from perspex.jitted.compiled import fused
+from perspex.jitted.fused import fused
 from perspex.lax.control import while_loop
 from perspex.numpy.arithmetic import absolute, floor_divide, remainder
 from perspex.numpy.creation import array, ones

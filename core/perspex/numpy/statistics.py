@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
-from perspex.jitted.compiled import fused
+from perspex.jitted.fused import fused
 from perspex.numpy import reductions
 from perspex.numpy.promotion import (
     Array,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
-from perspex.jitted.compiled import fused
+from perspex.jitted.fused import fused
 from perspex.numpy import indexers
 from perspex.numpy.arithmetic import remainder
 from perspex.numpy.indexers import INT32, Index, Picks, Point

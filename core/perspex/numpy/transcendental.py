@@ -12,7 +12,7 @@ import numpy as np
 
 from perspex import dtypes
 from perspex.ir.avals import shaped
-from perspex.jitted.compiled import fused
+from perspex.jitted.fused import fused
 from perspex.numpy.promotion import (
     Array,
     ArrayLike,

@@ -20,7 +20,7 @@ import numpy as np
 from perspex import dtypes
 from perspex.api.shapes import eval_shape
 from perspex.ir.avals import ShapedArray, shaped
-from perspex.jitted.compiled import fused
+from perspex.jitted.fused import fused
 from perspex.lax.associative import associative_scan
 from perspex.lax.control import scan
 from perspex.lax.elementwise import stop_gradient

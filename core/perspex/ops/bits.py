@@ -31,8 +31,9 @@ from perspex.ops.elementwise import (
 from perspex.ops.families import batch_elementwise, broadcast_shape
 from perspex.ops.shape import concatenate, iota, part, stack
 from perspex.ops.structural import broadcast_in_dim, convert, reshape, squeeze
+from perspex.tracing.primitive import Primitive
 from perspex.tracing.staging import stage
-from perspex.tracing.trace import Primitive, typeof
+from perspex.tracing.trace import typeof
 
 Shape = tuple[int, ...]
 

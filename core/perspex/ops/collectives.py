@@ -39,7 +39,9 @@ from perspex.ops.structural import (
     transpose,
 )
 from perspex.ops.windows import CLIP, FILL_OR_DROP, ZERO, GatherDimensionNumbers
-from perspex.tracing.trace import Axis, Primitive, typeof, unbound_axis
+from perspex.tracing.axes import Axis, unbound_axis
+from perspex.tracing.primitive import Primitive
+from perspex.tracing.trace import typeof
 
 Name = Hashable
 Names = tuple[Hashable, ...]

@@ -32,7 +32,8 @@ from perspex.ops.sliding import (
     transposed_pads,
 )
 from perspex.ops.structural import convert, is_linear, zeros
-from perspex.tracing.trace import Primitive, typeof
+from perspex.tracing.primitive import Primitive
+from perspex.tracing.trace import typeof
 
 Axes = tuple[int, ...]
 

@@ -29,7 +29,8 @@ from perspex.ops.prefixes import prefixes
 from perspex.ops.reductions import emit_region, highest, lowest
 from perspex.ops.shape import rev
 from perspex.ops.structural import Structural, full_like, zeros_like
-from perspex.tracing.trace import Primitive, typeof
+from perspex.tracing.primitive import Primitive
+from perspex.tracing.trace import typeof
 
 # The longest axis of a one-dimensional array along which numbers are added or multiplied in a loop.
 _LONGEST_LOOP = 8_192

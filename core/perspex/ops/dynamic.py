@@ -18,7 +18,8 @@ from perspex.ops.indexing import gather, scatter
 from perspex.ops.shape import stack
 from perspex.ops.structural import is_linear, to_front, zeros, zeros_like
 from perspex.ops.windows import CLIP, GatherDimensionNumbers, ScatterDimensionNumbers
-from perspex.tracing.trace import Primitive, typeof
+from perspex.tracing.primitive import Primitive
+from perspex.tracing.trace import typeof
 
 
 def check_starts(name: str, starts: Sequence[ShapedArray], ndim: int) -> None:

@@ -43,7 +43,8 @@ from perspex.ops.structural import (
     to_front,
     unbroadcast,
 )
-from perspex.tracing.trace import Primitive, typeof
+from perspex.tracing.primitive import Primitive
+from perspex.tracing.trace import typeof
 
 
 def is_complex(x: Any) -> bool:

@@ -15,7 +15,8 @@ import numpy as np
 from perspex import dtypes
 from perspex.ir.avals import ShapedArray
 from perspex.ops.structural import broadcast_in_dim, is_linear, to_front, unbroadcast
-from perspex.tracing.trace import Primitive, typeof
+from perspex.tracing.primitive import Primitive
+from perspex.tracing.trace import typeof
 
 FLOAT = "float"
 COMPLEX = "complex"

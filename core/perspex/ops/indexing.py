@@ -63,8 +63,9 @@ from perspex.ops.windows import (
     window_dims,
     window_sizes,
 )
+from perspex.tracing.primitive import Primitive
 from perspex.tracing.staging import stage
-from perspex.tracing.trace import Primitive, typeof
+from perspex.tracing.trace import typeof
 
 
 class Gather(Primitive):

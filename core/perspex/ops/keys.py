@@ -21,8 +21,8 @@ from perspex.ops import bits
 from perspex.ops.families import batch_elementwise, broadcast_shape
 from perspex.ops.lowering import expand
 from perspex.ops.structural import move_axis
+from perspex.tracing.primitive import Primitive
 from perspex.tracing.staging import stage
-from perspex.tracing.trace import Primitive
 
 _UNSIGNED = {n: np.dtype(f"uint{n}") for n in (8, 16, 32, 64)}
 

@@ -20,7 +20,8 @@ from perspex.ir.avals import ShapedArray
 from perspex.ops.expansions import real_dtype
 from perspex.ops.families import add_any
 from perspex.ops.structural import convert, is_linear, transpose
-from perspex.tracing.trace import Primitive, typeof
+from perspex.tracing.primitive import Primitive
+from perspex.tracing.trace import typeof
 
 Axes = tuple[int, ...]
 

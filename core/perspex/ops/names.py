@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from perspex.ir.avals import ShapedArray
-from perspex.tracing.trace import Primitive
+from perspex.tracing.primitive import Primitive
 
 
 class Name(Primitive):

@@ -31,7 +31,8 @@ from perspex.ops.structural import (
     without,
     zeros_like,
 )
-from perspex.tracing.trace import Primitive, typeof
+from perspex.tracing.primitive import Primitive
+from perspex.tracing.trace import typeof
 
 
 def lowest(dtype: np.dtype) -> Any:

@@ -28,7 +28,8 @@ from perspex.ops.structural import (
     zeros,
     zeros_like,
 )
-from perspex.tracing.trace import Primitive, typeof
+from perspex.tracing.primitive import Primitive
+from perspex.tracing.trace import typeof
 
 PaddingConfig = tuple[tuple[int, int, int], ...]
 

@@ -24,7 +24,8 @@ from perspex.ops.reductions import reduce_max, reduce_min
 from perspex.ops.shape import bitcast_convert_type, iota
 from perspex.ops.structural import full_like, reshape, to_front, transpose, zeros_like
 from perspex.ops.windows import GatherDimensionNumbers, GatherScatterMode
-from perspex.tracing.trace import Primitive, typeof
+from perspex.tracing.primitive import Primitive
+from perspex.tracing.trace import typeof
 
 _FLAG = ShapedArray((), np.dtype(bool))
 # From here the sort by integer keys pays for the second program that goes with it.

@@ -15,7 +15,8 @@ import numpy as np
 from perspex import dtypes
 from perspex.hlo import types
 from perspex.ir.avals import ShapedArray
-from perspex.tracing.trace import Linear, Primitive, typeof
+from perspex.tracing.primitive import Linear, Primitive
+from perspex.tracing.trace import typeof
 
 
 class Structural(Primitive):

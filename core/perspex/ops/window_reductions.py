@@ -31,7 +31,8 @@ from perspex.ops.structural import (
     zeros,
 )
 from perspex.ops.windows import FILL_OR_DROP, ScatterDimensionNumbers
-from perspex.tracing.trace import Primitive, typeof
+from perspex.tracing.primitive import Primitive
+from perspex.tracing.trace import typeof
 
 Axes = tuple[int, ...]
 

@@ -16,7 +16,8 @@ import numpy as np
 from perspex import config, dtypes
 from perspex.errors import TracerIntegerConversionError
 from perspex.ir.avals import PYTHON_SCALARS, ShapedArray, shaped
-from perspex.jitted.compiled import Compiled, Options, build
+from perspex.jitted.compiled import Compiled, build
+from perspex.jitted.signature import Options
 from perspex.ops.keys import GENERATORS, Generator, random_unwrap, random_wrap
 from perspex.ops.structural import broadcast_in_dim, convert_element_type
 from perspex.random import lineage

@@ -14,11 +14,12 @@ from typing import Any, ClassVar
 
 from perspex.ir.avals import ShapedArray
 from perspex.ir.jaxpr import ClosedJaxpr, JaxprEqn
-from perspex.jitted.compiled import jit_p
+from perspex.jitted.call import jit_p
 from perspex.ops.structural import to_front, zeros_like
 from perspex.rules.custom_call import LiveBatch, Rule, Selected, call_function, transposed_call
+from perspex.tracing.axes import Axis
 from perspex.tracing.staging import eval_jaxpr
-from perspex.tracing.trace import Axis, typeof
+from perspex.tracing.trace import typeof
 from perspex.transforms.dce import dce_closed
 from perspex.transforms.higher_order import HigherOrder, batch_in_front, check_operands
 from perspex.transforms.jvp import is_differentiable, jvp, jvp_jaxpr

@@ -13,7 +13,7 @@ from perspex.api.calls import Call, check_callable
 from perspex.base.pytree_registry import Partial
 from perspex.control.bodies import place
 from perspex.ir.avals import shaped
-from perspex.jitted.compiled import function_name
+from perspex.jitted.signature import function_name
 from perspex.rules.custom_vjp import custom_vjp
 from perspex.tracing.staging import eval_jaxpr, stage
 from perspex.tracing.trace import Tracer, typeof

@@ -23,8 +23,10 @@ from perspex import dtypes, errors
 from perspex.ir.avals import ShapedArray
 from perspex.ir.jaxpr import ClosedJaxpr, JaxprEqn, Var
 from perspex.ops.structural import is_linear, move_axis, to_front, zeros
+from perspex.tracing.axes import Axis
+from perspex.tracing.primitive import Primitive
 from perspex.tracing.staging import JaxprTrace, eval_jaxpr, stage_closed
-from perspex.tracing.trace import Axis, Primitive, Trace, Tracer, state, typeof, under
+from perspex.tracing.trace import Trace, Tracer, state, typeof, under
 from perspex.transforms.dce import dce_closed
 from perspex.transforms.higher_order import HigherOrder, batch_in_front, check_operands
 from perspex.transforms.identity import HowToTransform

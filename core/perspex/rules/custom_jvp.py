@@ -11,7 +11,7 @@ import numpy as np
 from perspex import tree
 from perspex.control.bodies import place
 from perspex.dtypes import issubdtype
-from perspex.jitted.compiled import function_name
+from perspex.jitted.signature import function_name
 from perspex.ops.elementwise import stop_gradient
 from perspex.ops.families import add_any
 from perspex.rules.custom_call import SymbolicZero, custom_jvp_call, zero_tangent

@@ -14,7 +14,7 @@ from typing import Any
 from perspex.ir.avals import ShapedArray
 from perspex.ir.jaxpr import JaxprEqn
 from perspex.ops.structural import reduce_sum, to_front
-from perspex.tracing.trace import Axis
+from perspex.tracing.axes import Axis
 from perspex.transforms.higher_order import HigherOrder, batch_in_front, instantiated
 from perspex.transforms.identity import HowToTransform
 from perspex.transforms.linearize import Rest

@@ -11,7 +11,7 @@ from perspex import errors, tree
 from perspex.api.calls import array_of
 from perspex.control.bodies import place
 from perspex.ir.avals import ShapedArray, shaped
-from perspex.jitted.compiled import function_name
+from perspex.jitted.signature import function_name
 from perspex.rules.custom_call import (
     SymbolicZero,
     closes_over_the_past,

@@ -8,11 +8,12 @@ from typing import Any
 from perspex import tree
 from perspex.control.bodies import place
 from perspex.ir.avals import shaped
-from perspex.jitted.compiled import function_name
+from perspex.jitted.signature import function_name
 from perspex.ops.structural import to_front
 from perspex.rules.batching import BatchRule, custom_vmap_call
 from perspex.rules.function import CustomFunction, FunctionRule, pair_of
-from perspex.tracing.trace import Axis, in_its_place
+from perspex.tracing.axes import Axis
+from perspex.tracing.trace import in_its_place
 
 
 class custom_vmap(CustomFunction):  # noqa: N801 - it is used as a decorator

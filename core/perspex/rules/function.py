@@ -13,7 +13,7 @@ import numpy as np
 from perspex import dtypes, tree
 from perspex.control.bodies import parameter, place
 from perspex.ir.avals import ShapedArray, shaped
-from perspex.jitted.compiled import function_name
+from perspex.jitted.signature import function_name
 from perspex.ops.structural import convert
 from perspex.rules.custom_call import Rule, SymbolicZero, call_function
 from perspex.runtime.dispatch import EVAL

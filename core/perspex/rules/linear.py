@@ -11,11 +11,11 @@ from perspex import dtypes, tree
 from perspex.api.calls import Call, array_of, check_callable
 from perspex.control.bodies import place
 from perspex.ir.avals import ShapedArray, shaped
-from perspex.jitted.compiled import function_name
+from perspex.jitted.signature import function_name
 from perspex.rules.function import named
 from perspex.rules.linear_call import Transposed, linear_call_p
+from perspex.tracing.primitive import Linear
 from perspex.tracing.staging import stage, stage_closed
-from perspex.tracing.trace import Linear
 from perspex.transforms.dce import dce_jaxpr
 from perspex.transforms.jvp import is_differentiable
 from perspex.transforms.transpose import backward_pass

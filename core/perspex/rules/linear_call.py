@@ -14,8 +14,9 @@ from typing import Any
 from perspex.ir.avals import ShapedArray
 from perspex.ir.jaxpr import ClosedJaxpr, JaxprEqn
 from perspex.ops.structural import is_linear, to_front, zeros
+from perspex.tracing.axes import Axis
 from perspex.tracing.staging import eval_jaxpr, stage_closed
-from perspex.tracing.trace import Axis, typeof
+from perspex.tracing.trace import typeof
 from perspex.transforms.higher_order import (
     HigherOrder,
     batch_in_front,

@@ -20,8 +20,9 @@ from perspex.ir.avals import ShapedArray
 from perspex.ir.jaxpr import ClosedJaxpr, JaxprEqn
 from perspex.ops.elementwise import neg, sub
 from perspex.ops.structural import is_linear, to_front, zeros
+from perspex.tracing.axes import Axis
 from perspex.tracing.staging import eval_jaxpr
-from perspex.tracing.trace import Axis, typeof
+from perspex.tracing.trace import typeof
 from perspex.transforms.dce import dce_closed
 from perspex.transforms.higher_order import HigherOrder, batch_in_front, check_operands
 from perspex.transforms.jvp import jvp_jaxpr, tangent_aval

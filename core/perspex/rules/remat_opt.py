@@ -18,11 +18,12 @@ from typing import Any
 
 from perspex.ir.avals import ShapedArray
 from perspex.ir.jaxpr import ClosedJaxpr, JaxprEqn, Var
-from perspex.jitted.compiled import jit_p
+from perspex.jitted.call import jit_p
 from perspex.ops.structural import convert
 from perspex.rules.custom_call import check_constants, transposed_call
+from perspex.tracing.axes import Axis
 from perspex.tracing.staging import JaxprTrace, stage_closed
-from perspex.tracing.trace import Axis, state, typeof
+from perspex.tracing.trace import state, typeof
 from perspex.transforms.dce import dce_closed
 from perspex.transforms.higher_order import HigherOrder, batch_in_front, check_operands, rearranged
 from perspex.transforms.identity import HowToTransform

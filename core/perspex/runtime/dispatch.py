@@ -26,8 +26,9 @@ from perspex.runtime.executable import Executable, Lowered, deleted_error, place
 from perspex.runtime.placement import choose_place, settled
 from perspex.runtime.transfer import copy_to, put, signature
 from perspex.sharding import NamedSharding, PartitionSpec
+from perspex.tracing.primitive import Primitive, refused
 from perspex.tracing.staging import eval_jaxpr, stage
-from perspex.tracing.trace import Primitive, Trace, Tracer, leaked, refused, under
+from perspex.tracing.trace import Trace, Tracer, leaked, under
 from perspex.transforms.identity import params_identity
 
 # Entries of jaxlib's cache of compiled calls, which all callables share.

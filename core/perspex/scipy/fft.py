@@ -17,7 +17,7 @@ import numpy as np
 
 from perspex import dtypes
 from perspex import numpy as pnp
-from perspex.jitted.compiled import fused
+from perspex.jitted.fused import fused
 from perspex.numpy import fft as nfft
 from perspex.numpy.promotion import Array, ArrayLike, arraylike, canonical_axes, canonical_axis
 

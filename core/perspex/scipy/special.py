@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from perspex import numpy as pnp
-from perspex.jitted.compiled import fused
+from perspex.jitted.fused import fused
 from perspex.nn import log_softmax as _log_softmax
 from perspex.nn import softmax as _softmax
 from perspex.nn.normalization import logsumexp as logsumexp

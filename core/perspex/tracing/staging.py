@@ -19,17 +19,8 @@ from perspex.base import source
 from perspex.ir.avals import PYTHON_SCALARS, ShapedArray, shaped
 from perspex.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from perspex.tracing import provenance
-from perspex.tracing.trace import (
-    Linear,
-    Primitive,
-    Trace,
-    Tracer,
-    leaked,
-    refuse_leaks,
-    refused,
-    state,
-    under,
-)
+from perspex.tracing.primitive import Linear, Primitive, refused
+from perspex.tracing.trace import Trace, Tracer, leaked, refuse_leaks, state, under
 
 # What is being written now, outermost first, in all threads: for whoever reports on long traces.
 writing: list[JaxprTrace] = []

@@ -14,8 +14,9 @@ from perspex.base.effects import Effects, no_effects
 from perspex.ir.avals import ShapedArray
 from perspex.ir.jaxpr import Atom, ClosedJaxpr, JaxprEqn, Var, sub_jaxprs
 from perspex.ops.structural import move_axis, zeros
+from perspex.tracing.primitive import Primitive
 from perspex.tracing.staging import eval_jaxpr
-from perspex.tracing.trace import Primitive, typeof
+from perspex.tracing.trace import typeof
 from perspex.transforms.jvp import tangent_aval
 from perspex.transforms.programs import by_program, pick
 from perspex.transforms.sequence import sequenced

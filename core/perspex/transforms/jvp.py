@@ -20,8 +20,9 @@ from perspex.ir.avals import ShapedArray, shaped
 from perspex.ir.jaxpr import ClosedJaxpr
 from perspex.ops.structural import zeros
 from perspex.tracing.past import UNKNOWN, Names
+from perspex.tracing.primitive import Primitive
 from perspex.tracing.staging import eval_jaxpr
-from perspex.tracing.trace import Primitive, refuse_leaks
+from perspex.tracing.trace import refuse_leaks
 from perspex.transforms.programs import by_program, cut, pick, program, spread, strong
 from perspex.transforms.trace import TransformTrace, TransformTracer
 

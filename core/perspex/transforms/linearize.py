@@ -18,8 +18,9 @@ from typing import Any, NamedTuple
 from perspex.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from perspex.ops.structural import broadcast_in_dim
 from perspex.tracing.past import Names
+from perspex.tracing.primitive import Primitive
 from perspex.tracing.staging import JaxprTrace, JaxprTracer, eval_jaxpr
-from perspex.tracing.trace import Primitive, typeof, under
+from perspex.tracing.trace import typeof, under
 from perspex.transforms.dce import dce_jaxpr
 from perspex.transforms.jvp import jvp, tangent_aval
 from perspex.transforms.programs import by_program, embed, merge, partition, pick, program

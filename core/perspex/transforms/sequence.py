@@ -16,8 +16,9 @@ import numpy as np
 from perspex.base.effects import has_order
 from perspex.ir.avals import ShapedArray
 from perspex.ir.jaxpr import ClosedJaxpr, Jaxpr
+from perspex.tracing.primitive import Primitive
 from perspex.tracing.staging import eval_jaxpr, hoist_consts
-from perspex.tracing.trace import Primitive, under
+from perspex.tracing.trace import under
 from perspex.transforms.programs import by_program, cut, program
 from perspex.transforms.trace import TransformTrace
 

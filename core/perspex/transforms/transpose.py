@@ -15,8 +15,9 @@ from perspex.base import source
 from perspex.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 from perspex.ops.families import add_any
 from perspex.ops.structural import is_linear, zeros
+from perspex.tracing.primitive import Linear
 from perspex.tracing.staging import number
-from perspex.tracing.trace import Linear, state
+from perspex.tracing.trace import state
 from perspex.transforms.jvp import tangent_aval
 from perspex.transforms.programs import by_program, cut, merge, partition, pick, program, strong
 

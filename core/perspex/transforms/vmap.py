@@ -19,9 +19,11 @@ from perspex import config
 from perspex.ir.avals import ShapedArray, shaped
 from perspex.ir.jaxpr import ClosedJaxpr
 from perspex.ops.structural import to_front
+from perspex.tracing.axes import Axis
 from perspex.tracing.past import UNKNOWN, Names
+from perspex.tracing.primitive import Primitive
 from perspex.tracing.staging import eval_jaxpr
-from perspex.tracing.trace import Axis, Primitive, refuse_leaks
+from perspex.tracing.trace import refuse_leaks
 from perspex.transforms.programs import by_program, program
 from perspex.transforms.trace import TransformTrace, TransformTracer
 

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from jaxlib._jax import PjitFunction
 
-from perspex.jitted.compiled import function_name
+from perspex.jitted.signature import function_name
 from perspex.runtime.array import ArrayImpl
 from perspex.runtime.keys import KeyArray
 from perspex.tracing.trace import Tracer

@@ -22,7 +22,7 @@ from IPython.core.magic import (
 import perspex
 from perspex import dtypes, tree
 from perspex.ir.avals import shaped
-from perspex.jitted.compiled import function_name
+from perspex.jitted.signature import function_name
 from perspex.transforms.jvp import is_differentiable
 from perspex_magics.commands.jit import JitLayer
 from perspex_magics.notebook.cell import Cell, Head

@@ -16,7 +16,13 @@ from perspex.ir.avals import shaped
 from perspex_magics.notebook.cell import Cell, Head
 from perspex_magics.notebook.options import LineParser, MagicParser, flat
 from perspex_magics.programs.expressions import Expression
-from perspex_magics.programs.program import CellFunction, Layer, Program, Reads, restored_on_error
+from perspex_magics.programs.program import (
+    CellFunction,
+    Layer,
+    Program,
+    Reads,
+    restored_on_error,
+)
 from perspex_magics.programs.runner import CellMagic, Request, Runner, listed
 from perspex_magics.programs.values import Given, named
 

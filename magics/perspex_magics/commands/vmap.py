@@ -22,7 +22,7 @@ from IPython.core.magic import (
 import perspex
 from perspex import tree
 from perspex.ir.avals import shaped
-from perspex.jitted.compiled import function_name
+from perspex.jitted.signature import function_name
 from perspex_magics.commands.jit import JitLayer
 from perspex_magics.notebook.cell import Cell, Head
 from perspex_magics.notebook.options import (

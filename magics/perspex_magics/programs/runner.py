@@ -20,7 +20,7 @@ from IPython.core.interactiveshell import InteractiveShell
 import perspex
 from perspex import tree
 from perspex.errors import JAXIndexError, JAXTypeError
-from perspex.jitted.compiled import function_name
+from perspex.jitted.signature import function_name
 from perspex_magics.captures.fingerprint import fingerprint
 from perspex_magics.notebook.cell import Cell, Head, read_cell
 from perspex_magics.notebook.names import READ_BY_NAME, Names, find_names

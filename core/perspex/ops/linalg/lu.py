@@ -32,7 +32,8 @@ from perspex.ops.lowering import expand
 from perspex.ops.shape import iota, pad
 from perspex.ops.shape import slice as slice_
 from perspex.ops.structural import broadcast_in_dim, reduce_sum, zeros_like
-from perspex.tracing.trace import Primitive, typeof
+from perspex.tracing.primitive import Primitive
+from perspex.tracing.trace import typeof
 
 
 class LU(OfMatrices):

@@ -27,7 +27,8 @@ from perspex.ops.structural import (
     zeros,
 )
 from perspex.ops.windows import GatherDimensionNumbers, GatherScatterMode
-from perspex.tracing.trace import Primitive, typeof
+from perspex.tracing.primitive import Primitive
+from perspex.tracing.trace import typeof
 
 INT = np.dtype("int32")
 HIGHEST = (Precision.HIGHEST, Precision.HIGHEST)

@@ -24,7 +24,8 @@ from perspex.ops.linalg.svd import svd
 from perspex.ops.lowering import expand
 from perspex.ops.reductions import reduce_max
 from perspex.ops.structural import broadcast_in_dim, full_like
-from perspex.tracing.trace import Primitive, typeof
+from perspex.tracing.primitive import Primitive
+from perspex.tracing.trace import typeof
 
 
 class PseudoInverse(OfMatrices):

@@ -47,7 +47,8 @@ from perspex.ops.structural import (
     scalar_like,
     squeeze,
 )
-from perspex.tracing.trace import Primitive, typeof
+from perspex.tracing.primitive import Primitive
+from perspex.tracing.trace import typeof
 
 
 class FactoredSolve(OfMatrices):

@@ -3,7 +3,7 @@
 XLA cannot be stopped compiling, and it writes machine code in one queue for the whole process, so
 what an interrupt abandons holds up whatever is compiled next. A process can be ended. It gets the
 module and the options as bytes, compiles, and sends the executable back as bytes
-(`compiler_main`), which are loaded as those of the cache on disk are.
+(`child`), which are loaded as those of the cache on disk are.
 
 That is not free: the first such process takes 0.2 s to start, and with the loading of what it made
 a large program took 5 to 78 % more CPU. So a process of its own compiles what is likely to take

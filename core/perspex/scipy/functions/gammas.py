@@ -10,7 +10,7 @@ import numpy as np
 
 from perspex import dtypes
 from perspex import numpy as pnp
-from perspex.jitted.compiled import fused
+from perspex.jitted.fused import fused
 from perspex.numpy.promotion import (
     Array,
     ArrayLike,

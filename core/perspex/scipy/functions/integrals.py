@@ -9,7 +9,7 @@ import numpy as np
 
 from perspex import dtypes
 from perspex import numpy as pnp
-from perspex.jitted.compiled import fused
+from perspex.jitted.fused import fused
 from perspex.numpy.promotion import Array, ArrayLike, check_arraylike, inexact, promote_inexact
 from perspex.ops import hypergeometric, integrals
 from perspex.scipy.functions.gammas import floats, strong

@@ -12,7 +12,7 @@ from perspex import dtypes
 from perspex import numpy as pnp
 from perspex.api.differentiation import jvp
 from perspex.api.mapping import vmap
-from perspex.jitted.compiled import fused
+from perspex.jitted.fused import fused
 from perspex.lax.branches import cond
 from perspex.lax.control import fori_loop, scan
 from perspex.numpy.promotion import Array, ArrayLike, as_array, inexact, promote_dtypes

@@ -9,7 +9,7 @@ import numpy as np
 
 from perspex import dtypes
 from perspex import numpy as pnp
-from perspex.jitted.compiled import fused
+from perspex.jitted.fused import fused
 from perspex.lax.control import fori_loop
 from perspex.numpy.linalg import solved
 from perspex.numpy.promotion import Array, ArrayLike, as_array, inexact, promote_dtypes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perspex.jitted.compiled import fused
+from perspex.jitted.fused import fused
 from perspex.numpy.promotion import Array, ArrayLike
 from perspex.scipy.stats import gamma
 from perspex.scipy.stats.densities import floats

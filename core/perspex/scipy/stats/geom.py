@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from perspex import numpy as pnp
-from perspex.jitted.compiled import fused
+from perspex.jitted.fused import fused
 from perspex.numpy.promotion import Array, ArrayLike
 from perspex.scipy.special import xlog1py
 from perspex.scipy.stats.densities import at, floats, inside

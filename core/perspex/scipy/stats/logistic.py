@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from perspex import numpy as pnp
-from perspex.jitted.compiled import fused
+from perspex.jitted.fused import fused
 from perspex.nn import softplus
 from perspex.numpy.promotion import Array, ArrayLike
 from perspex.ops.elementwise import logistic as expit

@@ -6,7 +6,7 @@ import math
 
 from perspex import dtypes
 from perspex import numpy as pnp
-from perspex.jitted.compiled import fused
+from perspex.jitted.fused import fused
 from perspex.numpy.promotion import Array, ArrayLike, promote_dtypes
 from perspex.ops.special import lgamma
 from perspex.scipy.special import xlogy

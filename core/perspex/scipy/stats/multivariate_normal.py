@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from perspex import dtypes
 from perspex import numpy as pnp
-from perspex.jitted.compiled import fused
+from perspex.jitted.fused import fused
 from perspex.lax import linalg
 from perspex.numpy.promotion import Array, ArrayLike, promote_dtypes
 from perspex.scipy.stats.densities import HALF_LOG_TWO_PI

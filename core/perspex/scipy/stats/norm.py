@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from perspex import numpy as pnp
-from perspex.jitted.compiled import fused
+from perspex.jitted.fused import fused
 from perspex.numpy.promotion import Array, ArrayLike
 from perspex.scipy.functions.normal import log_ndtr, ndtr, ndtri
 from perspex.scipy.stats.densities import HALF_LOG_TWO_PI, floats

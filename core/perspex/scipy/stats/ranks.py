@@ -8,7 +8,7 @@ import numpy as np
 
 from perspex import dtypes
 from perspex import numpy as pnp
-from perspex.jitted.compiled import fused
+from perspex.jitted.fused import fused
 from perspex.lax import cummax, cummin
 from perspex.numpy.promotion import Array, ArrayLike, check_arraylike, inexact
 from perspex.tracing.trace import typeof

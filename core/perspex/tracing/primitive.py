@@ -1,0 +1,206 @@
+"""Primitives: the operations of the language, each with all its rules."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, ClassVar
+
+from perspex.base.effects import Effects, no_effects
+from perspex.ir.avals import ShapedArray
+from perspex.tracing.trace import state
+
+
+class Linear:
+    """Stands in a transpose rule for an operand in which the equation is linear."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: ShapedArray) -> None:
+        self.aval = aval
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        return self.aval.ndim
+
+    def __repr__(self) -> str:
+        return f"Linear({self.aval.str_short()})"
+
+
+class Primitive:
+    """An operation of the language with all its rules.
+
+    A subclass states the rules as methods; `params` are keyword-only and hashable.
+
+    * `type(*avals, **params)` gives the aval of the result, or a tuple of avals where
+      `multiple_results` is true. It is pure: results are cached by avals and params.
+    * `lower(b, *values, **params)` emits StableHLO through the builder `b` and returns the value or
+      the list of values; `b.in_avals` and `b.out_avals` are the avals of this equation.
+    * `jvp(primals, tangents, **params)` returns primal and tangent results; `None` is a symbolic
+      zero, both in `tangents` and in the tangent returned.
+    * `transpose(ct, *operands, **params)` gives one cotangent per operand. Operands in which the
+      equation is linear are `Linear` placeholders; for the others the cotangent is `None`. `ct` is
+      the cotangent of the result, or the list of them (`None` for zero) for multiple results.
+    * `batch(axis_size, operands, axes, **params)` applies the operation to operands with one more
+      axis at `axes[i]` (`None`: not batched); returns result and its axis, or two lists of them.
+      Where `takes_axis` is true, `batch(axis, operands, axes, **params)` gets the `Axis` with its
+      name. It is asked also when no operand is batched, if the name is one of `axis_names(params)`.
+    * `effects(params)` says what an equation does beyond its results. One with effects stays in its
+      program though nobody reads it, and one with ordered effects has the rule
+      `sequence(token, *operands, **params)`: the same equation after all that led to `token`;
+      returns the token after it, and the results.
+    * `evaluate(*operands, **params)`, where `on_host` is true, gives the results outside every
+      trace: a call of Python takes the place of a compiled program.
+    * `staged(avals, operands, **params)`, where `untraced` is true: the params hold a function of
+      Python (`rules.custom_call`). Gives the equation that a staging trace writes once the
+      function has been traced: primitive, operands, params. `call_batched(trace, operands,
+      **params)` is what it is in a batching trace.
+    * `flops(operands, results, params)` is how many operations of arithmetic one run of an equation
+      of these types takes, one for each element of a sum, a product, a sine; `None` where nobody
+      can say. `traffic(operands, results, params)` is how many bytes it reads and writes by itself,
+      not fused with others.
+    * `physical(in_avals, out_avals, params)` gives the params that do the same to arrays whose
+      elements carry trailing axes: what an operation on typed PRNG keys is in terms of numbers.
+
+    Those of `higher_order` hold programs among their params, and have two rules more:
+
+    * `split(unknown, *operands, **params)` evaluates what depends on known operands alone. It
+      returns the results, `None` where a result is not known yet, and the equation that gives
+      those (primitive, operands, params), or `None` if there are none.
+    * `dce(eqn, used)` is the equation without what only unused results need.
+    """
+
+    name: str = "primitive"
+    multiple_results: bool = False
+    # Works element by element; the lowering spreads scalar operands over the result's shape.
+    elementwise: bool = False
+    # Calls, loops and branches: programs are among the params.
+    higher_order: bool = False
+    # A call of the program `jaxpr` among the params, with the operands as they are.
+    is_call: bool = False
+    # `batch` is given the axis with its name: collectives, and programs in which they may stand.
+    takes_axis: bool = False
+    # A call of a Python function that has not been traced.
+    untraced: bool = False
+    # Outside every trace `evaluate` is called instead of a compiled program.
+    on_host: bool = False
+    # `lower` deals with typed keys itself, instead of being given their numbers.
+    lowers_keys: bool = False
+    # Puts numbers elsewhere and computes none.
+    only_moves: bool = False
+    # Two in a row are one: `merged(first, params)` gives its operands and params.
+    merges: bool = False
+    # Params that are not printed: always (`...`), or when they have the given value.
+    quiet: ClassVar[dict[str, Any]] = {}
+    # Params that JAX prints and that have only one value here.
+    printed: ClassVar[dict[str, Any]] = {}
+    # In print, the variables of the callee are named as those it is called with.
+    same_variables: bool = False
+    types: dict[Any, Any]
+
+    def __init__(self) -> None:
+        self.types = {}
+
+    def __call__(self, *args: Any, **params: Any) -> Any:
+        return state.trace.bind(self, args, params)
+
+    bind = __call__
+
+    def typed(self, avals: tuple[ShapedArray, ...], params: dict[str, Any]) -> Any:
+        """`type`, from the cache."""
+        key = (avals, tuple(params.items())) if params else avals
+        out = self.types.get(key)
+        if out is None:
+            out = self.types[key] = self.type(*avals, **params)
+        return out
+
+    def __repr__(self) -> str:
+        return self.name
+
+    # `*args: Any, **kwargs: Any` lets each primitive state its own signature.
+
+    def type(self, *args: Any, **kwargs: Any) -> Any:
+        raise self.missing("type")
+
+    def lower(self, *args: Any, **kwargs: Any) -> Any:
+        raise self.missing("lower")
+
+    def jvp(self, *args: Any, **kwargs: Any) -> Any:
+        raise self.missing("jvp")
+
+    def transpose(self, *args: Any, **kwargs: Any) -> Any:
+        raise self.missing("transpose")
+
+    def batch(self, *args: Any, **kwargs: Any) -> Any:
+        raise self.missing("batch")
+
+    def physical(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        raise TypeError(
+            f"{self.name} is not defined on typed PRNG keys; "
+            "use random.key_data(key) for the numbers in a key"
+        )
+
+    def effects(self, params: dict[str, Any]) -> Effects:
+        """What an equation with these params does beyond its results."""
+        return no_effects
+
+    def flops(
+        self,
+        operands: Sequence[ShapedArray],
+        results: Sequence[ShapedArray],
+        params: dict[str, Any],
+    ) -> float | None:
+        """The operations of arithmetic in one run; `None` where nobody can say."""
+        return 0.0 if self.only_moves else None
+
+    def traffic(
+        self,
+        operands: Sequence[ShapedArray],
+        results: Sequence[ShapedArray],
+        params: dict[str, Any],
+    ) -> float | None:
+        """The bytes that one run reads and writes."""
+        return float(sum([aval.nbytes for aval in (*operands, *results)]))
+
+    def sequence(self, token: Any, *operands: Any, **params: Any) -> Any:
+        raise self.missing("sequence")
+
+    def evaluate(self, *args: Any, **kwargs: Any) -> Any:
+        raise self.missing("evaluate")
+
+    def staged(self, *args: Any, **kwargs: Any) -> Any:
+        raise self.missing("staged")
+
+    def call_batched(self, *args: Any, **kwargs: Any) -> Any:
+        raise self.missing("call_batched")
+
+    def axis_names(self, params: dict[str, Any]) -> Iterable[Hashable]:
+        """The named axes that an equation with these params runs along."""
+        return ()
+
+    def merged(self, first: Any, params: dict[str, Any]) -> tuple[Sequence[Any], dict[str, Any]]:
+        raise self.missing("merged")
+
+    def split(self, unknown: Sequence[bool], *operands: Any, **params: Any) -> Any:
+        raise self.missing("split")
+
+    def dce(self, eqn: Any, used: Sequence[bool]) -> Any:
+        raise self.missing("dce")
+
+    def missing(self, rule: str) -> Exception:
+        return NotImplementedError(
+            f"the primitive `{self.name}` has no {rule} rule; "
+            f"define the method `{rule}` of {type(self).__module__}.{type(self).__qualname__}"
+        )
+
+
+def refused(primitive: Primitive, error: TypeError) -> TypeError:
+    """The error for an operand that is no array, with the name of the operation."""
+    return TypeError(f"{primitive}: {error}") if type(error) is TypeError else error

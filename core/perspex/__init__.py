@@ -4,7 +4,6 @@ Functions of arrays are traced by our own core and executed by XLA. The names ar
 `jit`, `make_jaxpr`, `perspex.numpy`, `perspex.lax`, `perspex.random`.
 """
 
-import importlib as _importlib
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from perspex.base import jax_finder as _jax_finder
@@ -81,6 +80,7 @@ from perspex.api.waiting import device_get as device_get  # noqa: E402
 from perspex.api.waiting import ensure_compile_time_eval as ensure_compile_time_eval  # noqa: E402
 from perspex.api.waiting import live_arrays as live_arrays  # noqa: E402
 from perspex.base import events as events  # noqa: E402
+from perspex.base import views as _views  # noqa: E402
 from perspex.config import check_tracer_leaks as check_tracer_leaks  # noqa: E402
 from perspex.config import debug_infs as debug_infs  # noqa: E402
 from perspex.config import debug_nans as debug_nans  # noqa: E402
@@ -125,35 +125,22 @@ checking_leaks = check_tracer_leaks
 
 __version__ = "0.1.0"
 
-# Views of the notebook that go by names of this package. They are loaded when they are asked for,
-# and the core never imports them.
-_VIEWS = {
-    "cache_view": "perspex_magics.widgets.cache_view",
-    "key_explorer": "perspex_magics.widgets.key_explorer",
-    "plot": "perspex_magics.widgets.plot",
-    "show": "perspex_magics.widgets.show",
-    "timings": "perspex_magics.widgets.timings",
-}
-
-# A type checker would take every misspelt name for one of these.
+# Views that packages above declare. A type checker would take every misspelt name for one of them.
 if not _TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        if name not in _VIEWS:
-            raise AttributeError(f"module 'perspex' has no attribute {name!r}")
-        module = _importlib.import_module(_VIEWS[name])
-        found = globals()[name] = getattr(module, name, module)
+        found = globals()[name] = _views.find("", name)
         return found
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), *_VIEWS})
+        return sorted({*globals(), *_views.names("")})
 
 
 def load_ipython_extension(shell: object) -> None:
-    """What `%load_ext perspex` calls: IPython loads the magics, which the core never imports."""
-    shell.extension_manager.load_extension("perspex_magics")  # type: ignore[attr-defined]
+    """What `%load_ext perspex` calls."""
+    shell.extension_manager.load_extension(_views.extension())  # type: ignore[attr-defined]
 
 
 def unload_ipython_extension(shell: object) -> None:
     """What `%unload_ext perspex` calls."""
-    shell.extension_manager.unload_extension("perspex_magics")  # type: ignore[attr-defined]
+    shell.extension_manager.unload_extension(_views.extension())  # type: ignore[attr-defined]

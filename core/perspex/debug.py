@@ -12,7 +12,6 @@ would run once, while the function is traced, and see no numbers. None changes w
 from __future__ import annotations
 
 import functools
-import importlib
 import logging
 import string
 from collections.abc import Callable, Sequence
@@ -21,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from perspex import tree
-from perspex.base import source
+from perspex.base import source, views
 from perspex.control.callback import (
     FlatCallback,
     LogRecord,
@@ -272,16 +271,11 @@ def _check_format(fmt: str, args: Sequence[Any], kwargs: dict[str, Any]) -> bool
     return check.fields > 0
 
 
-# Views of the notebook, which the core never imports (see the package's `_VIEWS`).
-_VIEWS = ("visualize_array_sharding", "visualize_sharding")
-
-# A type checker would take every misspelt name for one of these.
+# A type checker would take every misspelt name for a view.
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        if name not in _VIEWS:
-            raise AttributeError(f"module 'perspex.debug' has no attribute {name!r}")
-        return getattr(importlib.import_module("perspex_magics.display.placement"), name)
+        return views.find("debug.", name)
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), *_VIEWS})
+        return sorted({*globals(), *views.names("debug.")})

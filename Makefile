@@ -78,7 +78,7 @@ types: $(STAMP)
 	$(BIN)/mypy
 
 layering: $(STAMP)
-	$(BIN)/python -m pytest -q tests/test_layering.py
+	$(BIN)/python -m pytest -q tests/house/test_layering.py
 
 # `perspex.as_jax` acts when it is imported, so its examples run in processes of their own (tests/core).
 unit: $(STAMP)
@@ -98,8 +98,8 @@ newest:
 
 .PHONY: test-newest
 test-newest: $(OTHER)/.installed
-	PYTHONPATH=core $(OTHER)/bin/python -m pytest -q -n 2 tests/test_tiny.py tests/core tests/control
-	PYTHONPATH=core PERSPEX_PROGRAMS=200 $(OTHER)/bin/python -m pytest -q -n 2 tests/transforms/test_random_programs.py
+	PYTHONPATH=core $(OTHER)/bin/python -m pytest -q -n 2 tests/test_tiny.py tests/core tests/core/control
+	PYTHONPATH=core PERSPEX_PROGRAMS=200 $(OTHER)/bin/python -m pytest -q -n 2 tests/core/transforms/test_random_programs.py
 
 $(OTHER)/.installed: pyproject.toml
 	$(NEWEST) -m venv $(OTHER)

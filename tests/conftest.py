@@ -8,15 +8,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support import quick
 
-import quick
 from perspex import config
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = [ROOT / "core", ROOT / "magics", ROOT / "kernel"]
 
 # Not a module: a program, which imports jax.
-collect_ignore = ["core/sharded_programs.py"]
+collect_ignore = ["support/sharded_programs.py"]
 
 
 def pytest_collection_finish() -> None:
@@ -50,7 +50,7 @@ def jupyter_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(autouse=True, scope="module")
 def compiler_options(request: pytest.FixtureRequest) -> Iterator[None]:
-    """What tests compile with: see `tests/quick.py`."""
+    """What tests compile with: see `tests/support/quick.py`."""
     with config.compiler_options(quick.options(request.path)):
         yield
 

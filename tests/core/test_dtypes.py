@@ -19,7 +19,7 @@ from perspex import config, dtypes
 from perspex.base import source
 
 TABLE = json.loads(
-    (Path(__file__).parent.parent / "data" / "promotion_table.json").read_text(encoding="utf-8")
+    (Path(__file__).parents[1] / "data" / "promotion_table.json").read_text(encoding="utf-8")
 )
 KINDS: list[str] = TABLE["kinds"]
 STRONG = [kind for kind in KINDS if not kind.endswith("*")]

@@ -8,6 +8,7 @@ import jaxlib._jax
 import pytest
 
 from perspex import errors
+from perspex.advice import messages
 
 ORIGIN = "It is the argument `x` of the function `f` that is being traced."
 
@@ -16,46 +17,46 @@ ORIGIN = "It is the argument `x` of the function `f` that is being traced."
     "compose, args, first, remedies",
     [
         (
-            errors.bool_conversion,
+            messages.bool_conversion,
             ("bool[]",),
             "Attempted boolean conversion of traced array with shape bool[].",
             ["lax.cond", "jnp.where", "lax.while_loop", "static_argnames"],
         ),
         (
-            errors.integer_conversion,
+            messages.integer_conversion,
             ("int32[]",),
             "The __index__() method was called on traced array with shape int32[].",
             ["jnp.array(items)[i]", "lax.fori_loop", "static_argnames"],
         ),
         (
-            errors.array_conversion,
+            messages.array_conversion,
             ("float32[3]",),
             "The numpy.ndarray conversion method __array__() was called on traced array with "
             "shape float32[3].",
             ["`jnp`", "pure_callback"],
         ),
         (
-            errors.boolean_index,
+            messages.boolean_index,
             ("bool[3]",),
             "Array boolean indices must be concrete; got bool[3].",
             ["jnp.where", "size=n"],
         ),
         (
-            lambda *a: errors.concretization("float()", *a),
+            lambda *a: messages.concretization("float()", *a),
             ("float32[]",),
             "Abstract tracer value encountered where concrete value is expected: traced array "
             "with shape float32[].",
             ["x.astype(float)", "static_argnames"],
         ),
         (
-            lambda *a: errors.concretization(".item()", *a),
+            lambda *a: messages.concretization(".item()", *a),
             ("float32[]",),
             "Abstract tracer value encountered where concrete value is expected: traced array "
             "with shape float32[].",
             ["static_argnames", "outside the traced function"],
         ),
         (
-            errors.leaked_tracer,
+            messages.leaked_tracer,
             ("float32[]",),
             "Encountered an unexpected tracer: a traced array with shape float32[] has leaked.",
             ["return the value"],
@@ -76,12 +77,12 @@ def test_messages_say_what_where_and_the_remedy(
 
 
 def test_a_remedy_of_its_own() -> None:
-    text = errors.concretization("the argument size of f", "int32[]", remedy="give `size`.")
+    text = messages.concretization("the argument size of f", "int32[]", remedy="give `size`.")
     assert text.endswith("Remedy: give `size`.")
 
 
 def test_the_use_of_a_leaked_tracer_is_named() -> None:
-    text = errors.leaked_tracer("float32[]", ORIGIN, "train.py:7 (loss)")
+    text = messages.leaked_tracer("float32[]", ORIGIN, "train.py:7 (loss)")
     assert "used at train.py:7 (loss), after" in text
 
 

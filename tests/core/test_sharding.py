@@ -38,7 +38,7 @@ def run(*args: str, given: str = "") -> str:
 
 @pytest.fixture(scope="module")
 def ours() -> Any:
-    out = run("-m", "perspex.as_jax", str(HERE / "sharded_programs.py"))
+    out = run("-m", "perspex.as_jax", str(HERE.parent / "support" / "sharded_programs.py"))
     return json.loads(out.splitlines()[-1])
 
 

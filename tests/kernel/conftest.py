@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-
-from session import Session, open_session
+from support.session import Session, open_session
 
 
 @pytest.fixture(scope="module")

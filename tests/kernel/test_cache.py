@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-from session import Session, open_session
+from support.session import Session, open_session
 
 # Rounds of killing a kernel; 100 take some minutes.
 ROUNDS = int(os.environ.get("PERSPEX_SOAK", "3"))

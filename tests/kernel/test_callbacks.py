@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-
-from session import Session, open_session
+from support.session import Session, open_session
 
 # Turns of 10 ms and more, so that a call would return before the loop is done.
 DEFINITIONS = """

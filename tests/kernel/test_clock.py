@@ -6,8 +6,7 @@ import time
 from typing import Any
 
 import pytest
-
-from session import Ran, Session
+from support.session import Ran, Session
 
 CLOCK = "application/vnd.perspex.clock+json"
 HEARTBEAT = "application/vnd.perspex.heartbeat+json"

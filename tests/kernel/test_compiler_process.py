@@ -8,9 +8,8 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from processes import is_running
-
-from session import Session, open_session
+from support.processes import is_running
+from support.session import Session, open_session
 
 BEHIND = "application/vnd.perspex.behind+json"
 CLOCK = "application/vnd.perspex.clock+json"

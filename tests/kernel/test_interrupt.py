@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from session import TIMEOUT, Session, open_session
+from support.session import TIMEOUT, Session, open_session
 
 # What a person takes for "at once" on a busy machine; each takes far longer when left alone.
 SOON = 3.0

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
-from session import TIMEOUT, Session, open_session
+from support.session import TIMEOUT, Session, open_session
 
 
 def test_it_says_what_it_is(live: Session) -> None:

@@ -6,9 +6,8 @@ import time
 from typing import Any
 
 import pytest
-
-from page import TOPICS, Page, open_page, opening, run_cell
-from session import Session
+from support.page import TOPICS, Page, open_page, opening, run_cell
+from support.session import Session
 
 PARTS = ("trace", "lower", "compile", "device", "transfer", "python", "idle")
 PROGRAM = """\

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 from jupyter_client.manager import start_new_kernel
-
-from page import open_page, opening, run_cell
-from session import TIMEOUT, Session
+from support.page import open_page, opening, run_cell
+from support.session import TIMEOUT, Session
 
 ROOT = Path(__file__).resolve().parents[2]
 SETUP = "import perspex, perspex.numpy as jnp\nfrom perspex import random\nx = jnp.ones((4, 3))"

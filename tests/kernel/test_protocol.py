@@ -10,8 +10,7 @@ from typing import Any
 
 import jupyter_kernel_test
 import pytest
-
-from session import TIMEOUT, Session, open_session
+from support.session import TIMEOUT, Session, open_session
 
 
 @pytest.mark.usefixtures("jupyter_home")

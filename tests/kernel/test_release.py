@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-
-from session import TIMEOUT, Session
+from support.session import TIMEOUT, Session
 
 MIB = 1 << 20
 

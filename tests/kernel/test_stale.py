@@ -14,8 +14,7 @@ import nbformat
 import pytest
 from jupyter_client.manager import start_new_kernel
 from nbformat.v4 import new_code_cell, new_notebook
-
-from session import TIMEOUT, Ran, Session
+from support.session import TIMEOUT, Ran, Session
 
 MIME = "application/vnd.perspex.stale+json"
 # Every cell of a small notebook; what `f(2.0)` is afterwards stands in the tests.

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
-
-from session import TIMEOUT, Session
+from support.session import TIMEOUT, Session
 
 X = np.array([[1.0, 2.0], [0.0, -1.0], [2.0, 0.5]])
 W = np.array([0.5, -1.0])

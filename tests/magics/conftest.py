@@ -8,11 +8,11 @@ from collections.abc import Iterator
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
+from support.shells import Notebook, Told
 from traitlets.config import Config
 
 import perspex
 from perspex_magics import unload_ipython_extension
-from shells import Notebook, Told
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ import sys
 import pytest
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
+from support.shells import Notebook
 
 import perspex_magics
 from perspex.base import source
-from shells import Notebook
 
 
 @pytest.mark.parametrize("name", ["perspex", "perspex_magics"])

@@ -15,8 +15,7 @@ import nbformat
 import pytest
 from nbconvert import HTMLExporter
 from nbconvert.preprocessors.execute import ExecutePreprocessor
-
-from session import TIMEOUT, open_session
+from support.session import TIMEOUT, open_session
 
 MIME = "application/vnd.perspex.{}+json"
 

@@ -10,8 +10,7 @@ import nbformat
 import pytest
 from nbconvert import HTMLExporter
 from nbconvert.preprocessors.execute import ExecutePreprocessor
-
-from session import TIMEOUT, open_session
+from support.session import TIMEOUT, open_session
 
 SETUP = """
 import perspex, perspex.numpy as jnp

@@ -37,7 +37,7 @@ def name_of(group: list[Case]) -> str:
 
 @pytest.mark.parametrize("group", groups(), ids=name_of)
 def test_cases_give_what_jax_gives(group: list[Case], request: pytest.FixtureRequest) -> None:
-    if group[0].optimized:  # as its whole line; see `tests/quick.py`
+    if group[0].optimized:  # as its whole line; see `tests/support/quick.py`
         request.getfixturevalue("optimized")
     wrong = [message for case in group if (message := disagreement(case))]
     if wrong:

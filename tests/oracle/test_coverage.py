@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from ops.test_completeness import PRIMITIVES, defines
+from core.ops.test_completeness import PRIMITIVES, defines
 
 import perspex
 from perspex.ir.jaxpr import sub_jaxprs

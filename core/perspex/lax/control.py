@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from perspex import config, errors, tree
+from perspex.advice import messages
 from perspex.control.bodies import Body, call, parameter, place, stage_body
 from perspex.control.loops import while_p
 from perspex.control.passing_through import forward_scan, forward_while
@@ -152,7 +153,7 @@ def _length(xs: Any, columns: Sequence[Any], avals: Sequence[ShapedArray], lengt
     lengths = sorted({aval.shape[0] for aval in avals})
     if isinstance(length, Tracer):
         raise errors.ConcretizationTypeError(
-            errors.concretization(
+            messages.concretization(
                 "The `length` of lax.scan",
                 *length._story(),
                 remedy="`lax.fori_loop` or `lax.while_loop` for a length that is computed; or mark "

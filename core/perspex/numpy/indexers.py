@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from perspex import dtypes, errors
+from perspex.advice import messages
 from perspex.numpy.creation import asarray
 from perspex.ops import elementwise as ops
 from perspex.ops.shape import concatenate, iota
@@ -205,7 +206,7 @@ def _span(item: slice, n: int) -> Span:
 def mask_places(mask: Any, shape: tuple[int, ...], axis: int, position: int) -> Sequence[Any]:
     """The integer arrays that pick what a mask of axes from `axis` on picks."""
     if not is_concrete(mask):
-        raise errors.NonConcreteBooleanIndexError(errors.boolean_index(*mask._story()))
+        raise errors.NonConcreteBooleanIndexError(messages.boolean_index(*mask._story()))
     expected = shape[axis : axis + mask.ndim]
     if mask.shape != expected:
         raise IndexError(

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from perspex import config, dtypes, errors
+from perspex.advice import messages
 from perspex.base import source
 from perspex.ir.avals import PYTHON_SCALARS, ShapedArray, shaped
 from perspex.ir.jaxpr import Literal
@@ -97,7 +98,9 @@ def concrete(what: str, convert: Callable[[Any], Any], x: Any) -> Any:
         return convert(x)
     except (TypeError, ValueError) as error:
         if isinstance(x, Tracer):
-            raise errors.ConcretizationTypeError(errors.concretization(what, *x._story())) from None
+            raise errors.ConcretizationTypeError(
+                messages.concretization(what, *x._story())
+            ) from None
         raise type(error)(f"{what}: {error}") from None
 
 

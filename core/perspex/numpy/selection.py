@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes, errors
+from perspex.advice import messages
 from perspex.jitted.fused import fused
 from perspex.numpy import promotion
 from perspex.numpy.arithmetic import remainder
@@ -229,7 +230,7 @@ def piecewise(
 def known(what: str, x: Any, remedy: str = "") -> np.ndarray:
     """The numbers of an array that must be concrete; `ConcretizationTypeError` if it is traced."""
     if not is_concrete(x):
-        message = errors.concretization(what, *story(x), remedy=remedy)
+        message = messages.concretization(what, *story(x), remedy=remedy)
         raise errors.ConcretizationTypeError(message)
     return np.asarray(x)
 

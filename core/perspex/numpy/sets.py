@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from perspex import dtypes, errors
+from perspex.advice import messages
 from perspex.jitted.fused import fused
 from perspex.numpy.creation import asarray
 from perspex.numpy.indexers import INT32, Index, Picks, whole
@@ -186,7 +187,7 @@ def _check_known(name: str, *arrays: Any) -> None:
         if not is_concrete(x):
             remedy = f"give the number of elements of the result: {name}(..., size=n)."
             raise errors.ConcretizationTypeError(
-                errors.concretization(f"{name} without a size", *story(x), remedy=remedy)
+                messages.concretization(f"{name} without a size", *story(x), remedy=remedy)
             )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from perspex import errors
+from perspex.advice import messages
 from perspex.base import source
 
 # Filled by `perspex/__init__.py`; `Any` because the layer below cannot know the one above.
@@ -140,7 +140,7 @@ class ArrayMethods:
         return face.getitem(self, index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        raise TypeError(errors.item_assignment(type(self).__name__, source.statement()))
+        raise TypeError(messages.item_assignment(type(self).__name__, source.statement()))
 
     def __delitem__(self, index: Any) -> None:
         raise TypeError(

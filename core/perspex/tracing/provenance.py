@@ -16,7 +16,8 @@ from collections.abc import Iterator, Sequence
 from types import FrameType, TracebackType
 from typing import Any, NamedTuple
 
-from perspex import advice, errors
+from perspex import errors
+from perspex.advice import suggest
 from perspex.advice.story import (
     WAY,
     Argument,
@@ -146,7 +147,7 @@ def explain(error: BaseException, tb: TracebackType | None) -> tuple[Card, str] 
     lengths = [
         story for x, story in stories if not x.shape and getattr(x.dtype, "kind", "") in ("i", "u")
     ]
-    remedy = advice.at_operation(user.tb_frame, user.tb_lasti, lengths)
+    remedy = suggest.at_operation(user.tb_frame, user.tb_lasti, lengths)
     story = Story("", tuple(steps), arguments=stories[0][1].arguments)
     way, lines = told(story), advised(error, remedy)
     if not way and not lines:

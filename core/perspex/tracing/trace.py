@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from perspex import config, errors
+from perspex.advice import messages
 from perspex.base import source
 from perspex.ir.avals import ShapedArray, shaped
 from perspex.tracing.array_methods import ArrayMethods
@@ -148,34 +149,34 @@ class Tracer(ArrayMethods):
         return f"{type(self).__name__}({self.aval.str_short(short_dtypes=False)})"
 
     def __bool__(self) -> bool:
-        raise errors.TracerBoolConversionError(errors.bool_conversion(*self._asked()))
+        raise errors.TracerBoolConversionError(messages.bool_conversion(*self._asked()))
 
     def __int__(self) -> int:
-        raise errors.ConcretizationTypeError(errors.concretization("int()", *self._asked()))
+        raise errors.ConcretizationTypeError(messages.concretization("int()", *self._asked()))
 
     def __float__(self) -> float:
-        raise errors.ConcretizationTypeError(errors.concretization("float()", *self._asked()))
+        raise errors.ConcretizationTypeError(messages.concretization("float()", *self._asked()))
 
     def __complex__(self) -> complex:
-        raise errors.ConcretizationTypeError(errors.concretization("complex()", *self._asked()))
+        raise errors.ConcretizationTypeError(messages.concretization("complex()", *self._asked()))
 
     def __index__(self) -> int:
-        raise errors.TracerIntegerConversionError(errors.integer_conversion(*self._asked()))
+        raise errors.TracerIntegerConversionError(messages.integer_conversion(*self._asked()))
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
-        raise errors.TracerArrayConversionError(errors.array_conversion(*self._asked()))
+        raise errors.TracerArrayConversionError(messages.array_conversion(*self._asked()))
 
     def item(self, *args: int) -> Any:
         """Not available while tracing: there is no value yet."""
-        raise errors.ConcretizationTypeError(errors.concretization(".item()", *self._asked()))
+        raise errors.ConcretizationTypeError(messages.concretization(".item()", *self._asked()))
 
     def tolist(self) -> Any:
         """Not available while tracing: there is no value yet."""
-        raise errors.ConcretizationTypeError(errors.concretization(".tolist()", *self._asked()))
+        raise errors.ConcretizationTypeError(messages.concretization(".tolist()", *self._asked()))
 
     def tobytes(self, order: str = "C") -> bytes:
         """Not available while tracing: there is no value yet."""
-        raise errors.ConcretizationTypeError(errors.concretization(".tobytes()", *self._asked()))
+        raise errors.ConcretizationTypeError(messages.concretization(".tobytes()", *self._asked()))
 
     def block_until_ready(self) -> Tracer:
         return self
@@ -241,4 +242,4 @@ def leaked(tracer: Tracer) -> errors.UnexpectedTracerError:
     """The error for a tracer found outside the function whose tracing made it."""
     kind, story = tracer._story()
     name = source.expression_for(tracer)
-    return errors.UnexpectedTracerError(errors.leaked_tracer(kind, story, source.here(), name))
+    return errors.UnexpectedTracerError(messages.leaked_tracer(kind, story, source.here(), name))

@@ -1,8 +1,4 @@
-"""Linear algebra: factorizations of matrices and solutions of linear equations.
-
-On the CPU they are calls of LAPACK (`hlo.lapack`). The file of each states its derivative with the
-source; derivatives are products of matrices and solutions with triangular ones.
-"""
+"""Factorizations of matrices and solutions of linear equations, with their derivatives."""
 
 from perspex.ops.linalg import matrices as matrices
 from perspex.ops.linalg.cholesky import cholesky as cholesky

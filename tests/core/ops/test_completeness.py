@@ -1,0 +1,135 @@
+"""Every primitive has all its rules, except where the table says why there can be none."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections import Counter
+
+import pytest
+
+import perspex.control
+import perspex.jitted
+import perspex.ops
+import perspex.rules
+from perspex.ops.families import Elementwise
+from perspex.tracing.primitive import Primitive
+
+
+def all_primitives() -> list[Primitive]:
+    found: dict[int, Primitive] = {}
+    for package in (perspex.ops, perspex.control, perspex.rules, perspex.jitted):
+        for info in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
+            for value in vars(importlib.import_module(info.name)).values():
+                if isinstance(value, Primitive):
+                    found[id(value)] = value
+    return sorted(found.values(), key=lambda p: p.name)
+
+
+PRIMITIVES = all_primitives()
+BY_NAME = {p.name: p for p in PRIMITIVES}
+
+
+def defines(primitive: Primitive, rule: str) -> bool:
+    if rule == "transpose" and isinstance(primitive, Elementwise):
+        return primitive.transposed is not None
+    return getattr(type(primitive), rule) is not getattr(Primitive, rule)
+
+
+# A transpose belongs to linear operations. The program of a derivative is linear in the tangents,
+# and these do not occur on the way from a tangent to the result.
+NOT_LINEAR = {
+    "a curved function: its derivative is written with multiplications": """
+        abs acos acosh asin asinh atan atan2 atanh bessel_i0e bessel_i1e betaln cbrt ci cos cosh
+        dawsn digamma erf erf_inv erfc erfcx exp exp1 exp2 expi expm1 expn fresnel_c fresnel_s gamma
+        gamma_sample hyp1f1 hyp2f1 igamma igamma_grad_a igammac log_gamma_sample owens_t
+        integer_pow lgamma log log1p log2 logaddexp logistic one_minus_square polygamma pow
+        random_gamma_grad regularized_incomplete_beta rsqrt si sin sinh spence sqrt square tan tanh
+        wofz zeta
+    """,
+    "piecewise constant, or taken to be: its derivative is zero": """
+        ceil clz floor is_finite population_count round sign stop_gradient
+    """,
+    "a choice by value: its derivative selects or gathers": """
+        argmax argmin clamp cummax cummin max min nextafter pmax pmin reduce_max reduce_min
+        reduce_window_max reduce_window_min relu rem sort top_k
+    """,
+    "gives booleans": "eq ge gt le lt ne reduce_and reduce_or reduce_xor",
+    "takes bits apart, or integers and booleans": """
+        and bitcast_convert_type not or shift_left shift_right_arithmetic shift_right_logical xor
+    """,
+    "combines elements: its derivative is a tree of steps, or the other products": """
+        cumlogsumexp cumprod reduce reduce_prod reduce_window
+    """,
+    "a solution of an equation: its derivative solves a linear one": "custom_root",
+    "a factorization of a matrix, or a number of it: its derivative solves with the factors": """
+        adjugate cholesky det eig eigh geqrf hessenberg householder_product lu pinv qr schur slogdet
+        svd tridiagonal
+    """,
+    "rows of integers": "lu_pivots_to_permutation",
+    "has no operands": "axis_index iota",
+    "random keys and bits are no vector space": """
+        random_bits random_clone random_fold_in random_seed random_split random_unwrap random_wrap
+        threefry2x32
+    """,
+}
+FOR_LOWERING = {"ordered_call": "made when a program is lowered, behind all transforms"}
+NO_TRANSPOSE = {name: why for why, names in NOT_LINEAR.items() for name in names.split()}
+NO_TRANSPOSE |= FOR_LOWERING
+NO_BATCH = {"iota": "has no operands, so none is batched", **FOR_LOWERING}
+NO_JVP = {
+    **FOR_LOWERING,
+    **dict.fromkeys(
+        ("geqrf", "hessenberg", "tridiagonal"),
+        "reflectors, whose signs jump: what they are good for, qr, can be differentiated",
+    ),
+    "schur": "its vectors are free to turn in a block of two rows, and where eigenvalues are equal",
+}
+UNTRACED = {"custom_call": "a Python function: it is called, or becomes the program of an equation"}
+GAPS = {
+    "transpose": NO_TRANSPOSE | UNTRACED,
+    "batch": NO_BATCH | UNTRACED,
+    "type": UNTRACED,
+    "lower": UNTRACED,
+    "jvp": NO_JVP,
+}
+
+# What moves elements as they are has a meaning for typed keys too.
+ON_KEYS = [
+    *("broadcast_in_dim", "concatenate", "copy", "gather", "optimization_barrier", "reshape"),
+    *("rev", "scatter", "slice", "split", "squeeze", "stack", "tile", "transpose", "unstack"),
+]
+
+
+@pytest.mark.parametrize("rule", GAPS)
+def test_rules_are_defined(rule: str) -> None:
+    missing = [p.name for p in PRIMITIVES if not defines(p, rule) and p.name not in GAPS[rule]]
+    assert not missing, f"without {rule} rule, and no reason why: {missing}"
+
+
+@pytest.mark.parametrize("rule", GAPS)
+def test_no_excuse_is_out_of_date(rule: str) -> None:
+    needless = [name for name in GAPS[rule] if defines(BY_NAME[name], rule)]
+    assert not needless, f"these do have a {rule} rule: {needless}"
+
+
+@pytest.mark.parametrize("rule", ["split", "dce"])
+def test_programs_in_params_can_be_split_and_trimmed(rule: str) -> None:
+    missing = [p.name for p in PRIMITIVES if p.higher_order and not defines(p, rule)]
+    assert not missing, f"without {rule} rule: {missing}"
+
+
+def test_what_moves_elements_moves_keys() -> None:
+    missing = [name for name in ON_KEYS if not defines(BY_NAME[name], "physical")]
+    missing = [name for name in missing if not BY_NAME[name].lowers_keys]
+    assert not missing, f"not defined on typed keys: {missing}"
+
+
+def test_names_are_unique() -> None:
+    twice = [name for name, n in Counter(p.name for p in PRIMITIVES).items() if n > 1]
+    assert not twice
+
+
+def test_a_missing_rule_names_itself_and_the_remedy() -> None:
+    with pytest.raises(NotImplementedError, match="`sort` has no transpose rule; define"):
+        BY_NAME["sort"].transpose(None)

@@ -1,0 +1,203 @@
+"""Incomplete gamma and beta functions and Bessel functions, against SciPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.special as sp
+from support import harness
+from support.harness import FLOATS, Op, Sample, sample, uniform
+
+from perspex import config
+from perspex.ir.avals import ShapedArray
+from perspex.ops import bessel
+from perspex.ops import incomplete as ops
+
+INF, NAN = np.inf, np.nan
+
+
+def by_a(f: Any, a: np.ndarray, x: np.ndarray, step: float = 2e-3) -> np.ndarray:
+    """The derivative by `a`, by differences of fourth order."""
+    h = step * a
+    near, far = f(a + h, x) - f(a - h, x), f(a + 2 * h, x) - f(a - 2 * h, x)
+    return (8 * near - far) / (12 * h)
+
+
+def grad_a(a: np.ndarray, x: np.ndarray) -> np.ndarray:
+    return by_a(sp.gammainc, a, x)
+
+
+def density(a: np.ndarray, x: np.ndarray) -> np.ndarray:
+    return np.exp((a - 1) * np.log(x) - x - sp.gammaln(a))
+
+
+PAIR = sample(uniform(0.3, 9, 2, 3), uniform(0.3, 9, 2, 3))
+FEW = ("float32", "bfloat16", "float64")
+OPS = [
+    Op(
+        ops.igamma,
+        sp.gammainc,
+        [PAIR, sample(uniform(0.5, 3), uniform(0.2, 4, 3))],
+        FEW,
+        tolerance=2,
+    ),
+    Op(ops.igammac, sp.gammaincc, [PAIR], FEW, tolerance=2),
+    Op(
+        ops.igamma_grad_a,
+        grad_a,
+        [Sample(PAIR.operands, differentiable=(1,), batched=(1,))],
+        ("float32", "float64"),
+        tolerance=1e4,
+    ),
+    Op(
+        ops.random_gamma_grad,
+        lambda a, x: -grad_a(a, x) / density(a, x),
+        [Sample(PAIR.operands, differentiable=(1,), batched=(1,))],
+        ("float32", "float64"),
+        tolerance=1e5,
+    ),
+    Op(
+        ops.regularized_incomplete_beta,
+        sp.betainc,
+        [Sample((*PAIR.operands, uniform(0.05, 0.95, 2, 3)), differentiable=(2,), batched=(2,))],
+        FEW,
+        tolerance=4,
+    ),
+    Op(bessel.bessel_i0e, sp.i0e, [sample(harness.normal(3, 5, scale=12))], FLOATS, tolerance=2),
+    Op(bessel.bessel_i1e, sp.i1e, [sample(harness.normal(3, 5, scale=12))], FLOATS, tolerance=2),
+]
+test_value, test_staged, test_jvp, test_transpose, test_batch, test_weak = harness.tests(OPS)
+
+
+def sizes(low: float, high: float, count: int = 3000) -> tuple[np.ndarray, np.ndarray]:
+    """Shape parameters of all sizes, and points where the functions are neither 0 nor 1."""
+    rng = np.random.default_rng(0)
+    a = np.exp(rng.uniform(np.log(low), np.log(high), count))
+    x = a * np.where(rng.uniform(size=count) < 0.5, 3.0, 1 + 2 / np.sqrt(a)) ** rng.normal(
+        size=count
+    )
+    return a, x
+
+
+@pytest.mark.parametrize("low, high", [(1e-3, 10), (10, 1e3), (1e3, 1e7)])
+def test_single_precision_is_rounded_once(low: float, high: float) -> None:
+    a, x = [v.astype(np.float32) for v in sizes(low, high)]
+    wide = a.astype(float), x.astype(float)
+    for op, reference in [(ops.igamma, sp.gammainc), (ops.igammac, sp.gammaincc)]:
+        wanted = reference(*wide)
+        normal = wanted > 1e-37
+        # The absolute error of SciPy's own large-`a` expansion is up to 2e-9 for small results.
+        own = 2e-9 if high > 1e3 else 1e-16
+        np.testing.assert_allclose(op(a, x)[normal], wanted[normal], rtol=6.1e-8, atol=own)
+
+
+@pytest.mark.parametrize("low, high", [(1e-3, 10), (10, 1e3), (1e3, 1e6)])
+def test_double_precision(low: float, high: float) -> None:
+    a, x = sizes(low, high)
+    with config.enable_x64(True):
+        p, q = np.asarray(ops.igamma(a, x)), np.asarray(ops.igammac(a, x))
+    np.testing.assert_allclose(p + q, 1, rtol=3e-14)
+    np.testing.assert_allclose(p, sp.gammainc(a, x), rtol=3e-12, atol=3e-14)
+    np.testing.assert_allclose(q, sp.gammaincc(a, x), rtol=3e-12, atol=3e-14)
+
+
+@pytest.mark.parametrize("a", [30.0, 250.0, 1e4, 1e6])
+def test_small_tails(a: float) -> None:
+    """Against quadrature of the density, where SciPy loses digits."""
+    x = a + np.array([-5.0, -3.0, 3.0, 5.0]) * np.sqrt(a)
+    nodes, weights = np.polynomial.legendre.leggauss(200)
+    away = np.array([-1, -1, 1, 1])[:, None]
+    reach = np.where(away[:, 0] < 0, np.minimum(x, 12 * np.sqrt(a)), 20 * np.sqrt(a))
+    s = reach[:, None] * (nodes + 1) / 2
+    t = x[:, None]
+    # log of density(x + s) / density(x)
+    ratio = np.exp((a - 1) * np.log1p(away * s / t) - away * s)
+    wanted = density(np.float64(a), x) * (ratio * weights).sum(1) * reach / 2
+    with config.enable_x64(True):
+        big = np.full(2, a)
+        found = np.concatenate([ops.igamma(big, x[:2]), ops.igammac(big, x[2:])])
+    np.testing.assert_allclose(found, wanted, rtol=3e-16 * a * np.log(a) + 1e-12)
+
+
+@pytest.mark.parametrize("low, high", [(1e-2, 10), (10, 1e5)])
+def test_beta_of_all_sizes(low: float, high: float) -> None:
+    a, _ = sizes(low, high)
+    b = np.random.default_rng(1).permutation(a)
+    x = np.random.default_rng(2).beta(a, b).clip(1e-30, 1 - 1e-9)
+    with config.enable_x64(True):
+        np.testing.assert_allclose(
+            ops.regularized_incomplete_beta(a, b, x), sp.betainc(a, b, x), rtol=1e-11
+        )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+def test_gamma_at_its_limits(dtype: str) -> None:
+    table = [
+        (0, 0, NAN),
+        *[(0, 1, 1), (1, 0, 0), (INF, 1, 0), (1, INF, 1), (0, INF, 1), (INF, 0, 0)],
+        *[(INF, INF, NAN), (-1, 1, NAN), (1, -1, NAN), (NAN, 1, NAN), (1, NAN, NAN)],
+        *[(-0.5, INF, NAN), (-INF, 1, NAN), (1, -INF, NAN), (1e30, 1, 0)],
+    ]
+    a, x, wanted = [
+        np.array(v).astype(harness.dtype_named(dtype)) for v in zip(*table, strict=True)
+    ]
+    with config.enable_x64(True):
+        np.testing.assert_array_equal(harness.wide(ops.igamma(a, x)), harness.wide(wanted))
+        np.testing.assert_array_equal(harness.wide(ops.igammac(a, x)), 1 - harness.wide(wanted))
+
+
+def test_beta_at_its_limits() -> None:
+    table = [
+        *[(0, 1, 0.5, 1), (1, 0, 0.5, 0), (0, 0, 0.5, NAN), (1, 1, 0, 0), (1, 1, 1, 1)],
+        *[(1, 1, -0.1, NAN), (1, 1, 1.1, NAN), (-1, 1, 0.5, NAN), (1, 1, NAN, NAN)],
+        *[(INF, 1, 0.5, 0), (1, INF, 0.5, 1), (INF, INF, 0.5, NAN), (0, 1, 0, 0), (1, 0, 1, 1)],
+    ]
+    a, b, x, wanted = np.array(table, np.float32).T
+    np.testing.assert_array_equal(ops.regularized_incomplete_beta(a, b, x), wanted)
+
+
+def test_bessel_at_limits() -> None:
+    x = np.array([0, -0.0, INF, -INF, NAN, 1e30], np.float32)
+    np.testing.assert_array_equal(bessel.bessel_i0e(x)[:5], [1, 1, 0, 0, NAN])
+    np.testing.assert_array_equal(bessel.bessel_i1e(x)[:5], [0, 0, 0, 0, NAN])
+    _, slope = bessel.bessel_i1e.jvp([x[:1]], [np.ones(1, np.float32)])
+    np.testing.assert_array_equal(slope, [0.5])
+
+
+@pytest.mark.parametrize("a", [0.05, 0.5, 3.0, 150.0, 250.0, 1e5])
+def test_a_sample_moves_along_its_quantile(a: float) -> None:
+    """The derivative of SciPy's quantile function by the shape parameter."""
+    u = np.array([0.01, 0.2, 0.5, 0.9, 0.999])
+    with np.errstate(all="ignore"):
+        x, wanted = sp.gammaincinv(a, u), by_a(sp.gammaincinv, np.full(5, a), u, 1e-4)
+    there = x > 1e-290
+    with config.enable_x64(True):
+        found = np.asarray(ops.random_gamma_grad(np.full(5, a), x))
+    np.testing.assert_allclose(found[there], wanted[there], rtol=3e-7)
+
+
+@pytest.mark.parametrize(
+    "op, at, kind",
+    [
+        (ops.igamma_grad_a, 0, NotImplementedError),
+        (ops.random_gamma_grad, 0, NotImplementedError),
+        (ops.regularized_incomplete_beta, 0, ValueError),
+        (ops.regularized_incomplete_beta, 1, ValueError),
+    ],
+    ids=str,
+)
+def test_derivatives_without_a_formula(op: Any, at: int, kind: type[Exception]) -> None:
+    x = np.float32(0.5)
+    n = len(op.jvps)
+    with pytest.raises(kind, match=f"{op.name} has no derivative by `{'ab'[at]}`"):
+        op.jvp([x] * n, [x if i == at else None for i in range(n)])
+
+
+@pytest.mark.parametrize("op", [ops.igamma, bessel.bessel_i0e], ids=str)
+@pytest.mark.parametrize("dtype", ["int32", "complex64"])
+def test_other_dtypes(op: Any, dtype: str) -> None:
+    aval = ShapedArray((2,), np.dtype(dtype))
+    with pytest.raises(TypeError, match=f"{op.name} does not accept dtype {dtype}"):
+        op.type(*[aval] * len(op.jvps))

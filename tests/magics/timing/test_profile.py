@@ -1,0 +1,169 @@
+"""`%%profile` and `%profile`. That the times are right is tested where they are measured."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from IPython.core.error import UsageError
+from support.shells import Notebook
+
+from perspex.base import source
+from perspex.runtime.profile import LineTime, Place, Profile, ProgramTime, Session
+from perspex_magics.timing import roofline
+from perspex_magics.timing.profile import ProfileMagics, Table
+
+SETUP = """
+x = jnp.full((300, 300), 0.01)
+@perspex.jit
+def f(x):
+    y = x @ x
+    z = jnp.sort(y, axis=1)
+    return (z @ x).sum()
+"""
+
+
+@pytest.fixture
+def cells(notebook: Notebook) -> Notebook:
+    notebook.ok(SETUP)
+    return notebook
+
+
+def magics(notebook: Notebook) -> ProfileMagics:
+    found = notebook.shell.magics_manager.registry["ProfileMagics"]
+    assert isinstance(found, ProfileMagics)
+    return found
+
+
+def shown(notebook: Notebook) -> dict[str, Any]:
+    (bundle,) = notebook.displayed
+    assert "<script" not in bundle["text/html"] and "<table" in bundle["text/html"]
+    data: dict[str, Any] = bundle["application/vnd.perspex.profile+json"]
+    text = bundle["text/plain"]
+    assert all(line["at"] in text for line in data["lines"])
+    return data
+
+
+def test_the_lines_of_the_cell_and_of_the_functions_it_calls(cells: Notebook) -> None:
+    value = cells.ok("%%profile --all\nfor _ in range(3):\n    a = f(x)\nb = x @ x\na")
+    assert float(value) == pytest.approx(float(cells.ns["f"](cells.ns["x"])))
+    count = cells.shell.execution_count
+    lines = {line["at"]: line for line in shown(cells)["lines"]}
+    here, function = f"Cell In[{count - 1}]", f"Cell In[{count - 2}]"
+    assert {f"{function}:4", f"{function}:5", f"{function}:6", f"{here}:4"} <= lines.keys()
+    assert lines[f"{function}:6"]["runs"] == 3 and lines[f"{here}:4"]["runs"] == 1
+    data = shown(cells)
+    parts = sum(line["seconds"] for line in data["lines"])
+    assert parts + data["unplaced"] == pytest.approx(data["device"], rel=1e-6)
+    assert data["device"] <= data["wall"]
+    assert {one["name"]: one["runs"] for one in data["programs"]}["f"] == 3
+
+
+def test_above_a_magic_the_lines_are_those_of_the_cell(cells: Notebook) -> None:
+    cells.ok("%%profile\n%%jit\nq = x @ x\nr = jnp.sort(q)")
+    assert {"q", "r"} <= cells.ns.keys()
+    at = f"Cell In[{cells.shell.execution_count - 1}]"
+    assert {f"{at}:3", f"{at}:4"} <= {line["at"] for line in shown(cells)["lines"]}
+
+
+@pytest.mark.parametrize(
+    ("left", "missed", "said"),
+    [
+        (1, 1, ["1 more line: 1 µs; `%%profile --all` lists it.", "1 call was too many"]),
+        (2, 3, ["2 more lines: 2 µs; `%%profile --all` lists them.", "3 calls were too many"]),
+    ],
+)
+def test_what_is_short_or_single_is_said_as_such(left: int, missed: int, said: list[str]) -> None:
+    lines = {Place("file.py", 1): LineTime(367e-6, 0.0, 1)}
+    lines |= {Place("file.py", 2 + i): LineTime(1e-6, 0.0, 1) for i in range(left)}
+    program = ProgramTime(SimpleNamespace(name="true_divide", closed=None, xla=None), 1, 36.7e-6)
+    found = Profile(lines, [program], device=367e-6, wall=0.0123, missed=missed)
+    text = Table(found, everything=False, top=None).text()
+    assert "device time by line: 367 µs of the 12.3 ms that the cell took" in text
+    assert "`true_divide`: 36.7 µs in 1 run" in text and "0.367" in text
+    assert all(one in text for one in said)
+
+
+def test_every_cell_while_it_is_on(cells: Notebook) -> None:
+    found: list[int] = []
+    stop = magics(cells).follow(lambda: found.append(len(magics(cells).lines())))
+    cells.ok("%profile on")
+    assert "every cell" in cells.out
+    cells.ok("c = f(x)")
+    assert not cells.displayed and len(found) == 1 and found[0] >= 3
+    cells.ok("%%profile\nc = f(x)")  # measured anyway, and shown
+    assert shown(cells)["device"] > 0 and len(found) == 2
+    cells.ok("%profile off")
+    cells.ok("c = f(x)")
+    assert len(found) == 2
+    stop()
+
+
+def test_the_latest_of_each_cell_is_kept(cells: Notebook) -> None:
+    cells.ok("%%profile\nfor _ in range(4):\n    c = f(x)")
+    assert {line.runs for line in magics(cells).lines()} == {4}
+    cells.ok("%%profile\nc = f(x)")
+    of_function = [line for line in magics(cells).lines() if line.line == 6]
+    assert [line.runs for line in of_function] == [1]
+
+
+def test_a_line_keeps_its_time_while_its_neighbours_are_measured(cells: Notebook) -> None:
+    cells.ok(
+        "import perspex\nimport perspex.numpy as jnp\n"
+        "one = perspex.jit(lambda x: x @ x)\n"
+        "two = perspex.jit(lambda x: jnp.sort(x))"
+    )
+    here = cells.shell.execution_count - 1
+    cells.ok("%%profile\n_ = [one(x) for _ in range(3)]")
+    cells.ok("%%profile\n_ = [two(x) for _ in range(2)]")
+    named = f"Cell In[{here}]"
+    found = {
+        line.line: line.runs
+        for line in magics(cells).lines()
+        if source.cell_name(line.file) == named
+    }
+    assert found == {3: 3, 4: 2}
+
+
+def test_a_cell_that_fails_fails(cells: Notebook) -> None:
+    out = cells.fails("%%profile\nc = f(x)\n1 / 0", ZeroDivisionError)
+    assert "----> 3 1 / 0" in out and not cells.displayed
+    cells.ok("%%profile\nc = f(x)")
+    shown(cells)
+
+
+def test_nothing_on_the_device(cells: Notebook) -> None:
+    cells.ok("%%profile\n1 + 1")
+    (bundle,) = [b for b in cells.displayed if "application/vnd.perspex.profile+json" in b]
+    assert bundle["text/plain"] == "Nothing ran on the device."
+
+
+def test_help_and_mistakes(cells: Notebook) -> None:
+    cells.ok("%%profile --help")
+    assert "--roofline" in cells.out
+    cells.ok("%profile")
+    assert "not measured" in cells.out
+    cells.fails("%profile maybe", UsageError)
+    cells.fails("%%profile --nothing\nf(x)", UsageError)
+
+
+def test_roofline(cells: Notebook, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(roofline, "_SECONDS", 0.0)
+    roofline.peak.cache_clear()
+    cells.ok("%%profile --roofline\nc = x @ x")
+    data = shown(cells)
+    (program,) = data["programs"]
+    assert program["flops"] == 2 * 300**3 and program["bytes"] >= 3 * 4 * 300**2
+    # A machine does more than a million operations in a second, and less than a billion billions.
+    assert 1e6 < data["peak"]["flops"] < 1e18 and 1e6 < data["peak"]["bytes"] < 1e15
+    roofline.peak.cache_clear()
+
+
+def test_unloaded_it_is_gone(cells: Notebook) -> None:
+    cells.ok("%profile on")
+    cells.ok("%unload_ext perspex_magics")
+    cells.fails("%%profile\nf(x)", Exception)
+    cells.ok("c = f(x)")
+    with Session():  # the cell that unloaded it was being measured
+        pass

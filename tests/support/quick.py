@@ -1,0 +1,32 @@
+"""Options under which XLA compiles fast instead of writing fast code.
+
+Most of the time of the tests is XLA's, which looks for the best code for programs that run once.
+The folders in `FOLDERS`, where nearly all the tests are, do without: single programs compile in
+half of the time, large ones in a quarter. Tests with the fixture `optimized`, all other folders,
+and everything that runs in a process of its own have the options that users have, and with
+`PERSPEX_OPTIMIZED=1` all tests have.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from perspex.runtime.versions import jaxlib_version
+
+FOLDERS = {"api", "control", "lax", "nn", "numpy", "ops", "oracle", "random", "rules", "scipy"}
+FOLDERS |= {"transforms"}
+OPTIONS: dict[str, Any] = {
+    "xla_backend_optimization_level": 0,
+    # One module of LLVM instead of many: each needs its own description of the processor.
+    "xla_cpu_parallel_codegen_split_count": 1,
+}
+if jaxlib_version < (0, 12):  # there is no other way of writing code from 0.12 on
+    OPTIONS["xla_cpu_use_fusion_emitters"] = False
+
+
+def options(path: Path) -> dict[str, Any]:
+    """The options for the tests in a file."""
+    quick = path.parent.name in FOLDERS and not os.environ.get("PERSPEX_OPTIMIZED")
+    return OPTIONS if quick else {}

@@ -11,15 +11,15 @@ from perspex.base import jax_finder as _jax_finder
 _jax_finder.install()
 
 from perspex import config as config  # noqa: E402
+from perspex.base import xla as _xla  # noqa: E402
 from perspex.runtime import array as _array  # noqa: E402
 from perspex.runtime import dispatch as _dispatch  # noqa: E402
-from perspex.runtime import versions as _versions  # noqa: E402
 from perspex.tracing import array_methods as _array_methods  # noqa: E402
 from perspex.tracing import trace as _tracing  # noqa: E402
 
 # The two late bindings: what operations mean outside every trace, and what the methods of arrays
 # forward to.
-_versions.prepare_shardings()
+_xla.prepare_shardings()
 _tracing.set_bottom(_dispatch.EVAL)
 
 from perspex import numpy as numpy  # noqa: E402

@@ -14,13 +14,9 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
-# XLA's C++ reports every client it makes on stderr unless it is told to keep to warnings, before
-# it is loaded.
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
+from perspex.base import xla
 
-from jaxlib import _jax  # noqa: E402
-
-_Config = _jax.config.Config
+_Config = xla.Config
 
 flags: dict[str, Flag] = {}
 _retracing: list[Flag] = []
@@ -267,9 +263,9 @@ axis_env = Flag("perspex_axis_env", (), "The named axes around, outermost first.
 _retracing.append(axis_env)
 post_hook = Flag("post_hook", None, "Called after every fast call.", _anything, False)
 
-_jax.jax_jit.set_enable_x64_state(enable_x64.cell)
-_jax.jax_jit.set_disable_jit_state(disable_jit.cell)
-_jax.jax_jit.set_post_hook_state(post_hook.cell)
+xla.set_enable_x64_state(enable_x64.cell)
+xla.set_disable_jit_state(disable_jit.cell)
+xla.set_post_hook_state(post_hook.cell)
 
 
 def context() -> tuple[Any, ...]:

@@ -35,9 +35,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from jaxlib._jax import JaxRuntimeError as JaxRuntimeError
-
 from perspex.advice.story import Card, Message
+from perspex.base.xla import JaxRuntimeError as JaxRuntimeError
 
 
 class JAXTypeError(TypeError):

@@ -16,11 +16,12 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import numpy as np
-from jaxlib import _jax, xla_client
 
-Sharding: Any = _jax.Sharding
-SingleDeviceSharding: Any = _jax.SingleDeviceSharding
-_HloSharding = xla_client.HloSharding
+from perspex.base import xla
+
+Sharding: Any = xla.Sharding
+SingleDeviceSharding: Any = xla.SingleDeviceSharding
+_HloSharding = xla.HloSharding
 
 Index = tuple[slice, ...]
 
@@ -164,7 +165,7 @@ class Mesh:
         if len(set(names)) != len(names):
             raise ValueError(f"the axes of a mesh have different names, got {names}")
         for device in array.flat:
-            if not isinstance(device, _jax.Device):
+            if not isinstance(device, xla.Device):
                 raise TypeError(
                     f"a mesh is made of devices, got {device!r} of type {type(device).__name__}; "
                     "perspex.devices() lists them"
@@ -174,7 +175,7 @@ class Mesh:
         array.flags.writeable = False
         self.devices, self.axis_names = array, names
         self.axis_types = check_axis_types(axis_types, len(names))
-        self._internal_device_list = _jax.DeviceList(tuple(array.flat))
+        self._internal_device_list = xla.DeviceList(tuple(array.flat))
         self._hash = hash((names, array.shape, tuple(array.flat)))
 
     @property

@@ -19,8 +19,6 @@ import functools
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
-from jaxlib._jax import pytree as _pytree
-
 from perspex.base.pytree_registry import DictKey as DictKey
 from perspex.base.pytree_registry import FlattenedIndexKey as FlattenedIndexKey
 from perspex.base.pytree_registry import GetAttrKey as GetAttrKey
@@ -39,6 +37,7 @@ from perspex.base.pytree_registry import (
 )
 from perspex.base.pytree_registry import register_static as register_static
 from perspex.base.pytree_registry import static as static
+from perspex.base.xla import pytree as _pytree
 
 IsLeaf = Callable[[Any], bool]
 

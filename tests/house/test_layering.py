@@ -150,6 +150,18 @@ def test_roots_import_one_way() -> None:
     assert not wrong, "\n".join(wrong)
 
 
+def test_one_module_knows_jaxlib() -> None:
+    """Every name of jaxlib's is in `base.xla`; the compiler process imports nothing of ours."""
+    allowed = {"perspex.base.xla", "perspex.runtime.compiler.child"}
+    wrong = [
+        f"{where(name, line)} imports {target}"
+        for name, found in IMPORTS.items()
+        for target, line in found
+        if target.partition(".")[0] == "jaxlib" and name not in allowed
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
 def test_no_cycle() -> None:
     graph = {
         name: {t for t, _ in found if t in MODULES and t != name} for name, found in IMPORTS.items()

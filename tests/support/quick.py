@@ -13,7 +13,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from perspex.runtime.versions import jaxlib_version
+from perspex.base.xla import jaxlib_version
 
 FOLDERS = {"api", "control", "lax", "nn", "numpy", "ops", "oracle", "random", "rules", "scipy"}
 FOLDERS |= {"transforms"}

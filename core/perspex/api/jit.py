@@ -9,6 +9,7 @@ from typing import Any
 
 from perspex import tree
 from perspex.api import stages
+from perspex.base import xla
 from perspex.jitted.compiled import build
 from perspex.jitted.signature import Options, Places
 from perspex.jitted.stale import POLICIES
@@ -135,7 +136,7 @@ def jit(
 
     def clear_cache() -> None:
         owner.clear()
-        fast._clear_cache()
+        xla.clear_cache(fast)
 
     fast.clear_cache = clear_cache
     fast.retrace = owner.retrace
@@ -153,7 +154,7 @@ def _shardings(given: Any, name: str) -> tuple[Places | None, set[Any]]:
         found = [None if leaf is None else client.resolve(leaf) for leaf in leaves]
     except ValueError as error:
         raise ValueError(f"jit: {name}: {error}") from None
-    single = {s._device for s in found if isinstance(s, SingleDeviceSharding)}
+    single = {xla.device_of(s) for s in found if isinstance(s, SingleDeviceSharding)}
     if single and all(s is None or isinstance(s, SingleDeviceSharding) for s in found):
         return None, single
     return Places(tuple(found), structure), single

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from jaxlib import _jax
-
 from perspex import tree
 from perspex.api.shapes import ShapeDtypeStruct
+from perspex.base import xla
 from perspex.ir.avals import ShapedArray, shaped
 from perspex.ir.jaxpr import ClosedJaxpr
 from perspex.jitted.compiled import Compiled as Owner
@@ -107,14 +106,14 @@ class Lowered:
         raise ValueError(f"unknown dialect {dialect!r}: use 'stablehlo' or 'hlo'")
 
     def _hlo(self) -> Any:
-        return _jax.mlir.mlir_module_to_xla_computation(
+        return xla.mlir_module_to_xla_computation(
             self._program.as_text(), use_tuple_args=False, return_tuple=False
         )
 
     def cost_analysis(self) -> dict[str, float]:
         """XLA's estimate before optimization: `flops`, `bytes accessed` and more."""
         hlo = self._hlo().get_hlo_module()
-        return _jax.hlo_module_cost_analysis(self._program.device.client, hlo)
+        return xla.hlo_module_cost_analysis(self._program.device.client, hlo)
 
     def compile(self, compiler_options: dict[str, Any] | None = None) -> Compiled:
         """The executable."""

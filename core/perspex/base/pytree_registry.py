@@ -20,7 +20,7 @@ import functools
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, TypeVar
 
-from jaxlib._jax import pytree as _pytree
+from perspex.base.xla import pytree as _pytree
 
 DictKey = _pytree.DictKey
 """Key path entry of a dict's item; `str` gives `['name']`."""

@@ -32,8 +32,9 @@ from collections.abc import Callable
 from types import CodeType, FrameType, ModuleType
 from typing import Any, NamedTuple
 
-import jaxlib
 import numpy
+
+from perspex.base import xla
 
 _getframe = sys._getframe
 
@@ -86,7 +87,7 @@ def _directory(path: str) -> str:
 # NumPy and friends call us back with the user's arrays: the line that counts is still the user's.
 _our_directories = [
     _directory(os.path.dirname(file))
-    for file in (os.path.dirname(__file__), numpy.__file__, jaxlib.__file__)
+    for file in (os.path.dirname(__file__), numpy.__file__, xla.JAXLIB_FILE)
 ]
 _our_directories.append(
     _directory(os.path.join(os.path.dirname(numpy.__file__), os.pardir, "opt_einsum"))

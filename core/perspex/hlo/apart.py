@@ -11,9 +11,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from jaxlib.mlir import ir
-
-from perspex.hlo import types
+from perspex.base.xla import ir, make_context
 
 _idle: list[Any] = []
 
@@ -24,7 +22,7 @@ def own_module(code: bytes) -> Iterator[Any]:
     try:
         context = _idle.pop()
     except IndexError:
-        context = types.make_context()
+        context = make_context()
     try:
         yield ir.Module.parse(code, context)
     finally:

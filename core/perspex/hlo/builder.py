@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from jaxlib.mlir import ir
 
+from perspex.base.xla import ir
 from perspex.hlo import types
 from perspex.hlo.numbering import named
 from perspex.ir.avals import ShapedArray

@@ -10,17 +10,17 @@ import functools
 from typing import Any
 
 import numpy as np
-from jaxlib import xla_client
+
+from perspex.base import xla
 
 
 @functools.cache
 def _library() -> Any:
     """The module `jaxlib.lapack`, after registering its targets. Importing it takes 4 ms."""
-    from jaxlib import lapack
-
+    lapack = xla.lapack()
     for platform, targets in lapack.registrations().items():
         for name, capsule, api_version in targets:
-            xla_client.register_custom_call_target(
+            xla.register_custom_call_target(
                 name, capsule, platform=platform, api_version=api_version
             )
     return lapack

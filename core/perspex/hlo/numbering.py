@@ -18,8 +18,7 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from jaxlib.mlir import ir
-
+from perspex.base.xla import ir
 from perspex.hlo import types
 
 # Kinds of instructions, and the operations of which XLA makes them.

@@ -13,23 +13,9 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-from jaxlib.mlir import ir
-from jaxlib.mlir._mlir_libs import _chlo, _jax_mlir_ext, _sdy, _stablehlo
 
+from perspex.base.xla import ir, make_context
 from perspex.ir.avals import ShapedArray
-
-
-def make_context() -> Any:
-    registry = ir.DialectRegistry()
-    _jax_mlir_ext.register_dialects(registry)
-    context = ir.Context()
-    context.append_dialect_registry(registry)
-    context.load_all_available_dialects()
-    for dialect in (_stablehlo, _chlo, _sdy):
-        dialect.register_dialect(context)
-    context.enable_multithreading(False)
-    return context
-
 
 context: Any = make_context()
 

@@ -6,14 +6,13 @@ import functools
 import io
 from typing import Any
 
-from jaxlib.mlir import passmanager
-
+from perspex.base import xla
 from perspex.hlo import types
 
 
 @functools.cache
 def _strip() -> Any:
-    strip = passmanager.PassManager.parse("builtin.module(strip-debuginfo)", types.context)
+    strip = xla.passmanager.PassManager.parse("builtin.module(strip-debuginfo)", types.context)
     # What is stripped is never compiled, and verifying takes longer than all the rest.
     strip.enable_verifier(False)
     return strip

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from perspex import config, tree
-from perspex.base import events, source
+from perspex.base import events, source, xla
 from perspex.ir.avals import shaped
 from perspex.ir.jaxpr import ClosedJaxpr, count_eqns
 from perspex.jitted import misses, stale
@@ -365,7 +365,7 @@ class Compiled:
 
     def come_to_python(self) -> None:
         for fast in list(self.callables):
-            fast._clear_cache()
+            xla.clear_cache(fast)
 
 
 def reference(fun: Any) -> Callable[[], Any]:

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
-from perspex.hlo import types, versions
+from perspex.base import xla
+from perspex.hlo import types
 from perspex.ir.avals import ShapedArray
 
 
@@ -49,7 +50,7 @@ def quotient(b: Any, op: str, x: Any, y: Any) -> Any:
     That is what XLA makes of it; the zero is only kept from compilers that fail on it.
     """
     out = b.out_avals[0]
-    if not versions.FOLDS_DIVISIONS_BY_ZERO and dtypes.issubdtype(out.dtype, np.integer):
+    if not xla.FOLDS_DIVISIONS_BY_ZERO and dtypes.issubdtype(out.dtype, np.integer):
         if b.is_without_zero(y):
             return b.op(op, x, y)
         is_zero = b.compare("EQ", y, b.constant(0, out), out)

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from perspex import config, dtypes
-from perspex.hlo import types, versions
+from perspex.base import xla
+from perspex.hlo import types
 from perspex.ir.avals import ShapedArray
 from perspex.ir.jaxpr import ClosedJaxpr
 from perspex.ops import bits
@@ -214,7 +215,7 @@ class RandomBits(KeyPrimitive):
             shape=shape,
             partitionable=config.threefry_partitionable.value,
         )
-        if b.platform == "cpu" and not versions.KEEPS_BARRIERS:
+        if b.platform == "cpu" and not xla.KEEPS_BARRIERS:
             return _call_apart(b, draw, keys)
         return _write_apart(b, draw, keys)
 

@@ -17,10 +17,9 @@ from collections.abc import Iterator
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
-from jaxlib._jax import ArrayImpl
-
 from perspex.base import source
 from perspex.base.source import Source
+from perspex.base.xla import ArrayImpl
 from perspex.runtime.keys import KeyArray
 from perspex.tracing.staging import JaxprTracer
 from perspex.transforms.jvp import JvpTracer

@@ -10,10 +10,9 @@ import time
 from typing import Any
 
 import numpy as np
-from jaxlib import _jax
 
 from perspex import dtypes
-from perspex.base import events
+from perspex.base import events, xla
 from perspex.errors import JaxRuntimeError
 from perspex.ir.avals import ShapedArray
 from perspex.runtime import client, interruptible
@@ -28,7 +27,7 @@ from perspex.tracing import array_methods
 from perspex.tracing.array_methods import ArrayMethods
 from perspex.tracing.trace import Tracer
 
-ArrayImpl = _jax.ArrayImpl
+ArrayImpl = xla.ArrayImpl
 _block_until_ready = ArrayImpl.block_until_ready
 
 
@@ -62,14 +61,14 @@ def to_numpy(x: Any) -> np.ndarray:
     try:
         if not x.is_ready():
             x.block_until_ready()  # which an interrupt ends, unlike the wait inside the copy
-        if not events.listeners or x._npy_value is not None:
+        if not events.listeners or xla.numpy_value(x) is not None:
             return assembled(x)
         start = time.perf_counter()
         ran_before = time.thread_time() if x.aval.nbytes >= LARGE else None
-        if x._sharding.__class__ is NamedSharding:
+        if xla.sharding_of(x).__class__ is NamedSharding:
             out, copied = assembled(x), True
         else:
-            out, copied = x._single_device_array_to_np_array_did_copy()
+            out, copied = xla.to_numpy(x)
     except JaxRuntimeError as error:
         found = explained(error)
         raise found from found.__cause__
@@ -131,28 +130,28 @@ class _Face(ArrayMethods):
     @property
     def sharding(self) -> Any:
         """How the array is placed on devices."""
-        return self._sharding
+        return xla.sharding_of(self)
 
     @property
     def device(self) -> Any:
         """The device that holds the array; its sharding if it lies on several."""
-        sharding = self._sharding
-        return sharding if sharding.__class__ is NamedSharding else sharding._device
+        sharding = xla.sharding_of(self)
+        return sharding if sharding.__class__ is NamedSharding else xla.device_of(sharding)
 
     @property
     def committed(self) -> bool:
         """Whether the array was put on its device on purpose, so that computations follow it."""
-        return self._committed
+        return xla.is_committed(self)
 
     @property
     def is_fully_addressable(self) -> bool:
         """Whether all devices that hold the array belong to this process."""
-        return self._sharding.is_fully_addressable
+        return xla.sharding_of(self).is_fully_addressable
 
     @property
     def is_fully_replicated(self) -> bool:
         """Whether every device that holds the array holds all of it."""
-        return self._sharding.is_fully_replicated
+        return xla.sharding_of(self).is_fully_replicated
 
     @property
     def addressable_shards(self) -> list[Shard]:
@@ -176,7 +175,7 @@ class _Face(ArrayMethods):
 
     def devices(self) -> set[Any]:
         """The devices that hold the array."""
-        return self._sharding.device_set
+        return xla.sharding_of(self).device_set
 
     def to_device(self, device: Any, *, stream: Any = None) -> Any:
         """The array on `device`."""
@@ -198,7 +197,7 @@ class _Face(ArrayMethods):
         """Start copying the numbers to the host, without waiting for them."""
         if self.is_deleted():  # type: ignore[attr-defined]
             return
-        if self._sharding.__class__ is NamedSharding:
+        if xla.sharding_of(self).__class__ is NamedSharding:
             for shard in self.addressable_shards:
                 shard.data.copy_to_host_async()
         else:
@@ -286,20 +285,21 @@ class _Face(ArrayMethods):
             raise deleted_error(self)
         _check_single(self)
         array = array_methods.face.copy(self) if copy else self
-        return _jax.buffer_to_dlpack_managed_tensor(array, stream=stream)
+        return xla.to_dlpack(array, stream=stream)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         _check_single(self)
-        device = self._sharding._device
+        device = xla.device_of(xla.sharding_of(self))
         kinds = {"cpu": 1, "cuda": 2, "gpu": 2, "rocm": 10}
         return kinds[device.platform], device.local_hardware_id or 0
 
 
 def _check_single(x: Any) -> None:
-    if x._sharding.__class__ is NamedSharding:
+    if xla.sharding_of(x).__class__ is NamedSharding:
+        sharding = xla.sharding_of(x)
         raise BufferError(
             f"DLPack hands over an array on one device, and this one lies on "
-            f"{x._sharding.num_devices} as {x._sharding.spec}; move it to one with device_put, or "
+            f"{sharding.num_devices} as {sharding.spec}; move it to one with device_put, or "
             "hand over the `.data` of each of its addressable_shards"
         )
 

@@ -22,10 +22,9 @@ from types import TracebackType
 from typing import Any
 
 import numpy as np
-from jaxlib import _jax
 
 from perspex import config, dtypes
-from perspex.base import source
+from perspex.base import source, xla
 from perspex.errors import JaxRuntimeError
 from perspex.ir.avals import ShapedArray
 from perspex.runtime import client as platform
@@ -35,7 +34,7 @@ from perspex.runtime.transfer import put
 from perspex.sharding import NamedSharding
 from perspex.tracing.trace import bottom, under
 
-ArrayImpl = _jax.ArrayImpl
+ArrayImpl = xla.ArrayImpl
 
 # So many programs with effects may be under way before the next one waits for the first of them.
 _MOST_PENDING = 256
@@ -268,7 +267,9 @@ def _take_token(sharding: Any) -> Any:
     token, broken = _tokens.by_sharding.pop(sharding, (None, _broken))
     if token is not None and broken == _broken:
         return token
-    return put(np.False_, sharding if isinstance(sharding, NamedSharding) else sharding._device)
+    return put(
+        np.False_, sharding if isinstance(sharding, NamedSharding) else xla.device_of(sharding)
+    )
 
 
 def wait_in_order() -> None:

@@ -7,17 +7,16 @@ import os
 import threading
 from typing import Any
 
-from jaxlib import _jax, xla_client
-
 from perspex import config
-from perspex.runtime.versions import SEVERAL_RUN_AHEAD
+from perspex.base import xla
+from perspex.base.xla import SEVERAL_RUN_AHEAD
 from perspex.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding, context_mesh
 
-Device: Any = _jax.Device
+Device: Any = xla.Device
 
 # jaxlib would otherwise record the Python stack with each array it makes: 0.2 us a call, 0.5 us
 # below a notebook's fifty frames. Nothing of ours reads it.
-_jax.set_tracebacks_enabled(False)
+xla.set_tracebacks_enabled(False)
 
 
 # XLA's own flag for a processor as several devices.
@@ -48,7 +47,7 @@ def client(platform: str | None = None) -> Any:
             several = (
                 count > 1 if count is not None else _SEVERAL in os.environ.get("XLA_FLAGS", "")
             )
-            _clients[name] = xla_client.make_cpu_client(
+            _clients[name] = xla.make_cpu_client(
                 asynchronous=SEVERAL_RUN_AHEAD or not several, num_devices=count
             )
         return _clients[name]
@@ -121,7 +120,7 @@ def sharding(device: Any) -> Any:
 
 @functools.cache
 def device_list(device: Any) -> Any:
-    return _jax.DeviceList((device,))
+    return xla.DeviceList((device,))
 
 
 def resolve(place: Any) -> Any:
@@ -158,7 +157,7 @@ def resolve_device(place: Any) -> Any:
     if isinstance(place, str):
         return client(place).local_devices()[0]
     if isinstance(place, SingleDeviceSharding):
-        return place._device
+        return xla.device_of(place)
     raise ValueError(
         f"expected a device, a sharding or a platform name, got {place!r}; "
         "perspex.devices() lists the devices"

@@ -11,10 +11,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from jaxlib import _jax
-
 from perspex import config, tree
-from perspex.base import events
+from perspex.base import events, xla
 from perspex.base.pytree_registry import call_registry
 from perspex.dtypes import float0
 from perspex.ir.avals import shaped
@@ -39,7 +37,7 @@ _EAGER_CALLABLES = 8_192
 # compiled for the last one. Each holds a program and its executables, so the oldest unused goes.
 _EAGER_PROGRAMS = 512
 
-_fast_cache = _jax.PjitFunctionCache(_FAST_ENTRIES)
+_fast_cache = xla.PjitFunctionCache(_FAST_ENTRIES)
 
 
 def place_argument(x: Any, sharding: Any, layout: Any) -> Any:
@@ -60,7 +58,7 @@ def fast_callable(
     `miss(*args, **kwargs)` returns the result and a `FastPath`, or `None` for a call that must
     always be asked for. With `disable_jit` set, `fun` is called instead.
     """
-    return _jax.pjit(
+    return xla.pjit(
         name,
         fun,
         miss,
@@ -170,7 +168,7 @@ def eager_callable(primitive: Primitive, params: dict[str, Any]) -> Any:
 
 
 EVAL = EvalTrace()
-pressure.register(_jax.PjitFunctionCache.clear_all)
+pressure.register(xla.PjitFunctionCache.clear_all)
 pressure.register(EVAL.clear)
 
 
@@ -230,9 +228,9 @@ def device_put(x: Any, device: Any = None, *, may_alias: bool | None = None) -> 
 
 def put_like(out: Any, like: Any) -> Any:
     """`out` where the array `like` lies, if that is committed to a place where `out` can lie."""
-    if like.__class__ is not _jax.ArrayImpl or not like._committed:
+    if like.__class__ is not xla.ArrayImpl or not xla.is_committed(like):
         return out
-    sharding = like._sharding
+    sharding = xla.sharding_of(like)
     if sharding.__class__ is NamedSharding and like.aval.shape != out.shape:
         return out
     return device_put(out, sharding)
@@ -240,9 +238,9 @@ def put_like(out: Any, like: Any) -> Any:
 
 def put_beside(out: Any, like: Any) -> Any:
     """`out`, whole, on each device that holds the array `like`, if that is committed to them."""
-    if like.__class__ is not _jax.ArrayImpl or not like._committed:
+    if like.__class__ is not xla.ArrayImpl or not xla.is_committed(like):
         return out
-    sharding = like._sharding
+    sharding = xla.sharding_of(like)
     if sharding.__class__ is NamedSharding:
         sharding = NamedSharding(sharding.mesh, PartitionSpec())
     return device_put(out, sharding)
@@ -259,14 +257,14 @@ def _put_leaf(x: Any, sharding: Any, committed: bool) -> Any:
         if is_named:
             sharding.check(x.aval.shape)
         return type(x)(x.aval, _put_leaf(from_key, sharding, committed))
-    if not isinstance(x, _jax.ArrayImpl):
+    if not isinstance(x, xla.ArrayImpl):
         if sharding is None:
             return put(x, client.default_device())
-        return put(x, sharding if is_named else sharding._device, committed)
+        return put(x, sharding if is_named else xla.device_of(sharding), committed)
     if x.is_deleted():
         raise deleted_error(x)
-    lies = x._sharding
-    if sharding is None or (lies == sharding and (x._committed or not committed)):
+    lies = xla.sharding_of(x)
+    if sharding is None or (lies == sharding and (xla.is_committed(x) or not committed)):
         return x
     if not is_named or lies.__class__ is not NamedSharding:
         return copy_to(x, sharding, committed)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from jaxlib import _jax
 
 from perspex import dtypes
+from perspex.base import xla
 from perspex.ir.avals import ShapedArray
 from perspex.runtime import client
 from perspex.runtime.dispatch import device_put
@@ -44,7 +44,7 @@ def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = Non
             "move it to the CPU first"
         )
     source = client.local_devices(backend="cpu")[0]
-    if isinstance(external_array, _jax.ArrayImpl):
+    if isinstance(external_array, xla.ArrayImpl):
         aval = external_array.aval
     else:
         host = np.from_dlpack(external_array)
@@ -59,9 +59,9 @@ def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = Non
                 )
             array = put(host.copy(), source, aval=aval)
             return array if device is None else device_put(array, device)
-    shared = _jax.dlpack_managed_tensor_to_buffer(external_array.__dlpack__(), source, None, copy)
+    shared = xla.from_dlpack(external_array.__dlpack__(), source, None, copy)
     # jaxlib gives the array no aval.
-    array = shared._rewrap_with_aval_and_sharding(aval, client.sharding(source))
+    array = xla.with_type(shared, aval, client.sharding(source))
     return array if device is None else device_put(array, device)
 
 

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from jaxlib import _jax
 
 from perspex import config
-from perspex.base import events
+from perspex.base import events, xla
 from perspex.base.effects import has_order
 from perspex.base.pytree_registry import call_registry
 from perspex.base.source import Source
+from perspex.base.xla import FAST_PATH_NOTICES_DONATION, FastPath, result_handler
 from perspex.errors import JaxRuntimeError
 from perspex.hlo import Module, types
 from perspex.hlo.apart import own_module
@@ -29,13 +29,12 @@ from perspex.runtime.compiler.compiling import Compiled
 from perspex.runtime.keys import KeyArray
 from perspex.runtime.placement import Place, Spread, arguments, devices_of, results_of, whole
 from perspex.runtime.transfer import copy_to, put, signature
-from perspex.runtime.versions import FAST_PATH_NOTICES_DONATION, FastPath, result_handler
 from perspex.sharding import UNCONSTRAINED, Mesh, NamedSharding, PartitionSpec
 from perspex.transforms.dce import dce_jaxpr
 from perspex.transforms.programs import embed
 from perspex.transforms.sequence import TOKEN, sequenced_jaxpr
 
-ArrayImpl = _jax.ArrayImpl
+ArrayImpl = xla.ArrayImpl
 
 # Constants up to this many elements are written into the program, where XLA can fold them; larger
 # ones are arguments, so that they are neither printed, hashed nor compiled.
@@ -59,20 +58,20 @@ def placed(x: Any, sharding: Any) -> Any:
         # C++ asks Python for a call with deleted arguments, so this is where it is noticed.
         if x.is_deleted():
             raise deleted_error(x)
-        lies = x._sharding
+        lies = xla.sharding_of(x)
         if sharding.__class__ is NamedSharding or lies.__class__ is NamedSharding:
             same = lies is sharding or sharding.is_equivalent_to(lies, x.aval.ndim)
             return x if same else copy_to(x, sharding)
-        device = sharding._device
-        if lies._device is device:
+        device = xla.device_of(sharding)
+        if xla.device_of(lies) is device:
             return x
-        return _jax.batched_copy_array_to_devices_with_sharding(
+        return xla.batched_copy(
             [x],
             [platform.device_list(device)],
             [sharding],
-            [_jax.ArrayCopySemantics.REUSE_INPUT],
+            [xla.REUSE_INPUT],
         )[0]
-    return put(x, sharding if sharding.__class__ is NamedSharding else sharding._device)
+    return put(x, sharding if sharding.__class__ is NamedSharding else xla.device_of(sharding))
 
 
 def _attribute(sharding: NamedSharding, aval: ShapedArray) -> Any:
@@ -282,7 +281,7 @@ class Lowered:
                 return compiling.here(client, devices, code, options)
             with own_module(code) as module:
                 return Compiled(
-                    client.compile_and_load(module, _jax.DeviceList(tuple(devices)), options, calls)
+                    client.compile_and_load(module, xla.DeviceList(tuple(devices)), options, calls)
                 )
 
         return work

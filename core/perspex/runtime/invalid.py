@@ -11,10 +11,9 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from jaxlib import _jax
 
 from perspex import config, dtypes
-from perspex.base import source
+from perspex.base import source, xla
 from perspex.tracing.trace import state
 
 
@@ -31,7 +30,7 @@ def check(name: str, outs: Iterable[Any]) -> None:
     """Raise `InvalidValueError` if a result of `name` has a value that the flags exclude."""
     nans, infs = config.debug_nans.value, config.debug_infs.value
     for out in outs:
-        if out.__class__ is not _jax.ArrayImpl or not dtypes.issubdtype(out.dtype, np.inexact):
+        if out.__class__ is not xla.ArrayImpl or not dtypes.issubdtype(out.dtype, np.inexact):
             continue
         value = np.asarray(out)
         for what, excluded, test in (("nan", nans, np.isnan), ("inf", infs, np.isinf)):

@@ -10,16 +10,16 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from jaxlib import _jax, xla_client
 
+from perspex.base import xla
 from perspex.ir.jaxpr import Jaxpr, sub_jaxprs
 from perspex.ops.placing import sharding_constraint
 from perspex.runtime import client as platform
 from perspex.runtime.keys import KeyArray
 from perspex.sharding import Mesh, NamedSharding, PartitionSpec, Sharding, named
 
-ArrayImpl = _jax.ArrayImpl
-_HloSharding = xla_client.HloSharding
+ArrayImpl = xla.ArrayImpl
+_HloSharding = xla.HloSharding
 
 
 class Spread:
@@ -115,7 +115,7 @@ def choose_place(
             elif mesh is None or not _same_devices(mesh, sharding):
                 raise _disagree(what, chosen or mesh, sharding.mesh)
         else:
-            device = sharding._device
+            device = xla.device_of(sharding)
             if mesh is not None:
                 if not _is_all(device, mesh):
                     raise _disagree(what, mesh, device)
@@ -135,7 +135,7 @@ def _committed_to(arg: Any) -> Any:
     """Where an argument asks to be computed with; a type without values can ask, too."""
     array = arg.base if arg.__class__ is KeyArray else arg
     if array.__class__ is ArrayImpl:
-        return array._sharding if array._committed else None
+        return xla.sharding_of(array) if xla.is_committed(array) else None
     asked = getattr(array, "sharding", None)
     return asked if isinstance(asked, Sharding) else None
 

@@ -29,10 +29,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from jaxlib import _jax, _profile_data, _profiler
-
 from perspex import config
-from perspex.base import events, source
+from perspex.base import events, source, xla
 from perspex.hlo.instructions import Instructions, Share
 from perspex.hlo.numbering import Origin, origins
 from perspex.ir.jaxpr import ClosedJaxpr, sub_jaxprs
@@ -139,9 +137,9 @@ class Session:
             started.enter_context(config.profiling(True))
             _here.session = self
             started.callback(vars(_here).pop, "session", None)
-            options = _profiler.ProfileOptions()
+            options = xla.ProfileOptions()
             options.python_tracer_level = 0
-            session = _profiler.ProfilerSession(options)
+            session = xla.ProfilerSession(options)
             start = time.perf_counter()
 
             def collect() -> None:
@@ -162,10 +160,10 @@ class Session:
             self._missed += 1
             return run(args)
         self._runs.append(_Run(executable, source.capture()))
-        with _profiler.TraceMe(f"{_MARK}{number}"):
+        with xla.TraceMe(f"{_MARK}{number}"):
             outs = run(args)
             for out in outs:
-                array = out if out.__class__ is _jax.ArrayImpl else out.base
+                array = out if out.__class__ is xla.ArrayImpl else out.base
                 if not array.is_deleted():
                     array.block_until_ready()
         return outs
@@ -298,7 +296,7 @@ def _events(data: bytes) -> list[_Seen]:
     with warnings.catch_warnings():
         # From jaxlib, when it makes the class of statistics; it aborts where that is an error.
         warnings.simplefilter("ignore", DeprecationWarning)
-        for plane in _profile_data.ProfileData.from_serialized_xspace(data).planes:
+        for plane in xla.ProfileData.from_serialized_xspace(data).planes:
             for thread, line in enumerate(plane.lines):
                 for event in line.events:
                     name = event.name

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from jaxlib import _jax
 
+from perspex.base import xla
 from perspex.ir.avals import ShapedArray
 from perspex.runtime.executable import deleted_error
 from perspex.runtime.keys import KeyArray
@@ -43,7 +43,7 @@ class Shard:
         array = self._array
         if array.is_deleted():
             raise deleted_error(array)
-        if array._sharding.__class__ is NamedSharding:
+        if xla.sharding_of(array).__class__ is NamedSharding:
             array = part(array, self._i)
         if self._keys is None:
             return array
@@ -61,7 +61,9 @@ def shards(x: Any) -> list[Shard]:
     """The parts of a concrete array, in the order of the devices of its mesh."""
     seen: dict[Any, int] = {}
     found = []
-    for i, (device, index) in enumerate(x._sharding.devices_indices_map(x.aval.shape).items()):
+    for i, (device, index) in enumerate(
+        xla.sharding_of(x).devices_indices_map(x.aval.shape).items()
+    ):
         place = tuple([(s.start, s.stop) for s in index])
         replica = seen.get(place, 0)
         seen[place] = replica + 1
@@ -79,4 +81,4 @@ def from_parts(aval: ShapedArray, sharding: NamedSharding, parts: Sequence[Any])
                 f"cuts an array of shape {aval.shape} into parts of shape {shape}"
             )
     devices = list(sharding.mesh.devices.flat)
-    return _jax.batched_device_put(aval, sharding, list(parts), devices, True, enable_x64=True)
+    return xla.batched_device_put(aval, sharding, list(parts), devices, True, enable_x64=True)

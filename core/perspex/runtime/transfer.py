@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from jaxlib import _jax
 
-from perspex.base import events
+from perspex.base import events, xla
 from perspex.ir.avals import ShapedArray, shaped
 from perspex.runtime import client as platform
 from perspex.sharding import NamedSharding
 
-_batched_device_put = _jax.batched_device_put
+_batched_device_put = xla.batched_device_put
 # From so many bytes on it is noted how long the processor was busy with them.
 LARGE = 1 << 20
 
@@ -69,43 +68,43 @@ def copy_to(x: Any, sharding: Any, committed: bool = True) -> Any:
     Between placements over several devices the numbers go through the host.
     """
     if sharding.__class__ is NamedSharding:
-        if x._sharding.__class__ is NamedSharding or not sharding.is_fully_replicated:
+        if xla.sharding_of(x).__class__ is NamedSharding or not sharding.is_fully_replicated:
             return put(assembled(x), sharding, aval=x.aval)
         devices = list(sharding.mesh.devices.flat)
         copies = [x] * len(devices)
         return _batched_device_put(x.aval, sharding, copies, devices, True)
-    if x._sharding.__class__ is NamedSharding:
-        device = sharding._device
-        if not x._sharding.is_fully_replicated:
+    if xla.sharding_of(x).__class__ is NamedSharding:
+        device = xla.device_of(sharding)
+        if not xla.sharding_of(x).is_fully_replicated:
             return put(assembled(x), device, committed, x.aval)
         x = part(x, 0)
-    return _batched_device_put(x.aval, sharding, [x], [sharding._device], committed)
+    return _batched_device_put(x.aval, sharding, [x], [xla.device_of(sharding)], committed)
 
 
 def part(x: Any, i: int) -> Any:
     """What the device number `i` of an array's mesh holds, as an array on that device."""
-    sharding = x._sharding
+    sharding = xla.sharding_of(x)
     shape = sharding.shard_shape(x.aval.shape)
     aval = ShapedArray(shape, x.aval.dtype, x.aval.weak_type)
     device = sharding.mesh.devices.flat[i]
-    return x._arrays[i]._rewrap_with_aval_and_sharding(aval, platform.sharding(device))
+    return xla.with_type(xla.parts_of(x)[i], aval, platform.sharding(device))
 
 
 def assembled(x: Any) -> np.ndarray:
     """The numbers of a ready array that lies on one device or many, read-only, kept with it."""
-    found: np.ndarray | None = x._npy_value
+    found: np.ndarray | None = xla.numpy_value(x)
     if found is not None:
         return found
-    if x._sharding.__class__ is not NamedSharding:
-        return x._single_device_array_to_np_array_did_copy()[0]
-    places = x._sharding.devices_indices_map(x.aval.shape)
+    if xla.sharding_of(x).__class__ is not NamedSharding:
+        return xla.to_numpy(x)[0]
+    places = xla.sharding_of(x).devices_indices_map(x.aval.shape)
     out = np.empty(x.aval.shape, x.aval.dtype)
     written = set()
     for i, index in enumerate(places.values()):
         at = tuple([(s.start, s.stop) for s in index])
         if at not in written:
             written.add(at)
-            out[index] = part(x, i)._single_device_array_to_np_array_did_copy()[0]
+            out[index] = xla.to_numpy(part(x, i))[0]
     out.flags.writeable = False
-    x._npy_value = out
+    xla.set_numpy_value(x, out)
     return out

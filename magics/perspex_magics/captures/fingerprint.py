@@ -18,8 +18,8 @@ from collections.abc import Hashable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from jaxlib._jax import PjitFunction
 
+from perspex.base.xla import PjitFunction
 from perspex.runtime.array import ArrayImpl
 from perspex.tracing.trace import Tracer
 from perspex_magics.captures.codes import known_code

@@ -26,8 +26,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from jaxlib._jax import PjitFunction
 
+from perspex.base.xla import PjitFunction
 from perspex.jitted.signature import function_name
 from perspex.runtime.array import ArrayImpl
 from perspex.runtime.keys import KeyArray

@@ -7,17 +7,16 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from jaxlib import _jax
-
 from perspex.api.stages import Compiled as CompiledStage
 from perspex.api.stages import Lowered, Traced
+from perspex.base import xla
 from perspex.ir.jaxpr import count_eqns
 from perspex.jitted.compiled import Compiled
 from perspex_magics.display.arrays import bytes_text
 from perspex_magics.display.listing import Listing
 from perspex_magics.display.markup import LINE, MONO, MUTED, escape, shortened, tag
 
-PjitFunction = _jax.PjitFunction
+PjitFunction = xla.PjitFunction
 
 _MOST_ROWS = 12
 _HEAD = ("types", "equations", "arguments", "results", "temporary", "code")

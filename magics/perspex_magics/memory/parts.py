@@ -21,14 +21,14 @@ from typing import Any
 
 import IPython
 import numpy as np
-from jaxlib import _jax
 
+from perspex.base import xla
 from perspex_magics.captures.fingerprint import parts
 
 IPYTHON = os.path.dirname(IPython.__file__) + os.sep
 # References to the variables of a frame if nobody has asked for them: the frame's, and two of ours.
 _FRAME_ALONE = 3
-_PjitFunction: Any = _jax.PjitFunction
+_PjitFunction: Any = xla.PjitFunction
 _CONTAINERS = (list, tuple, dict, deque)
 _PLAIN = frozenset(_CONTAINERS)
 # All that these hold is known by name, but for the globals of a function, and for what was

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from traitlets import HasTraits
 
+from perspex.base import xla
 from perspex.errors import JaxRuntimeError
 from perspex.ir.jaxpr import Jaxpr, JaxprEqn, Var
 from perspex.runtime.array import ArrayImpl
@@ -241,7 +242,7 @@ def _is_untyped(array: Any) -> bool:
 
 
 def _is_spread(array: Any) -> bool:
-    return type(array) is ArrayImpl and array._sharding.num_devices > 1
+    return type(array) is ArrayImpl and xla.sharding_of(array).num_devices > 1
 
 
 def _identity(array: Any) -> tuple[Sequence[Hashable], int]:
@@ -262,7 +263,7 @@ def _identity(array: Any) -> tuple[Sequence[Hashable], int]:
         # To ask for the address of memory that is still to be computed would wait for it; of an
         # array that another thread has deleted in the meantime, it is an error.
         if nbytes and is_there(array):
-            parts = array._arrays if spread else (array,)
+            parts = xla.parts_of(array) if spread else (array,)
             return [part.unsafe_buffer_pointer() for part in parts], nbytes
     except JaxRuntimeError:  # what should have computed it failed
         pass

@@ -15,8 +15,8 @@ from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any, Protocol
 
 import numpy as np
-from jaxlib import _jax
 
+from perspex.base import xla
 from perspex.runtime.array import ArrayImpl
 from perspex.runtime.keys import KeyArray
 
@@ -28,7 +28,7 @@ _MOST_VALUES = 5_000
 _PLAIN: frozenset[type] = frozenset(
     [
         *(int, float, bool, str, bytes, type(None), type, np.ndarray),
-        *(ModuleType, FunctionType, BuiltinFunctionType, MethodType, _jax.PjitFunction),
+        *(ModuleType, FunctionType, BuiltinFunctionType, MethodType, xla.PjitFunction),
     ]
 )
 # Between two looks, in seconds: a part of the time waited so far, so that the error is in
@@ -84,7 +84,7 @@ def arrays_in(values: Iterable[Any]) -> list[Any]:
 
 def is_compiled(value: Any) -> bool:
     """Whether a value is a jitted function."""
-    return isinstance(value, _jax.PjitFunction)
+    return isinstance(value, xla.PjitFunction)
 
 
 def is_there(array: Any) -> bool:

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 import perspex
 from perspex import config, lax
 from perspex import numpy as pnp
-from perspex.runtime.versions import jaxlib_version
+from perspex.base.xla import jaxlib_version
 
 USUAL = 2000
 WANTED = int(os.environ.get("PERSPEX_PROGRAMS", USUAL))

@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxlib import version, xla_client
 
+from perspex.base import xla
 from perspex.hlo.unlocated import unlocated_bytecode
 from perspex.runtime.compiler import disk, pressure
 from perspex.runtime.compiler.compiling import Compiled
@@ -79,10 +79,10 @@ _flights: dict[bytes, Future[Entry]] = {}
 
 def options_for(place: Place, compiler_options: Sequence[tuple[str, Any]] = ()) -> Any:
     """XLA's options for a program at a place."""
-    options = xla_client.CompileOptions()
+    options = xla.CompileOptions()
     devices = devices_of(place)
     options.num_replicas, options.num_partitions = 1, len(devices)
-    options.device_assignment = xla_client.DeviceAssignment.create(
+    options.device_assignment = xla.DeviceAssignment.create(
         np.array([[device.id for device in devices]], np.int32)
     )
     if place.__class__ is Spread:
@@ -118,7 +118,7 @@ def _around(place: Place, compiler_options: Sequence[tuple[str, Any]]) -> Any:
     client = device.client
     for part in (
         _FORMAT,
-        version.__version__.encode(),
+        xla.JAXLIB_VERSION.encode(),
         client.platform.encode(),
         client.platform_version.encode(),
         device.device_kind.encode(),

@@ -30,14 +30,13 @@ import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from jaxlib import version
-
 from perspex import config
+from perspex.base import xla
+from perspex.base.xla import deserialize
 from perspex.errors import JaxRuntimeError
 from perspex.runtime import interruptible
 from perspex.runtime.compiler import child
 from perspex.runtime.compiler.child import receive, send
-from perspex.runtime.versions import deserialize
 
 # Bytes of a module from which on compiling is expected to take long: programs of this size took
 # between 0.7 s (800 products of matrices) and 5 s (150 draws of random numbers) of CPU.
@@ -210,7 +209,7 @@ class _Process:
     def get_ready(self, client: Any) -> bool:
         """Wait until it can compile; whether it will compile as this process would."""
         found = receive(self.answers)
-        if tuple(found) != child.versions(client, version.__version__):
+        if tuple(found) != child.versions(client, xla.JAXLIB_VERSION):
             _give_up(b", ".join(found).decode(errors="replace"))
             return False
         self.is_ready = True

@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 
 from perspex import config
 from perspex.base import source
+from perspex.base.xla import deserialize
 from perspex.errors import JaxRuntimeError
 from perspex.runtime.compiler.storage import OVERHEAD, DamagedError, Folder, RefusedError
-from perspex.runtime.versions import deserialize
 
 # The folder is looked through to see whether it is full after one write in so many ...
 _LOOK_EVERY = 64

@@ -1,0 +1,186 @@
+"""XLA, as jaxlib offers it: every name of jaxlib that Perspex uses, and where its versions differ.
+
+jaxlib promises none of this to anybody but JAX. So nothing else here imports jaxlib (but the
+compiler process, a script that imports nothing of ours): a new version is one file to look at.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+# XLA's C++ reports every client it makes on stderr unless it is told to keep to warnings, before
+# it is loaded.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
+
+# ruff: noqa: E402
+import jaxlib
+from jaxlib import _jax, _profile_data, _profiler, version, xla_client
+from jaxlib._jax import JaxRuntimeError as JaxRuntimeError
+from jaxlib._jax import pytree as pytree
+from jaxlib.mlir import ir as ir
+from jaxlib.mlir import passmanager as passmanager
+from jaxlib.mlir._mlir_libs import _chlo, _jax_mlir_ext, _sdy, _stablehlo
+
+JAXLIB_FILE: str = jaxlib.__file__
+JAXLIB_VERSION: str = version.__version__
+jaxlib_version: tuple[int, ...] = tuple([int(n) for n in JAXLIB_VERSION.split(".")[:3]])
+
+# ---- Where the supported versions differ --------------------------------------------------------
+
+# From 0.11 on, C++ hands a call with donated arguments over to Python, which names the array.
+# Before, it fails in XLA with a line of log: there, a donating function has no fast path.
+FAST_PATH_NOTICES_DONATION = jaxlib_version >= (0, 11)
+
+# Whether an optimization barrier still stands when XLA's CPU compiler fuses: not before 0.11.
+KEEPS_BARRIERS = jaxlib_version >= (0, 11)
+
+# Whether the compiler survives a division of integers by a zero that it finds out itself: in 0.10.2
+# the process ends with a floating point exception, in 0.12 the quotient is -1.
+FOLDS_DIVISIONS_BY_ZERO = jaxlib_version >= (0, 12)
+
+# Before 0.12, a processor as several devices that runs ahead of Python can wait for itself for ever
+# where the devices exchange numbers: XLA then ends the process.
+SEVERAL_RUN_AHEAD = jaxlib_version >= (0, 12)
+
+
+def prepare_shardings() -> None:
+    """jaxlib 0.10 asks a sharding in Python for its form in HLO; 0.12 knows it."""
+
+    def to_hlo(self: Any, num_dimensions: int) -> Any:
+        return HloSharding.replicate()
+
+    if jaxlib_version < (0, 11):
+        SingleDeviceSharding._to_xla_hlo_sharding = to_hlo
+
+
+def result_handler(aval: Any, sharding: Any, committed: bool) -> Any:
+    """What turns a result buffer into an array of type `aval`."""
+    if jaxlib_version < (0, 11):
+        # Its check calls a method that jax defines in Python, for arrays over several devices.
+        return _jax.array_result_handler(aval, sharding, committed, _skip_checks=True)
+    return _jax.array_result_handler(aval, sharding, committed)
+
+
+# ---- Arrays -------------------------------------------------------------------------------------
+
+ArrayImpl: Any = _jax.ArrayImpl
+
+# Attributes of the C++ class, as functions of an array.
+sharding_of = operator.attrgetter("_sharding")
+is_committed = operator.attrgetter("_committed")
+# One array for each device.
+parts_of = operator.attrgetter("_arrays")
+# The numbers once they have been read; `None` before.
+numpy_value = operator.attrgetter("_npy_value")
+
+
+def set_numpy_value(array: Any, value: Any) -> None:
+    """Remember the numbers of an array over several devices."""
+    array._npy_value = value
+
+
+def to_numpy(array: Any) -> tuple[Any, bool]:
+    """The numbers of an array on one device, and whether they were copied for that."""
+    found: tuple[Any, bool] = array._single_device_array_to_np_array_did_copy()
+    return found
+
+
+def with_type(array: Any, aval: Any, sharding: Any) -> Any:
+    """The same buffer as an array of another type, or of another sharding on its device."""
+    return array._rewrap_with_aval_and_sharding(aval, sharding)
+
+
+batched_device_put = _jax.batched_device_put
+batched_copy = _jax.batched_copy_array_to_devices_with_sharding
+REUSE_INPUT = _jax.ArrayCopySemantics.REUSE_INPUT
+to_dlpack = _jax.buffer_to_dlpack_managed_tensor
+from_dlpack = _jax.dlpack_managed_tensor_to_buffer
+
+# ---- Devices and shardings ----------------------------------------------------------------------
+
+Device: Any = _jax.Device
+DeviceList: Any = _jax.DeviceList
+Sharding: Any = _jax.Sharding
+SingleDeviceSharding: Any = _jax.SingleDeviceSharding
+HloSharding: Any = xla_client.HloSharding
+DeviceAssignment: Any = xla_client.DeviceAssignment
+# The device of a `SingleDeviceSharding`.
+device_of = operator.attrgetter("_device")
+
+make_cpu_client = xla_client.make_cpu_client
+register_custom_call_target = xla_client.register_custom_call_target
+set_tracebacks_enabled = _jax.set_tracebacks_enabled
+
+# ---- Compiled calls -----------------------------------------------------------------------------
+
+CompileOptions: Any = xla_client.CompileOptions
+PjitFunction: Any = _jax.PjitFunction
+PjitFunctionCache: Any = _jax.PjitFunctionCache
+pjit = _jax.pjit
+
+
+class FastPath(NamedTuple):
+    """What jaxlib's C++ keeps of a compiled call; it reads these attributes by name."""
+
+    xla_executable: Any
+    out_pytree_def: Any
+    in_shardings: Any
+    out_shardings: Any
+    out_avals: Any
+    out_committed: Any
+    kept_var_bitvec: Any
+    in_device_local_layouts: Any
+    const_args: Any
+
+
+def deserialize(devices: Sequence[Any], data: bytes, options: Any) -> Any:
+    """The executable that `serialize()` wrote. Runs code: only ever pass bytes that we wrote."""
+    return devices[0].client.deserialize_executable(data, DeviceList(tuple(devices)), options)
+
+
+def clear_cache(function: Any) -> None:
+    """Make a C++ callable forget its compiled calls: the next one comes to Python."""
+    function._clear_cache()
+
+
+hlo_module_cost_analysis = _jax.hlo_module_cost_analysis
+mlir_module_to_xla_computation = _jax.mlir.mlir_module_to_xla_computation
+
+# ---- Flags that C++ reads -----------------------------------------------------------------------
+
+Config: Any = _jax.config.Config
+set_enable_x64_state = _jax.jax_jit.set_enable_x64_state
+set_disable_jit_state = _jax.jax_jit.set_disable_jit_state
+set_post_hook_state = _jax.jax_jit.set_post_hook_state
+
+# ---- Profiles -----------------------------------------------------------------------------------
+
+ProfileData: Any = _profile_data.ProfileData
+ProfileOptions: Any = _profiler.ProfileOptions
+ProfilerSession: Any = _profiler.ProfilerSession
+TraceMe: Any = _profiler.TraceMe
+
+# ---- MLIR ---------------------------------------------------------------------------------------
+
+
+def make_context() -> Any:
+    """An MLIR context that knows StableHLO, CHLO and Shardy."""
+    registry = ir.DialectRegistry()
+    _jax_mlir_ext.register_dialects(registry)
+    context = ir.Context()
+    context.append_dialect_registry(registry)
+    context.load_all_available_dialects()
+    for dialect in (_stablehlo, _chlo, _sdy):
+        dialect.register_dialect(context)
+    context.enable_multithreading(False)
+    return context
+
+
+def lapack() -> Any:
+    """The module `jaxlib.lapack`, which imports SciPy's linear algebra: 4 ms and more."""
+    from jaxlib import lapack
+
+    return lapack

@@ -50,13 +50,14 @@ class Run:
     `returned` says whether XLA has taken it over, `token` when it is done.
     """
 
-    __slots__ = ("cancelled", "context", "returned", "token")
+    __slots__ = ("_waiter", "cancelled", "context", "returned", "token")
 
     def __init__(self) -> None:
         self.context = contextvars.copy_context()
         self.cancelled = False
         self.returned = False
         self.token: Any = None
+        self._waiter: threading.Thread | None = None
 
     def settle(self) -> None:
         """Let a run that was cancelled end: its callbacks would take the next run for theirs."""
@@ -69,6 +70,28 @@ class Run:
         if self.token is not None:
             with contextlib.suppress(JaxRuntimeError):
                 interruptible.call(self.token.block_until_ready)
+
+    def is_over(self) -> bool:
+        """Whether no callback can come any more; `False` where that takes long to find out."""
+        if not self.returned or self.token is None:
+            return self.returned
+        # A token can be waited for, and not asked.
+        if self._waiter is None:
+            self._waiter = threading.Thread(target=self._wait, daemon=True)
+            self._waiter.start()
+        self._waiter.join(0.01 if _is_inside.get() else 0.1)
+        return not self._waiter.is_alive()
+
+    def _wait(self) -> None:
+        with contextlib.suppress(JaxRuntimeError):
+            self.token.block_until_ready()
+
+    def has_context_of(self, other: Run) -> bool:
+        """Whether callbacks see the same, on behalf of whichever run they are called."""
+        mine, theirs = self.context, other.context
+        return len(mine) == len(theirs) and all(
+            theirs.get(variable, _is_inside) is value for variable, value in mine.items()
+        )
 
 
 class _Failure:
@@ -125,14 +148,15 @@ class HostCall:
         self.at = at
         self.ordered = ordered
         self.wide = config.enable_x64.value
-        # The last one that was started; C++ does not say which one it calls for.
-        self.run = Run()
+        # The one under way; C++ does not say which one it calls for (see `Engines`).
+        self.run: Run | None = None
 
     def __call__(self, *buffers: np.ndarray) -> tuple[Any, ...]:
         global _broken
         token, values = (buffers[:1], buffers[1:]) if self.ordered else ((), buffers)
         try:
             run = self.run
+            assert run is not None
             if run.cancelled:
                 raise KeyboardInterrupt
             # A copy, because several calls may run at once, and a context lets only one in.
@@ -206,33 +230,76 @@ def _to_host(out: Any, aval: ShapedArray, i: int, what: str) -> np.ndarray:
 # ---- Running ------------------------------------------------------------------------------------
 
 
+class Engine:
+    """An executable that calls Python, and the functions that it calls."""
+
+    __slots__ = ("calls", "executable", "run")
+
+    def __init__(self, executable: Any, calls: Sequence[HostCall]) -> None:
+        self.executable = executable
+        self.calls = calls
+        self.run: Run | None = None  # the last one
+
+
+class Engines:
+    """The executables of one program that calls Python: usually one.
+
+    XLA does not tell a callback on behalf of which run it is called. So an executable serves runs
+    of one context at a time; another thread that calls the program meanwhile gets one of its own.
+    """
+
+    def __init__(self, first: Engine, another: Callable[[], Engine]) -> None:
+        self.first = first
+        self._all = [first]
+        self._another = another
+        self._lock = threading.Lock()
+
+    def begin(self) -> tuple[Engine, Run]:
+        """An engine that is free for a run in this context, and the run."""
+        run = Run()
+        while True:
+            with self._lock:
+                for engine in self._all:
+                    last = engine.run
+                    if last is None or (
+                        not last.cancelled and (last.has_context_of(run) or last.is_over())
+                    ):
+                        engine.run = run
+                        for call in engine.calls:
+                            call.run = run
+                        return engine, run
+                cancelled = [e.run for e in self._all if e.run is not None and e.run.cancelled]
+            for last in cancelled:
+                last.settle()
+                last.cancelled = False
+            if not cancelled:
+                made = self._another()
+                with self._lock:
+                    self._all.append(made)
+
+
 def execute(
-    xla: Any,
-    calls: Sequence[HostCall],
+    engines: Engines,
     buffers: list[Any],
     handlers: Sequence[Any],
     token_sharding: Any,
     token_place: int | None,
     has_effects: bool,
 ) -> list[Any]:
-    """Run an executable that calls Python functions.
+    """Run a program that calls Python functions.
 
     With ordered effects `token_place` is where the token goes among the buffers; it comes back as
     the first result, which is not returned.
     """
-    calls[0].run.settle()
-    run = Run()
-    for call in calls:
-        call.run = run
+    engine, run = engines.begin()
     if token_place is not None:
         buffers.insert(token_place, _take_token(token_sharding))
     broken = _broken
 
     def start() -> list[Any]:
         try:
-            results = xla.execute_sharded(buffers, with_tokens=has_effects)
-            if has_effects:
-                run.token = results.consume_token()
+            results = engine.executable.execute_sharded(buffers, with_tokens=True)
+            run.token = results.consume_token()
             return results.consume_with_handlers(handlers)
         finally:
             run.returned = True

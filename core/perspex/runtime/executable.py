@@ -23,7 +23,7 @@ from perspex.ir.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, count_eqns
 from perspex.ops.placing import sharding_constraint
 from perspex.runtime import client as platform
 from perspex.runtime import interruptible, invalid, memory, profile
-from perspex.runtime.callbacks import execute
+from perspex.runtime.callbacks import Engine, Engines, execute
 from perspex.runtime.compiler import cache, compiling, disk, pressure
 from perspex.runtime.compiler.compiling import Compiled
 from perspex.runtime.keys import KeyArray
@@ -262,7 +262,7 @@ class Lowered:
             origin=self.origin,
         )
         disk.tell()
-        return Executable(self, found.xla)
+        return Executable(self, found.xla, compiler_options)
 
     def _compiler(self, options: Any, stop: interruptible.Stop) -> Callable[[], Compiled]:
         """What makes XLA compile this program, from any thread."""
@@ -290,7 +290,9 @@ class Lowered:
 class Executable:
     """A compiled program. Call it with flat arguments, all of them, on any device."""
 
-    def __init__(self, lowered: Lowered, xla: Any) -> None:
+    def __init__(
+        self, lowered: Lowered, xla: Any, compiler_options: Sequence[tuple[str, Any]] = ()
+    ) -> None:
         self.name = lowered.name
         self.closed = lowered.closed
         self.keep_unused = lowered.keep_unused
@@ -305,7 +307,10 @@ class Executable:
         self.kept = lowered.kept
         self.consts = lowered.consts
         self.donated = lowered.donated
-        self.calls = lowered.module.callbacks
+        self.engines: Engines | None = None
+        if lowered.module.callbacks:
+            self.engines = Engines(Engine(xla, lowered.module.callbacks), self._another_engine)
+        self.compiler_options = compiler_options
         self.has_effects = lowered.has_effects
         self.is_plain = all(aval.physical() is aval for aval in self.out_avals)
         self.token_place = len(self.consts) if lowered.is_ordered else None
@@ -343,10 +348,9 @@ class Executable:
             ]
             if self.place.__class__ is Spread and any(self.donated):
                 self._check_given_once(buffers[len(self.consts) :])
-            if self.calls:
+            if self.engines is not None:
                 outs = execute(
-                    self.xla,
-                    self.calls,
+                    self.engines,
                     buffers,
                     self.handlers,
                     whole(self.place),
@@ -368,8 +372,15 @@ class Executable:
             outs = [_logical(aval, out) for aval, out in zip(self.out_avals, outs, strict=True)]
         return outs
 
-    def lowered_again(self, numbers: Mapping[Any, int]) -> Lowered:
-        """The module that it was compiled from, with the numbers of equations in its locations."""
+    def _another_engine(self) -> Engine:
+        """The same program, compiled once more, with callbacks that are not in use."""
+        with events.unheard():
+            made = self.lowered_again().compile(self.compiler_options)
+        assert made.engines is not None
+        return made.engines.first
+
+    def lowered_again(self, numbers: Mapping[Any, int] | None = None) -> Lowered:
+        """The module that it was compiled from, with `numbers` of equations in its locations."""
         return Lowered(
             self.closed,
             self.name,
@@ -389,7 +400,7 @@ class Executable:
             return None
         if invalid.is_checking() or profile.is_on():
             return None
-        if self.calls:
+        if self.engines is not None:
             return None  # each run has its token, and tells the callbacks who started it
         if any(aval.is_float0 for aval in self.out_avals):
             return None  # C++ would give the booleans that stand for them

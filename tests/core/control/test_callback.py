@@ -5,9 +5,11 @@ What is expected is written as the Python program that the compiled one stands f
 
 from __future__ import annotations
 
+import contextvars
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -424,6 +426,41 @@ def test_each_thread_has_an_order_of_its_own(seen: list[Any]) -> None:
     assert [x for x in found if x >= 100] == list(range(100, 120))
 
 
+def test_a_callback_runs_in_the_context_of_its_caller() -> None:
+    """Also where another thread has started the same program since."""
+    caller: contextvars.ContextVar[int] = contextvars.ContextVar("caller", default=-1)
+    inside, calling = threading.Event(), threading.Event()
+    found: list[tuple[int, int]] = []
+
+    def meet(x: Any) -> None:
+        inside.set()
+        assert calling.wait(60)
+        time.sleep(0.2)  # until the other call has got as far as it can
+
+    @jit
+    def f(x: Any) -> Any:
+        debug.callback(meet, x, ordered=True)
+        debug.callback(lambda x: found.append((int(x), caller.get())), x, ordered=True)
+        return x + 1
+
+    def work(me: int) -> None:
+        caller.set(me)
+        if me:
+            calling.set()
+        program(np.int32(me))
+        perspex.effects_barrier()
+
+    # Jaxlib's C++ lets only one thread in with arguments of these types.
+    program = f.lower(np.int32(0)).compile()
+    threads = [threading.Thread(target=work, args=(me,)) for me in range(2)]
+    threads[0].start()
+    assert inside.wait(60)
+    threads[1].start()
+    for thread in threads:
+        thread.join()
+    assert sorted(found) == [(0, 0), (1, 1)]
+
+
 # ---- vmap ---------------------------------------------------------------------------------------
 
 
@@ -614,7 +651,7 @@ FAILING: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("f", FAILING.values(), ids=FAILING)
 def test_an_exception_names_the_callback_and_the_line(f: Any, seen: list[Any]) -> None:
-    with pytest.raises(JaxRuntimeError, match="callback `boom` of .*test_callbacks.py") as caught:
+    with pytest.raises(JaxRuntimeError, match="callback `boom` of .*test_callback.py") as caught:
         perspex.block_until_ready(jit(f)(1.0))
         perspex.effects_barrier()
     assert isinstance(caught.value.__cause__, ValueError)

@@ -19,7 +19,7 @@ def test_debug_nans() -> None:
     with perspex.debug_nans(True):
         for f in (pnp.log, log, jit(lambda x: log(x) * 2), perspex.value_and_grad(log)):
             with pytest.raises(
-                FloatingPointError, match=r"\(nan\) encountered in log at test_debug"
+                FloatingPointError, match=r"\(nan\) encountered in log at test_invalid"
             ):
                 f(-1.0)
         assert float(log(1.0)) == 1.0

@@ -18,7 +18,6 @@ from perspex.base import source
 from perspex.ir.jaxpr import ClosedJaxpr, Jaxpr
 from perspex.runtime.array import ArrayImpl
 from perspex.runtime.keys import KeyArray
-from perspex.tracing import staging
 from perspex.tracing import trace as tracing
 from perspex_magics.captures.watcher import watch_captures
 from perspex_magics.commands.cost import CostMagics, cell_magic_of_cost
@@ -129,7 +128,6 @@ source.register_internal(os.path.dirname(__file__))
 def outside_traces(info: Any) -> None:
     """Begin each cell outside every trace, wherever an interrupt left the last one."""
     tracing.reset()
-    staging.collect_as_before()
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:

@@ -7,6 +7,7 @@ it becomes one equation that holds the function's jaxpr (`call`).
 
 from __future__ import annotations
 
+import threading
 import time
 import types
 import weakref
@@ -15,6 +16,7 @@ from typing import Any, NamedTuple
 
 from perspex import config, tree
 from perspex.base import events, source, xla
+from perspex.base.recent import Recent
 from perspex.ir.avals import shaped
 from perspex.ir.jaxpr import ClosedJaxpr, count_eqns
 from perspex.jitted import misses, stale
@@ -34,7 +36,7 @@ from perspex.jitted.signature import (
 )
 from perspex.runtime import invalid
 from perspex.runtime.compiler import pressure
-from perspex.runtime.dispatch import EVAL, fast_callable, op_by_op
+from perspex.runtime.dispatch import EVAL, MOST_PROGRAMS, fast_callable, op_by_op
 from perspex.runtime.executable import Executable, Lowered
 from perspex.runtime.placement import Place, choose_place, settled
 from perspex.runtime.transfer import signature
@@ -60,11 +62,14 @@ class Origin(NamedTuple):
 
 
 _owners: weakref.WeakSet[Compiled] = weakref.WeakSet()
+# Threads jit functions while one looks at all of them; collecting garbage may end in here again.
+_owners_lock = threading.RLock()
 
 
 def owners() -> list[Compiled]:
     """The Python sides of all jitted functions that are alive, those of Perspex among them."""
-    return list(_owners)
+    with _owners_lock:
+        return list(_owners)
 
 
 @pressure.register
@@ -98,16 +103,17 @@ class Compiled:
         self.fun_ref: Callable[[], Any] = reference(fun)
         self.name = function_name(fun)
         self.options = options
-        self.programs: dict[Signature, Program] = {}
-        self.executables: dict[Key, Executable] = {}
+        self.programs = Recent[Signature, Program](MOST_PROGRAMS)
+        self.executables = Recent[Key, Executable](MOST_PROGRAMS)
         # Why what was compiled is here no more, by the hash of its key.
         self.forgotten: dict[int, tuple[Difference, ...]] = {}
         self.log: misses.Log | None = None
         self.made_at = source.capture()
         # What the programs captured, where somebody watches that, and the callables to call off.
-        self.watched: dict[Signature, stale.Traced] = {}
+        self.watched = Recent[Signature, stale.Traced](MOST_PROGRAMS)
         self.callables: weakref.WeakSet[Any] = weakref.WeakSet()
-        _owners.add(self)
+        with _owners_lock:
+            _owners.add(self)
 
     @property
     def fun(self) -> Callable[..., Any]:
@@ -324,8 +330,8 @@ class Compiled:
 
     def keys_of(self, closed: ClosedJaxpr) -> list[Key]:
         """The keys of the executables that were made of a program."""
-        signatures = [s for s, p in list(self.programs.items()) if p.closed is closed]
-        return [key for key in list(self.executables) if key[0] in signatures]
+        signatures = [s for s, p in self.programs.entries() if p.closed is closed]
+        return [key for key, _ in self.executables.entries() if key[0] in signatures]
 
     def evict(self, closed: ClosedJaxpr) -> None:
         """Forget the executables that were made of a program; what it was traced to stays."""

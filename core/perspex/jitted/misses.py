@@ -12,16 +12,16 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import itertools
 import marshal
 import os
 import time
 import types
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from perspex.base import events, source
+from perspex.base.recent import Recent
 from perspex.jitted.comparing import MOST, compare
 from perspex.jitted.differences import Difference, Miss
 from perspex.jitted.signature import Key
@@ -46,15 +46,13 @@ class Log:
         self.codes = codes  # kept alive, since their ids are the key
         self.compiles = 0
         self.objects = 0
-        self.seen: OrderedDict[int, None] = OrderedDict()
+        self.seen = Recent[int, None](_MOST_SEEN)
         self.sites: Counter[tuple[str, int]] = Counter()
 
     def note(self, key: Key, at: source.Source | None) -> int:
         """Count a compilation; returns how many there were from this line."""
         self.compiles += 1
         self.seen[hash(key)] = None
-        if len(self.seen) > _MOST_SEEN:
-            self.seen.popitem(last=False)
         if at is None:
             return 0
         if len(self.sites) > _MOST_SEEN:
@@ -64,7 +62,7 @@ class Log:
         return self.sites[site]
 
 
-_logs: OrderedDict[Any, Log] = OrderedDict()
+_logs = Recent[Any, Log](_MOST_LOGS)
 
 
 def layers_of(fun: Any) -> list[Any]:
@@ -97,7 +95,7 @@ class Owner(Protocol):
     name: str
     options: Any
     made_at: source.Source | None
-    executables: dict[Any, Any]
+    executables: Recent[Any, Any]
     forgotten: dict[int, tuple[Difference, ...]]
     log: Log | None
 
@@ -118,12 +116,10 @@ def _log_of(owner: Owner) -> Log:
         return Log(codes)
     settings = tuple([_settings(layer) for layer in layers_of(owner.fun)])
     key = (tuple(map(id, codes)), settings, owner.options, owner.made_at)
-    if key not in _logs:
-        _logs[key] = Log(codes)
-    _logs.move_to_end(key)
-    if len(_logs) > _MOST_LOGS:
-        _logs.popitem(last=False)
-    return _logs[key]
+    found = _logs.get(key)
+    if found is None:
+        found = _logs[key] = Log(codes)
+    return found
 
 
 def _settings(fun: Any, depth: int = 0) -> tuple[Any, ...]:
@@ -157,7 +153,7 @@ def find(owner: Owner, key: Key) -> Miss:
     if because is not None:
         return Miss.because(*because)
     if owner.executables:
-        earlier = list(itertools.islice(reversed(owner.executables), MOST))[::-1]
+        earlier = [key for key, _ in owner.executables.entries()[-MOST:]]
         return compare(key, earlier, owner.fun)
     if owner.log is None:
         owner.log = _log_of(owner)
@@ -182,7 +178,7 @@ def forget(owner: Owner, because: Sequence[Difference] = ()) -> None:
             owner.forgotten[key] = _since(before, because) or (cleared(owner),)
     if len(owner.forgotten) > _MOST_SEEN:
         owner.forgotten.clear()
-    for key in itertools.islice(reversed(owner.executables), MOST):
+    for key, _ in owner.executables.entries()[-MOST:]:
         owner.forgotten[hash(key)] = reason
 
 

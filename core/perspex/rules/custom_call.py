@@ -26,7 +26,7 @@ from perspex.ops.structural import is_linear, move_axis, to_front, zeros
 from perspex.tracing.axes import Axis
 from perspex.tracing.primitive import Primitive
 from perspex.tracing.staging import JaxprTrace, eval_jaxpr, stage_closed
-from perspex.tracing.trace import Trace, Tracer, state, typeof, under
+from perspex.tracing.trace import Trace, Tracer, once_more, state, typeof, under
 from perspex.transforms.dce import dce_closed
 from perspex.transforms.higher_order import HigherOrder, batch_in_front, check_operands
 from perspex.transforms.identity import HowToTransform
@@ -384,17 +384,18 @@ def with_values(
     """`f(*args)` for a flat function that closes over `values`, with others in their place."""
     trace = JaxprTrace("rule")
     trace.captured.update([(id(x), (x, x, Var(typeof(x)))) for x in values])
-    # Their own trace may be over. Here they are no more than names, also in what is called here.
-    over = {x._trace for x in values if isinstance(x, Tracer) and not x._trace.alive}
-    try:
-        for other in over:
-            other.alive = True
-        outs = under(trace, f, *[trace.argument(typeof(x)) for x in args])
-        jaxpr, consts = trace.finish(outs)
-    finally:
-        trace.alive = False
-        for other in over:
-            other.alive = False
+    with once_more:
+        # Their own trace may be over. Here they are only names, also in what is called here.
+        over = {x._trace for x in values if isinstance(x, Tracer) and not x._trace.alive}
+        try:
+            for other in over:
+                other.alive = True
+            outs = under(trace, f, *[trace.argument(typeof(x)) for x in args])
+            jaxpr, consts = trace.finish(outs)
+        finally:
+            trace.alive = False
+            for other in over:
+                other.alive = False
     return eval_jaxpr(jaxpr, [*instead, *consts[len(values) :]], *args)
 
 

@@ -6,14 +6,15 @@ with new types and repeats the call without Python afterwards.
 
 from __future__ import annotations
 
+import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from perspex import config, tree
 from perspex.base import events, xla
 from perspex.base.pytree_registry import call_registry
+from perspex.base.recent import Recent
 from perspex.dtypes import float0
 from perspex.ir.avals import shaped
 from perspex.ir.jaxpr import ClosedJaxpr, Jaxpr
@@ -36,6 +37,8 @@ _EAGER_CALLABLES = 8_192
 # Calls, loops and branches by what their programs do: a loop around a fresh lambda finds what was
 # compiled for the last one. Each holds a program and its executables, so the oldest unused goes.
 _EAGER_PROGRAMS = 512
+# The programs of one function, or of one operation: a loop over more shapes forgets the oldest.
+MOST_PROGRAMS = 4_096
 
 _fast_cache = xla.PjitFunctionCache(_FAST_ENTRIES)
 
@@ -74,13 +77,15 @@ def fast_callable(
 class EvalTrace(Trace):
     """Evaluates: what operations mean outside every traced function."""
 
-    __slots__ = ("callables", "programs")
+    __slots__ = ("callables", "lock", "programs")
     jit_key = 0
 
     def __init__(self) -> None:
         super().__init__()
+        # Read without a lock, because every eager operation passes here.
         self.callables: dict[Any, Any] = {}
-        self.programs: OrderedDict[Any, Any] = OrderedDict()
+        self.lock = threading.Lock()
+        self.programs = Recent[Any, Any](_EAGER_PROGRAMS)
 
     def bind(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         key = (primitive, *params.items()) if params else primitive
@@ -91,9 +96,11 @@ class EvalTrace(Trace):
             if primitive.higher_order:
                 fast = self.program(primitive, params)
             else:
-                if len(self.callables) >= _EAGER_CALLABLES:
-                    self.callables.pop(next(iter(self.callables)))
-                fast = self.callables[key] = eager_callable(primitive, params)
+                fast = eager_callable(primitive, params)
+                with self.lock:
+                    if len(self.callables) >= _EAGER_CALLABLES:
+                        del self.callables[next(iter(self.callables))]
+                    self.callables[key] = fast
         return fast(*args)
 
     def program(self, primitive: Primitive, params: dict[str, Any]) -> Any:
@@ -101,22 +108,19 @@ class EvalTrace(Trace):
         key = (primitive, params_identity(params))
         fast = self.programs.get(key)
         if fast is None:
-            if len(self.programs) >= _EAGER_PROGRAMS:
-                self.programs.popitem(last=False)
             fast = self.programs[key] = eager_callable(primitive, params)
-        else:
-            self.programs.move_to_end(key)
         return fast
 
     def clear(self) -> None:
         """Forget what was compiled."""
-        self.callables.clear()
+        with self.lock:
+            self.callables.clear()
         self.programs.clear()
 
 
 def eager_callable(primitive: Primitive, params: dict[str, Any]) -> Any:
     """`primitive` with fixed params as a callable on arrays."""
-    programs: dict[Any, Executable] = {}
+    programs = Recent[Any, Executable](MOST_PROGRAMS)
     name = primitive.name
 
     def program(args: Sequence[Any]) -> Executable:

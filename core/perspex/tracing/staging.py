@@ -8,7 +8,6 @@ traces that the function closes over become constant variables, by identity.
 from __future__ import annotations
 
 import gc
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -186,12 +185,8 @@ def _collect_less() -> None:
         gc.set_threshold(young, middle, _RARE)
 
 
-def collect_as_before() -> None:
-    """Have Python look for garbage as often as before programs were written; again is harmless.
-
-    After an interrupt that is left to the next program that ends, or to the next cell: half of a
-    large program is still held by the traceback, and to look through it would delay the reply.
-    """
+def _collect_as_before() -> None:
+    """Have Python look for garbage as often as before programs were written."""
     young, middle, full = gc.get_threshold()
     if full == _RARE:  # if not, the user has set another since
         gc.set_threshold(young, middle, _full_collections)
@@ -222,8 +217,8 @@ def stage(
         trace.alive = False
         if trace in writing:  # not if an interrupt came before it was
             writing.remove(trace)
-        if not writing and not isinstance(sys.exception(), KeyboardInterrupt):
-            collect_as_before()
+        if not writing:
+            _collect_as_before()
         source.swap_scope(scope)
     if config.check_tracer_leaks.value:
         del args, outs

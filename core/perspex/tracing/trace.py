@@ -58,6 +58,11 @@ class _State(threading.local):
 
 state = _State()
 
+# Held while a trace that may be over is current once more: for a rule that closes over values of
+# it, or for a function that is staged late. Such a trace belongs to a remembered program, which
+# other threads use, too.
+once_more = threading.RLock()
+
 
 def set_bottom(trace: Trace) -> None:
     """Make `trace` the meaning of operations outside every trace. Called once, at import."""

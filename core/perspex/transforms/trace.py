@@ -15,7 +15,7 @@ from perspex.base import source
 from perspex.ir.avals import ShapedArray
 from perspex.tracing import provenance
 from perspex.tracing.past import UNKNOWN, Argument, Names, Past, Result
-from perspex.tracing.trace import Trace, Tracer, bottom, state, under
+from perspex.tracing.trace import Trace, Tracer, bottom, once_more, state, under
 
 _capture = source.capture
 _set_depth = config.trace_depth.cell.set_local
@@ -139,9 +139,10 @@ class TransformTrace(Trace):
         For what runs later than the operation it belongs to: a function that is being staged, a
         rule in forward mode. What it closes over of this trace means the same there.
         """
-        parent, alive = self.parent, self.alive
-        try:
-            self.parent, self.alive = state.trace, True
-            return under(self, f, *args)
-        finally:
-            self.parent, self.alive = parent, alive
+        with once_more:
+            parent, alive = self.parent, self.alive
+            try:
+                self.parent, self.alive = state.trace, True
+                return under(self, f, *args)
+            finally:
+                self.parent, self.alive = parent, alive

@@ -15,11 +15,15 @@ from collections.abc import Callable
 
 _EVERY = 64  # compilations from one look to the next, which takes up to 20 ms
 _SHARE = 0.6  # of what the system allows
+# Where the system does not say how many mappings there are: so many programs, compiled since the
+# caches were last emptied.
+_MOST_PROGRAMS = 8_192
 
 _caches: list[Callable[[], None]] = []
 _compiled = itertools.count(1)
-# Mappings of what could not be forgotten the last time.
+# Mappings of what could not be forgotten the last time, and the number of that compilation.
 _least = 0
+_emptied = 0
 
 
 def register(clear: Callable[[], None]) -> Callable[[], None]:
@@ -36,9 +40,18 @@ def forget() -> None:
 
 def relieve() -> None:
     """Forget what was compiled if it is too much; called once for each compilation."""
-    global _least
-    if next(_compiled) % _EVERY or mappings() < max(_SHARE * _allowed(), 1.25 * _least):
+    global _least, _emptied
+    number = next(_compiled)
+    if number % _EVERY:
         return
+    held = mappings()
+    if (
+        held < max(_SHARE * _allowed(), 1.25 * _least)
+        if held
+        else (number - _emptied < _MOST_PROGRAMS)
+    ):
+        return
+    _emptied = number
     forget()
     gc.collect()  # programs and what holds them are cycles
     _least = mappings()

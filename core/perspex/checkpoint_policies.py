@@ -20,6 +20,16 @@ from perspex.ops.names import name_p as _name_p
 def everything_saveable(*args: Any, **params: Any) -> bool:
     """Store everything, as if there were no checkpoint.
 
+    Args:
+      args: the primitive and the types of its operands.
+      params: the params of the equation.
+
+    Returns:
+      A boolean.
+
+    Raises:
+      Nothing.
+
     >>> everything_saveable()
     True
     """
@@ -29,6 +39,16 @@ def everything_saveable(*args: Any, **params: Any) -> bool:
 def nothing_saveable(*args: Any, **params: Any) -> bool:
     """Compute everything again from the arguments, as without a policy.
 
+    Args:
+      args: the primitive and the types of its operands.
+      params: the params of the equation.
+
+    Returns:
+      A boolean.
+
+    Raises:
+      Nothing.
+
     >>> nothing_saveable()
     False
     """
@@ -37,6 +57,17 @@ def nothing_saveable(*args: Any, **params: Any) -> bool:
 
 def dots_saveable(prim: Any, *args: Any, **params: Any) -> bool:
     """Store the results of matrix products and convolutions, and compute the rest again.
+
+    Args:
+      prim: the primitive.
+      args: the types of its operands.
+      params: the params of the equation.
+
+    Returns:
+      A boolean.
+
+    Raises:
+      Nothing.
 
     >>> import perspex
     >>> from perspex import numpy as pnp
@@ -52,6 +83,17 @@ def dots_with_no_batch_dims_saveable(prim: Any, *args: Any, **params: Any) -> bo
 
     Those of weights with activations, but not those of activations with each other, as in
     attention, which are large and cheap.
+
+    Args:
+      prim: the primitive.
+      args: the types of its operands.
+      params: the params of the equation.
+
+    Returns:
+      A boolean.
+
+    Raises:
+      Nothing.
 
     >>> import perspex
     >>> from perspex import numpy as pnp
@@ -75,6 +117,15 @@ def save_anything_except_these_names(*names_not_to_save: str) -> Callable[..., b
 
     The value before it got its name is another one: it is stored if an operation reads it.
 
+    Args:
+      names_not_to_save: names that `checkpoint_name` gave.
+
+    Returns:
+      A policy.
+
+    Raises:
+      Nothing.
+
     >>> import perspex.numpy as pnp
     >>> policy = save_anything_except_these_names("scores")
     """
@@ -89,6 +140,15 @@ def save_anything_except_these_names(*names_not_to_save: str) -> Callable[..., b
 def save_any_names_but_these(*names_not_to_save: str) -> Callable[..., bool]:
     """Store what `checkpoint_name` named, but under none of these names.
 
+    Args:
+      names_not_to_save: names that `checkpoint_name` gave.
+
+    Returns:
+      A policy.
+
+    Raises:
+      Nothing.
+
     >>> policy = save_any_names_but_these("scores")
     """
     names = frozenset(names_not_to_save)
@@ -101,6 +161,15 @@ def save_any_names_but_these(*names_not_to_save: str) -> Callable[..., bool]:
 
 def save_only_these_names(*names_which_can_be_saved: str) -> Callable[..., bool]:
     """Store what `checkpoint_name` gave one of these names, and nothing else.
+
+    Args:
+      names_which_can_be_saved: names that `checkpoint_name` gave.
+
+    Returns:
+      A policy.
+
+    Raises:
+      Nothing.
 
     >>> import perspex
     >>> from perspex import numpy as pnp
@@ -122,6 +191,15 @@ def save_only_these_names(*names_which_can_be_saved: str) -> Callable[..., bool]
 def save_from_both_policies(policy_1: _Policy, policy_2: _Policy) -> Callable[..., Any]:
     """Store what one of the two policies stores.
 
+    Args:
+      policy_1, policy_2: two policies; the second is asked where the first stores nothing.
+
+    Returns:
+      A policy.
+
+    Raises:
+      Nothing; the policy raises what the two raise.
+
     >>> policy = save_from_both_policies(dots_saveable, save_only_these_names("inner"))
     """
 
@@ -137,7 +215,14 @@ def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Callab
     """Move the results of matrix products without batch axes to another memory meanwhile.
 
     Args:
-      offload_src, offload_dst: names of memories. A CPU has one memory; there they are stored.
+      offload_src: the name of the memory that results come from, `"device"`.
+      offload_dst: the name of the memory that they wait in. A CPU has one memory.
+
+    Returns:
+      A policy.
+
+    Raises:
+      Nothing.
 
     >>> policy = offload_dot_with_no_batch_dims("device", "pinned_host")
     """
@@ -164,8 +249,11 @@ def save_and_offload_only_these_names(
         them in both.
       offload_src, offload_dst: names of memories. A CPU has one memory; there both are stored.
 
-    Errors:
-      `ValueError` for a name in both.
+    Returns:
+      A policy.
+
+    Raises:
+      ValueError: for a name in both.
 
     >>> policy = save_and_offload_only_these_names(
     ...     names_which_can_be_saved=["a"],

@@ -23,7 +23,19 @@ _retracing: list[Flag] = []
 
 
 class Flag:
-    """A named setting with a global value and a per-thread override."""
+    """A named setting with a global value and a per-thread override.
+
+    Args:
+      name: its name, in the environment too: `PERSPEX_NAME` or `JAX_NAME`.
+      default: the value where the environment has none.
+      doc: what it means.
+      check: turns what a user gives into a value, or raises `ValueError`.
+      retraces: whether programs are traced under it, so that another value is another program.
+
+    >>> with enable_x64(True):
+    ...     enable_x64.value
+    True
+    """
 
     __slots__ = ("cell", "check", "doc", "name")
 
@@ -45,7 +57,19 @@ class Flag:
         return self.cell.value
 
     def set(self, value: Any) -> None:
-        """Set the global value, for every thread."""
+        """Set the global value, for every thread.
+
+        Args:
+          value: the new value.
+
+        Returns:
+          Nothing.
+
+        Raises:
+          ValueError: for a value that the flag cannot have.
+
+        >>> enable_x64.set(False)
+        """
         self.cell.set_global(self.check(value))
 
     @contextlib.contextmanager
@@ -269,17 +293,50 @@ xla.set_post_hook_state(post_hook.cell)
 
 
 def context() -> tuple[Any, ...]:
-    """The values here and now of all flags that programs are traced under."""
+    """The values here and now of all flags that programs are traced under.
+
+    Returns:
+      A tuple, in the order of `context_names`.
+
+    Raises:
+      Nothing.
+
+    >>> len(context()) == len(context_names())
+    True
+    """
     return tuple([flag.value for flag in _retracing])
 
 
 def context_names() -> tuple[str, ...]:
-    """The names of these flags, in the same order."""
+    """The names of the flags that programs are traced under.
+
+    Returns:
+      A tuple of strings.
+
+    Raises:
+      Nothing.
+
+    >>> "enable_x64" in context_names()
+    True
+    """
     return tuple([flag.name for flag in _retracing])
 
 
 def find(name: str) -> Flag:
-    """The flag of that name, with or without JAX's `jax_` before it."""
+    """A flag by its name.
+
+    Args:
+      name: the name, with or without JAX's `jax_` before it.
+
+    Returns:
+      A `Flag`.
+
+    Raises:
+      AttributeError: for another name.
+
+    >>> find("jax_enable_x64")
+    Flag(enable_x64=False)
+    """
     try:
         return flags[name.removeprefix("jax_")]
     except KeyError:
@@ -287,12 +344,39 @@ def find(name: str) -> Flag:
 
 
 def update(name: str, value: Any) -> None:
-    """Set the flag `name` for all threads; `jax_` before the name is allowed."""
+    """Set a flag for all threads.
+
+    Args:
+      name: the name, with or without JAX's `jax_` before it.
+      value: the new value.
+
+    Returns:
+      Nothing.
+
+    Raises:
+      AttributeError: for another name.
+      ValueError: for a value that the flag cannot have.
+
+    >>> update("enable_x64", False)
+    """
     find(name).set(value)
 
 
 def read(name: str) -> Any:
-    """The value of the flag `name` here and now."""
+    """The value of a flag here and now.
+
+    Args:
+      name: the name, with or without JAX's `jax_` before it.
+
+    Returns:
+      The override of this thread if there is one, else the global value.
+
+    Raises:
+      AttributeError: for another name.
+
+    >>> read("enable_x64")
+    False
+    """
     return find(name).value
 
 

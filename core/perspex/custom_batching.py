@@ -18,6 +18,9 @@ def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
     Returns:
       A `custom_vmap` function.
 
+    Raises:
+      TypeError: if `f` is not a function.
+
     >>> import perspex, perspex.numpy as pnp
     >>> perspex.vmap(sequential_vmap(lambda x: x * 2))(pnp.arange(3))
     Array([0, 2, 4], dtype=int32)

@@ -55,11 +55,13 @@ def print(  # the name that users know, in place of Python's
       skip_format_check: do not check, while tracing, that `fmt` fits the values.
 
     Returns:
-      `None`.
+      `None`; without `fmt` a function that takes it.
 
-    Errors:
-      `TypeError` if `fmt` is no string; `KeyError` or `IndexError` for a value that is missing,
-      `ValueError` for one that `fmt` does not use.
+    Raises:
+      TypeError: if `fmt` is not a string.
+      KeyError: for a value that is missing by name.
+      IndexError: for a value that is missing by position.
+      ValueError: for a value that `fmt` does not use.
 
     >>> import perspex
     >>> @perspex.jit
@@ -91,13 +93,20 @@ def log(
     that logger's level lets through, and where it goes, is decided when the program runs.
 
     Args:
-      fmt, args, kwargs, ordered, partitioned, skip_format_check: as for `print`.
+      fmt: a format string, as for `str.format`. Without it, returns a function that takes it.
+      args, kwargs: what it refers to: pytrees of arrays, or any other values.
+      ordered: keep the order of the program among all ordered prints of this thread.
+      partitioned: log the part of each device; there is one.
+      skip_format_check: do not check, while tracing, that `fmt` fits the values.
 
     Returns:
       `None`; without `fmt` a function that takes it.
 
-    Errors:
-      Those of `print`.
+    Raises:
+      TypeError: if `fmt` is not a string.
+      KeyError: for a value that is missing by name.
+      IndexError: for a value that is missing by position.
+      ValueError: for a value that `fmt` does not use.
 
     >>> import logging, sys, perspex
     >>> logger = logging.getLogger("perspex.debug")
@@ -173,12 +182,12 @@ def callback(
       partitioned: call it for the part of each device; there is one.
 
     Returns:
-      `None`.
+      `None`; without `callback` a function that takes it.
 
-    Errors:
-      `TypeError` if `callback` is no function. In a compiled program an exception of it becomes a
-      `JaxRuntimeError` with that exception as its cause, when the program's results or
-      `effects_barrier` are waited for.
+    Raises:
+      TypeError: if `callback` is not a function.
+      JaxRuntimeError: for an exception of `callback` in a compiled program, which is its cause. It
+        is raised where the program's results or `effects_barrier` are waited for.
 
     >>> import perspex, perspex.numpy as pnp
     >>> seen = []

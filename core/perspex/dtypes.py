@@ -4,18 +4,7 @@ A dtype is an `np.dtype` (those of NumPy and `ml_dtypes`) or a `KeyType`, the dt
 keys, which NumPy does not know. A *kind* is a pair `(dtype, weak)`: Python numbers are weakly
 typed, so `x + 1` keeps the dtype of `x`.
 
-Promotion is the least upper bound in a lattice, the one that JAX defines
-(https://docs.jax.dev/en/latest/jep/9407-type-promotion.html); `i*`, `f*`, `c*` are the weak types:
-
-    bool - i* - u8 -- u16 -- u32 -- u64 ---.
-              |     `     `      `         |
-              |- i8 -- i16 -- i32 -- i64 --+- f* - bf16 -- f32 -- f64
-              `- int4, uint4, ...          |    |- f16  -'    `      `
-                                           |    |- float8_*, ...     |
-                                           |    `----- c* --- c64 -- c128
-
-The narrow types at dead ends (fewer than 8 bits, float8) promote to nothing but themselves. In the
-strict mode (`numpy_dtype_promotion`) only weak types promote.
+Promotion is the least upper bound in the lattice of `perspex.base.promotion_lattice`.
 
 What always holds: without `enable_x64` every result is 32 bits or narrower, whatever the arguments;
 `promote` is a dict lookup when warm (0.2 us), and the flags that it depends on are in the key.
@@ -24,11 +13,9 @@ What always holds: without `enable_x64` every result is 32 bits or narrower, wha
 from __future__ import annotations
 
 import contextlib
-import functools
 import warnings
-from typing import Any, ClassVar
+from typing import Any
 
-import ml_dtypes
 import numpy as np
 from ml_dtypes import bfloat16 as bfloat16
 from ml_dtypes import finfo as finfo
@@ -36,130 +23,24 @@ from ml_dtypes import iinfo as iinfo
 
 from perspex import config
 from perspex.base import source
+from perspex.base.dtype_families import BOOL, NARROWED, NUMBERS, SMALL_FLOATS, SMALL_INTS, DType
+from perspex.base.dtype_families import KeyType as KeyType
+from perspex.base.dtype_families import extended as extended
+from perspex.base.dtype_families import float0 as float0
+from perspex.base.dtype_families import issubdtype as issubdtype
+from perspex.base.dtype_families import itemsize_bits as itemsize_bits
+from perspex.base.dtype_families import prng_key as prng_key
+from perspex.base.dtype_families import python_scalar_dtypes as python_scalar_dtypes
+from perspex.base.dtype_families import scalar_types as scalar_types
+from perspex.base.dtype_families import short_name as short_name
+from perspex.base.promotion_lattice import join
 from perspex.errors import TypePromotionError as TypePromotionError
 
-DType = np.dtype[Any]
 Kind = tuple[Any, bool]
 
-float0 = np.dtype([("float0", np.void, 0)])
-"""The dtype of the tangent of an integer: no bits, because there is nothing to say."""
-
-
-class extended(np.generic):  # noqa: N801 - NumPy spells scalar types so
-    """Scalar type over all dtypes that NumPy does not know; for `issubdtype`."""
-
-
-class prng_key(extended):  # noqa: N801
-    """Scalar type of typed random keys; for `issubdtype`.
-
-    >>> issubdtype(KeyType("threefry2x32", "fry", (2,)), prng_key)
-    True
-    """
-
-
-class KeyType:
-    """The dtype of arrays of random keys of one generator, `key<fry>` for threefry.
-
-    Equal arguments give the same object. An element is stored as an array of `key_shape` uint32.
-
-    Args:
-      generator: the name of the generator, `threefry2x32`.
-      tag: its short form, `fry`.
-      key_shape: the shape of one key in numbers.
-
-    >>> KeyType("threefry2x32", "fry", (2,))
-    key<fry>
-    """
-
-    __slots__ = ("generator", "itemsize", "key_shape", "name", "tag")
-    _pool: ClassVar[dict[Any, KeyType]] = {}
-
-    type = prng_key
-    kind = "V"
-    """What NumPy calls dtypes that are neither numbers nor booleans."""
-    physical_dtype = np.dtype("uint32")
-
-    generator: str
-    tag: str
-    key_shape: tuple[int, ...]
-    name: str
-    itemsize: int
-
-    def __new__(cls, generator: str, tag: str, key_shape: tuple[int, ...]) -> KeyType:
-        arguments = generator, tag, tuple(key_shape)
-        found = cls._pool.get(arguments)
-        if found is None:
-            found = object.__new__(cls)
-            found.generator, found.tag, found.key_shape = arguments
-            found.name = f"key<{tag}>"
-            found.itemsize = int(np.prod(key_shape)) * cls.physical_dtype.itemsize
-            found = cls._pool.setdefault(arguments, found)
-        return found
-
-    def __reduce__(self) -> Any:
-        return KeyType, (self.generator, self.tag, self.key_shape)
-
-    def __repr__(self) -> str:
-        return self.name
-
-
-def _present(*names: str) -> list[DType]:
-    """Those of the dtypes that the installed `ml_dtypes` has."""
-    return [np.dtype(getattr(ml_dtypes, name)) for name in names if hasattr(ml_dtypes, name)]
-
-
-_BOOL = np.dtype("bool")
-_SMALL_INTS = _present("int1", "int2", "int4", "uint1", "uint2", "uint4")
-_SMALL_FLOATS = _present(
-    "float4_e2m1fn",
-    "float6_e2m3fn",
-    "float6_e3m2fn",
-    "float8_e3m4",
-    "float8_e4m3",
-    "float8_e4m3b11fnuz",
-    "float8_e4m3fn",
-    "float8_e4m3fnuz",
-    "float8_e5m2",
-    "float8_e5m2fnuz",
-    "float8_e8m0fnu",
-)
-_INTS: list[DType] = [
-    np.dtype(f"{sign}int{n}") for sign in ("", "u") for n in (8, 16, 32, 64)
-] + _SMALL_INTS
-_FLOATS: list[DType] = [
-    np.dtype(t) for t in (bfloat16, "float16", "float32", "float64")
-] + _SMALL_FLOATS
-_COMPLEX: list[DType] = [np.dtype("complex64"), np.dtype("complex128")]
-
-scalar_types: dict[str, type] = {d.name: d.type for d in (_BOOL, *_INTS, *_FLOATS, *_COMPLEX)}
-"""The dtypes of arrays of numbers, by name, as scalar types."""
-
-_NUMBERS = frozenset((_BOOL, *_INTS, *_FLOATS, *_COMPLEX))
-_EXTENSIONS = {
-    **{d.type: np.floating for d in _FLOATS if d.kind != "f" or d.type.__module__ != "numpy"},
-    **{
-        d.type: np.unsignedinteger if d.name.startswith("u") else np.signedinteger
-        for d in _SMALL_INTS
-    },
-}
-
-python_scalar_dtypes: dict[type, DType] = {
-    bool: _BOOL,
-    int: np.dtype("int64"),
-    float: np.dtype("float64"),
-    complex: np.dtype("complex128"),
-}
-"""The dtypes of Python numbers when 64 bits are enabled."""
-
-_NARROWED = {
-    np.dtype("int64"): np.dtype("int32"),
-    np.dtype("uint64"): np.dtype("uint32"),
-    np.dtype("float64"): np.dtype("float32"),
-    np.dtype("complex128"): np.dtype("complex64"),
-}
 # By Python type: the kind without and with 64 bits. A bool is never weak: it is the bottom.
 _scalar_kinds: dict[type, tuple[Kind, Kind]] = {
-    t: ((_NARROWED.get(d, d), t is not bool), (d, t is not bool))
+    t: ((NARROWED.get(d, d), t is not bool), (d, t is not bool))
     for t, d in python_scalar_dtypes.items()
 }
 
@@ -183,8 +64,12 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
       dtype: anything that `np.dtype` takes.
       allow_extended_dtype: return a `KeyType` as it is.
 
-    Errors:
-      `TypeError` if it names no dtype, `ValueError` for a `KeyType` that is not allowed.
+    Returns:
+      An `np.dtype`, or the `KeyType`.
+
+    Raises:
+      TypeError: if it names no dtype.
+      ValueError: for a `KeyType` that is not allowed.
 
     >>> canonicalize_dtype("float64")
     dtype('float32')
@@ -202,7 +87,7 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
             "pass allow_extended_dtype=True to get it back as it is"
         )
     full = np.dtype(dtype)
-    found = full if x64 else _NARROWED.get(full, full)
+    found = full if x64 else NARROWED.get(full, full)
     with contextlib.suppress(TypeError):  # a list of fields does not hash
         _canonical[x64][dtype] = found
     return found
@@ -217,11 +102,12 @@ def check_user_dtype(dtype: Any, name: str = "") -> Any:
       name: the function that was asked, for the messages.
 
     Returns:
-      An `np.dtype` or a `KeyType`. Warns (`UserWarning`) where 64 bits are asked for by name
+      An `np.dtype` or a `KeyType`. It warns (`UserWarning`) where 64 bits are asked for by name
       and are not enabled.
 
-    Errors:
-      `TypeError` if it is no dtype, or one that arrays cannot have; `ValueError` for an array.
+    Raises:
+      TypeError: if it is no dtype, or one that arrays cannot have.
+      ValueError: for an array.
 
     >>> check_user_dtype("bfloat16"), check_user_dtype(float)
     (dtype(bfloat16), dtype('float32'))
@@ -247,11 +133,11 @@ def check_user_dtype(dtype: Any, name: str = "") -> Any:
         full = np.dtype(dtype)
     except TypeError as error:
         raise TypeError(f"{error}{where}: {dtype!r} names no dtype") from None
-    if full not in _NUMBERS and full != float0:
+    if full not in NUMBERS and full != float0:
         raise TypeError(
             f"only booleans and numbers are supported, got dtype {full}{where}; {_remedy(full)}"
         )
-    found = full if x64 else _NARROWED.get(full, full)
+    found = full if x64 else NARROWED.get(full, full)
     if found is not full:
         requested = f" requested{where}" if name else ""
         warnings.warn(
@@ -276,8 +162,11 @@ def kind_of(x: Any) -> Kind:
     Args:
       x: an array, a tracer, a NumPy array or number, a Python number, or anything with a `dtype`.
 
-    Errors:
-      `TypeError` for anything else.
+    Returns:
+      A pair `(dtype, weak)`.
+
+    Raises:
+      TypeError: for anything else.
 
     >>> kind_of(1), kind_of(np.float64(1)), kind_of(True)
     ((dtype('int32'), True), (dtype('float32'), False), (dtype('bool'), False))
@@ -307,7 +196,7 @@ def _host_dtype(dtype: Any, x: Any) -> Any:
     if isinstance(dtype, KeyType):
         return dtype
     found = canonicalize_dtype(dtype)
-    if dtype not in _NUMBERS and dtype != float0:
+    if dtype not in NUMBERS and dtype != float0:
         raise TypeError(
             f"a value of type {type(x).__name__} with dtype {dtype} is not a valid array: only "
             f"booleans and numbers are; {_remedy(np.dtype(dtype))}"
@@ -323,7 +212,16 @@ def _remedy(dtype: DType) -> str:
 
 
 def dtype_of(x: Any) -> Any:
-    """The dtype of an array, tracer, NumPy array or number, or Python number.
+    """The dtype of an array, a tracer or a number.
+
+    Args:
+      x: an array, a tracer, a NumPy array or number, or a Python number.
+
+    Returns:
+      An `np.dtype` or a `KeyType`.
+
+    Raises:
+      TypeError: for anything else.
 
     >>> dtype_of(2.5), dtype_of(np.arange(3))
     (dtype('float32'), dtype('int32'))
@@ -332,7 +230,16 @@ def dtype_of(x: Any) -> Any:
 
 
 def is_weakly_typed(x: Any) -> bool:
-    """Whether the dtype of `x` gives way to that of the other operand.
+    """Whether the dtype of a value gives way to that of the other operand.
+
+    Args:
+      x: any object.
+
+    Returns:
+      True or False; False for what has no dtype.
+
+    Raises:
+      Nothing.
 
     >>> is_weakly_typed(1), is_weakly_typed(np.int32(1)), is_weakly_typed("no number")
     (True, False, False)
@@ -344,7 +251,16 @@ def is_weakly_typed(x: Any) -> bool:
 
 
 def is_python_scalar(x: Any) -> bool:
-    """Whether `x` is exactly a `bool`, `int`, `float` or `complex`; NumPy's numbers are not.
+    """Whether a value is exactly a `bool`, `int`, `float` or `complex`; NumPy's numbers are not.
+
+    Args:
+      x: any object.
+
+    Returns:
+      True or False.
+
+    Raises:
+      Nothing.
 
     >>> is_python_scalar(1.0), is_python_scalar(np.float64(1))
     (True, False)
@@ -355,49 +271,6 @@ def is_python_scalar(x: Any) -> bool:
 # -- Promotion
 
 
-_SMALL_INT_NAMES = [d.name for d in _SMALL_INTS]
-_SMALL_FLOAT_NAMES = [d.name for d in _SMALL_FLOATS]
-_EDGES = {
-    "bool": ["i*"],
-    "i*": ["uint8", "int8", *_SMALL_INT_NAMES],
-    "uint8": ["int16", "uint16"],
-    "uint16": ["int32", "uint32"],
-    "uint32": ["int64", "uint64"],
-    "uint64": ["f*"],
-    "int8": ["int16"],
-    "int16": ["int32"],
-    "int32": ["int64"],
-    "int64": ["f*"],
-    "f*": ["c*", "bfloat16", "float16", *_SMALL_FLOAT_NAMES],
-    "bfloat16": ["float32"],
-    "float16": ["float32"],
-    "float32": ["float64", "complex64"],
-    "float64": ["complex128"],
-    "c*": ["complex64"],
-    "complex64": ["complex128"],
-}
-# Without 64 bits the signed type that takes a uint32 is int32.
-_EDGES_32 = {**_EDGES, "uint32": ["int32", "uint64"]}
-_EDGES_STRICT = {
-    "i*": ["f*", *(d.name for d in _INTS)],
-    "f*": ["c*", *(d.name for d in _FLOATS)],
-    "c*": [d.name for d in _COMPLEX],
-}
-
-
-def _above(edges: dict[str, list[str]]) -> dict[str, frozenset[str]]:
-    """For each node itself and all nodes above it."""
-
-    @functools.cache
-    def reach(node: str) -> frozenset[str]:
-        return frozenset((node,)).union(*map(reach, edges.get(node, ())))
-
-    return {node: reach(node) for node in (*scalar_types, "i*", "f*", "c*")}
-
-
-# By whether 64 bits are enabled.
-_ABOVE = _above(_EDGES_32), _above(_EDGES)
-_ABOVE_STRICT = _above(_EDGES_STRICT)
 _WEAK_NODES = {"i*": int, "f*": float, "c*": complex}
 _promoted: dict[Any, Kind] = {}
 _MOST_CACHED = 8
@@ -410,12 +283,10 @@ def _weak_node(dtype: DType) -> str:
 
 
 def _join(nodes: list[str], strict: bool) -> str:
-    """The least upper bound, from the sets of what is above each node."""
-    above = _ABOVE_STRICT if strict else _ABOVE[_x64.value]
-    common = frozenset.intersection(*[above[node] for node in nodes])
-    for node in common:
-        if common <= above[node]:
-            return node
+    """The least upper bound of nodes; an error that says what to do if there is none."""
+    found = join(nodes, _x64.value, strict)
+    if found is not None:
+        return found
     names = ", ".join([_described(node) for node in dict.fromkeys(nodes)])
     if strict:
         raise TypePromotionError(
@@ -424,7 +295,7 @@ def _join(nodes: list[str], strict: bool) -> str:
             "x.astype(dtype), or set numpy_dtype_promotion='standard'."
         )
     small = [n for n in nodes if not n.endswith("*") and itemsize_bits(n) <= 8 and n != "bool"]
-    narrow = [d.name for d in (*_SMALL_INTS, *_SMALL_FLOATS) if d.name in small]
+    narrow = [d.name for d in (*SMALL_INTS, *SMALL_FLOATS) if d.name in small]
     raise TypePromotionError(
         f"Input dtypes ({names}) have no available implicit dtype promotion path: "
         f"{' and '.join(narrow)} promote to nothing, lest precision be lost or gained unseen. "
@@ -437,7 +308,7 @@ def _described(node: str) -> str:
 
 
 def _check_lattice(dtype: Any) -> None:
-    if dtype not in _NUMBERS:
+    if dtype not in NUMBERS:
         raise ValueError(
             f"{dtype} promotes to no other dtype; "
             + (
@@ -454,8 +325,12 @@ def promote(kinds: tuple[Kind, ...]) -> Kind:
     Args:
       kinds: one pair `(dtype, weak)` for each operand, at least one; `kind_of` gives them.
 
-    Errors:
-      `TypePromotionError` where there is no common dtype; `ValueError` for a dtype of no number.
+    Returns:
+      A pair `(dtype, weak)`.
+
+    Raises:
+      TypePromotionError: where there is no common dtype.
+      ValueError: for a dtype of no number.
 
     >>> promote(((np.dtype("int8"), False), (np.dtype("float32"), True)))
     (dtype('float32'), True)
@@ -471,7 +346,7 @@ def promote(kinds: tuple[Kind, ...]) -> Kind:
 
 
 def _promote(kinds: tuple[Kind, ...]) -> Kind:
-    kinds = tuple([(dtype, weak and dtype != _BOOL) for dtype, weak in kinds])
+    kinds = tuple([(dtype, weak and dtype != BOOL) for dtype, weak in kinds])
     first = kinds[0][0]
     if len(kinds) == 1:
         return kinds[0]
@@ -495,8 +370,13 @@ def promote_types(a: Any, b: Any) -> DType:
     Args:
       a, b: anything that names a dtype; Python's `int`, `float` and `complex` are weak.
 
-    Errors:
-      `TypePromotionError` where there is no common dtype; `TypeError` if one is no dtype.
+    Returns:
+      An `np.dtype`.
+
+    Raises:
+      TypePromotionError: where there is no common dtype.
+      TypeError: for what names no dtype.
+      ValueError: for a dtype that is not one of numbers.
 
     >>> promote_types("uint8", "int8"), promote_types(float, "bfloat16")
     (dtype('int16'), dtype(bfloat16))
@@ -522,9 +402,13 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
       args: arrays, numbers and dtypes. Python numbers, `int`, `float` and `complex` are weak.
       return_weak_type_flag: return the pair of dtype and whether it is weak.
 
-    Errors:
-      `ValueError` without arguments; `TypePromotionError` where there is no common dtype;
-      `TypeError` for what is neither array, number nor dtype.
+    Returns:
+      An `np.dtype`, or a pair of it and a boolean.
+
+    Raises:
+      ValueError: without arguments.
+      TypePromotionError: where there is no common dtype.
+      TypeError: for what is neither an array, a number nor a dtype.
 
     >>> result_type(3, np.dtype("int8")), result_type(1, 2.0, return_weak_type_flag=True)
     (dtype('int8'), (dtype('float32'), True))
@@ -553,54 +437,17 @@ def _kind_of_argument(x: Any) -> Kind:
 # -- Families and facts
 
 
-def _scalar_type(x: Any) -> type:
-    if isinstance(x, type) and issubclass(x, np.generic):
-        return x
-    if isinstance(x, KeyType):
-        return x.type
-    scalar: type = np.dtype(x).type
-    return scalar
-
-
-_subdtypes: dict[Any, bool] = {}
-
-
-def issubdtype(a: Any, b: Any) -> bool:
-    """Whether the dtype `a` is `b` or belongs to the family `b`, as `np.issubdtype`.
-
-    It knows that the narrow floats are `np.floating`, the narrow integers `np.integer`, and that
-    typed keys are `prng_key`.
-
-    Args:
-      a: a dtype or anything that names one, or a scalar type.
-      b: likewise; a family is an abstract scalar type such as `np.inexact`.
-
-    >>> issubdtype("bfloat16", np.inexact), issubdtype("int4", np.signedinteger)
-    (True, True)
-    """
-    try:
-        return _subdtypes[a, b]
-    except (KeyError, TypeError):
-        pass
-    if isinstance(b, KeyType):
-        return a is b
-    scalar, family = _scalar_type(a), _scalar_type(b)
-    found = issubclass(scalar, family)
-    if not found and scalar in _EXTENSIONS:
-        found = issubclass(_EXTENSIONS[scalar], family)
-    with contextlib.suppress(TypeError):  # a list of fields does not hash
-        _subdtypes[a, b] = found
-    return found
-
-
 def scalar_type_of(x: Any) -> type:
     """The Python type of the elements: `bool`, `int`, `float` or `complex`.
 
     Args:
       x: an array, a number, or a dtype.
 
-    Errors:
-      `TypeError` where the elements are no numbers.
+    Returns:
+      A class.
+
+    Raises:
+      TypeError: where the elements are not numbers.
 
     >>> scalar_type_of("bfloat16"), scalar_type_of(np.arange(3))
     (<class 'float'>, <class 'int'>)
@@ -616,19 +463,37 @@ _PYTHON_OF = {np.bool_: bool, np.integer: int, np.floating: float, np.complexflo
 
 
 def to_numeric_dtype(dtype: Any) -> Any:
-    """`int32` (or `int64`) for booleans, any other dtype as it is.
+    """The dtype in which booleans count: `int32` (or `int64`); other dtypes stay.
+
+    Args:
+      dtype: anything that names a dtype.
+
+    Returns:
+      An `np.dtype`.
+
+    Raises:
+      TypeError: if it names no dtype.
 
     >>> to_numeric_dtype("bool"), to_numeric_dtype("int8")
     (dtype('int32'), dtype('int8'))
     """
     dtype = np.dtype(dtype)
-    return canonicalize_dtype("int64") if dtype == _BOOL else dtype
+    return canonicalize_dtype("int64") if dtype == BOOL else dtype
 
 
 def to_inexact_dtype(dtype: Any) -> DType:
     """The floating dtype in which functions such as `sin` compute for an argument of `dtype`.
 
     `float64` for 64-bit integers, `float32` for booleans and the other integers.
+
+    Args:
+      dtype: anything that names a dtype.
+
+    Returns:
+      An `np.dtype`.
+
+    Raises:
+      TypeError: if it names no dtype of numbers.
 
     >>> to_inexact_dtype("int8"), to_inexact_dtype("bfloat16")
     (dtype('float32'), dtype(bfloat16))
@@ -638,13 +503,22 @@ def to_inexact_dtype(dtype: Any) -> DType:
             f"dtype {dtype.name} is not one of numbers; random.key_data(key) gives the numbers"
         )
     found: DType = np.dtype(dtype)
-    if found == _BOOL or issubdtype(found, np.integer):
+    if found == BOOL or issubdtype(found, np.integer):
         return np.dtype("float64" if found.itemsize == 8 else "float32")
     return found
 
 
 def to_complex_dtype(dtype: Any) -> DType:
-    """The complex dtype that holds the values of `dtype`: `complex128` for 64-bit types.
+    """The complex dtype that holds the values of another dtype.
+
+    Args:
+      dtype: anything that names a dtype.
+
+    Returns:
+      `complex128` for 64-bit types, `complex64` for the others.
+
+    Raises:
+      TypeError: if it names no dtype of numbers.
 
     >>> to_complex_dtype("float16"), to_complex_dtype("float64")
     (dtype('complex64'), dtype('complex128'))
@@ -653,47 +527,3 @@ def to_complex_dtype(dtype: Any) -> DType:
     if issubdtype(found, np.complexfloating):
         return found
     return np.dtype("complex128" if found.itemsize == 8 else "complex64")
-
-
-def itemsize_bits(dtype: Any) -> int:
-    """The size of an element in bits; `int4` has 4, although NumPy stores it in a byte.
-
-    >>> itemsize_bits("int4"), itemsize_bits("bool"), itemsize_bits("complex64")
-    (4, 8, 64)
-    """
-    if isinstance(dtype, KeyType):
-        return dtype.itemsize * 8
-    dtype = np.dtype(dtype)
-    if dtype in _SMALL_INTS:
-        return _bits(iinfo, dtype)
-    return _bits(finfo, dtype) if dtype in _SMALL_FLOATS else dtype.itemsize * 8
-
-
-def _bits(info: Any, dtype: DType) -> int:
-    return int(info(dtype).bits)
-
-
-_short_names: dict[Any, str] = {}
-
-
-def short_name(dtype: Any) -> str:
-    """The name in jaxprs: `f32`, `i8`, `u4`, `c64`, `bf16`, `f8_e4m3fn`, `bool`, `key<fry>`.
-
-    >>> short_name(np.dtype("float32")), short_name(float0)
-    ('f32', 'float0')
-    """
-    try:
-        return _short_names[dtype]
-    except KeyError:
-        pass
-    if isinstance(dtype, KeyType):
-        name = dtype.name
-    elif np.dtype(dtype) == float0:
-        name = "float0"
-    else:
-        name = np.dtype(dtype).name
-        for long, short in (("bfloat", "bf"), ("float", "f"), ("complex", "c"), ("uint", "u")):
-            name = name.replace(long, short)
-        name = name.replace("int", "i")
-    _short_names[dtype] = name
-    return name

@@ -7,9 +7,10 @@ from typing import Any
 
 from perspex import numpy as pnp
 from perspex import tree
+from perspex.base.tree_paths import PyTree
 
 
-def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
+def ravel_pytree(pytree: PyTree) -> tuple[Any, Callable[[Any], Any]]:
     """All numbers of a pytree in one vector, and the function that puts them back.
 
     Args:
@@ -20,6 +21,10 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
       with its shapes and dtypes. Where all leaves have one dtype, it takes a vector of any dtype,
       which the leaves then have. It raises `ValueError` for a vector of another length, and
       `TypeError` for one of another dtype where the leaves have several.
+
+    Raises:
+      TypeError: for leaves that are not arrays.
+      ValueError: from the function that is returned, for a vector of another shape.
 
     >>> vector, unravel = ravel_pytree({"w": pnp.ones((2, 2)), "b": pnp.zeros(2)})
     >>> vector

@@ -16,7 +16,7 @@ from __future__ import annotations
 import builtins
 import collections
 import functools
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from perspex.base.pytree_registry import DictKey as DictKey
@@ -37,9 +37,17 @@ from perspex.base.pytree_registry import (
 )
 from perspex.base.pytree_registry import register_static as register_static
 from perspex.base.pytree_registry import static as static
+from perspex.base.tree_paths import ARRAY, IsLeaf, PyTree
+from perspex.base.tree_paths import keystr as keystr
+from perspex.base.tree_paths import prefix_errors as prefix_errors
+from perspex.base.tree_paths import structure_errors as structure_errors
+from perspex.base.tree_structures import flatten_one_level as flatten_one_level
+from perspex.base.tree_structures import flatten_one_level_with_keys as flatten_one_level_with_keys
+from perspex.base.tree_structures import is_tree_node as is_tree_node
+from perspex.base.tree_structures import treedef_children as treedef_children
+from perspex.base.tree_structures import treedef_is_leaf as treedef_is_leaf
+from perspex.base.tree_structures import treedef_tuple as treedef_tuple
 from perspex.base.xla import pytree as _pytree
-
-IsLeaf = Callable[[Any], bool]
 
 _flatten = default_registry.flatten
 _UNSPECIFIED: Any = object()
@@ -48,15 +56,18 @@ _UNSPECIFIED: Any = object()
 # -- Taking apart and putting together
 
 
-def flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], PyTreeDef]:
+def flatten(tree: PyTree, is_leaf: IsLeaf | None = None) -> tuple[list[Any], PyTreeDef]:
     """The leaves of a tree, and its structure.
 
     Args:
       tree: any nest of registered containers.
       is_leaf: a function of a subtree; where it is true the subtree counts as a leaf.
 
-    Errors:
-      `ValueError` for a dict whose keys do not sort.
+    Returns:
+      `(leaves, treedef)`.
+
+    Raises:
+      ValueError: for a dict whose keys do not sort.
 
     >>> flatten({"b": [1, 2], "a": None})
     ([1, 2], PyTreeDef({'a': None, 'b': [*, *]}))
@@ -69,8 +80,18 @@ def flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], PyTree
         raise
 
 
-def leaves(tree: Any, is_leaf: IsLeaf | None = None) -> list[Any]:
-    """The leaves of a tree, in order; arguments and errors are those of `flatten`.
+def leaves(tree: PyTree, is_leaf: IsLeaf | None = None) -> list[Any]:
+    """The leaves of a tree, in order.
+
+    Args:
+      tree: any nest of registered containers.
+      is_leaf: a function of a subtree; where it is true the subtree counts as a leaf.
+
+    Returns:
+      A list.
+
+    Raises:
+      ValueError: for a dict whose keys do not sort.
 
     >>> leaves((1, {"x": 2}))
     [1, 2]
@@ -78,8 +99,18 @@ def leaves(tree: Any, is_leaf: IsLeaf | None = None) -> list[Any]:
     return flatten(tree, is_leaf)[0]
 
 
-def structure(tree: Any, is_leaf: IsLeaf | None = None) -> PyTreeDef:
-    """The structure of a tree; arguments and errors are those of `flatten`.
+def structure(tree: PyTree, is_leaf: IsLeaf | None = None) -> PyTreeDef:
+    """The structure of a tree.
+
+    Args:
+      tree: any nest of registered containers.
+      is_leaf: a function of a subtree; where it is true the subtree counts as a leaf.
+
+    Returns:
+      A `PyTreeDef`.
+
+    Raises:
+      ValueError: for a dict whose keys do not sort.
 
     >>> structure((1, {"x": 2}))
     PyTreeDef((*, {'x': *}))
@@ -87,11 +118,18 @@ def structure(tree: Any, is_leaf: IsLeaf | None = None) -> PyTreeDef:
     return flatten(tree, is_leaf)[1]
 
 
-def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
-    """The tree of that structure with those leaves.
+def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> PyTree:
+    """The tree with a structure and leaves.
 
-    Errors:
-      `ValueError` when the number of leaves is not `treedef.num_leaves`.
+    Args:
+      treedef: the structure.
+      leaves: its leaves, in order.
+
+    Returns:
+      A tree.
+
+    Raises:
+      ValueError: when the number of leaves is not `treedef.num_leaves`.
 
     >>> unflatten(structure([0, (0,)]), "ab")
     ['a', ('b',)]
@@ -101,6 +139,16 @@ def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
 
 def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf | None = None) -> bool:
     """Whether no item of the iterable is a container.
+
+    Args:
+      iterable: any values.
+      is_leaf: a function of a subtree; where it is true the subtree counts as a leaf.
+
+    Returns:
+      True or False.
+
+    Raises:
+      TypeError: if `iterable` is not one.
 
     >>> all_leaves([1, 2]), all_leaves([1, None])
     (True, False)
@@ -139,7 +187,7 @@ def _explain_unsortable(tree: Any, is_leaf: IsLeaf | None, error: ValueError) ->
 # -- Functions over leaves
 
 
-def map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf | None = None) -> Any:
+def map(f: Callable[..., Any], tree: PyTree, *rest: Any, is_leaf: IsLeaf | None = None) -> PyTree:
     """Apply a function to each leaf, or to the corresponding leaves of several trees.
 
     Args:
@@ -149,8 +197,11 @@ def map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf | None = N
         gets a subtree.
       is_leaf: as in `flatten`, for `tree`.
 
-    Errors:
-      `ValueError` that names the place where a tree of `rest` has another structure.
+    Returns:
+      A tree of the structure of `tree`.
+
+    Raises:
+      ValueError: for a tree of `rest` of another structure; the message names the place.
 
     >>> map(lambda x, y: x + y, {"a": 1, "b": (2,)}, {"a": 10, "b": (20,)})
     {'a': 11, 'b': (22,)}
@@ -181,14 +232,23 @@ def _columns(
 
 def reduce(
     function: Callable[[Any, Any], Any],
-    tree: Any,
+    tree: PyTree,
     initializer: Any = _UNSPECIFIED,
     is_leaf: IsLeaf | None = None,
 ) -> Any:
     """Combine the leaves from left to right with a function of two, as `functools.reduce` does.
 
-    Errors:
-      `TypeError` for a tree without leaves when there is no `initializer`.
+    Args:
+      function: takes two leaves or results.
+      tree: any tree.
+      initializer: the first operand; by default the first leaf.
+      is_leaf: as in `flatten`.
+
+    Returns:
+      What the last call of `function` returns.
+
+    Raises:
+      TypeError: for a tree without leaves when there is no `initializer`.
 
     >>> reduce(lambda x, y: x + y, {"a": 1, "b": [2, 3]})
     6
@@ -201,7 +261,7 @@ def reduce(
 
 def reduce_associative(
     operation: Callable[[Any, Any], Any],
-    tree: Any,
+    tree: PyTree,
     *,
     identity: Any = _UNSPECIFIED,
     is_leaf: IsLeaf | None = None,
@@ -216,8 +276,11 @@ def reduce_associative(
       identity: the result for a tree without leaves.
       is_leaf: as in `flatten`.
 
-    Errors:
-      `TypeError` for a tree without leaves when there is no `identity`.
+    Returns:
+      What the last call of `operation` returns; the leaf of a tree with one leaf.
+
+    Raises:
+      TypeError: for a tree without leaves when there is no `identity`.
 
     >>> reduce_associative(lambda x, y: (x, y), [1, 2, 3, 4])
     ((1, 2), (3, 4))
@@ -237,8 +300,19 @@ def reduce_associative(
     return combine(0, len(found))
 
 
-def all(tree: Any, *, is_leaf: IsLeaf | None = None) -> bool:
+def all(tree: PyTree, *, is_leaf: IsLeaf | None = None) -> bool:
     """Whether all leaves are true; true for a tree without leaves.
+
+    Args:
+      tree: any tree.
+      is_leaf: as in `flatten`.
+
+    Returns:
+      True or False.
+
+    Raises:
+      ValueError: for an array of several elements, whose truth is not defined.
+      TracerBoolConversionError: for a traced leaf.
 
     >>> all({"a": True, "b": [False]})
     False
@@ -247,8 +321,8 @@ def all(tree: Any, *, is_leaf: IsLeaf | None = None) -> bool:
 
 
 def transpose(
-    outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: Any
-) -> Any:
+    outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: PyTree
+) -> PyTree:
     """Turn a tree of trees inside out: a list of dicts into a dict of lists.
 
     Args:
@@ -256,8 +330,11 @@ def transpose(
       inner_treedef: the structure that its leaves have; `None` takes that of the first.
       pytree_to_transpose: a tree of structure `outer_treedef` of trees of `inner_treedef`.
 
-    Errors:
-      `TypeError` when the number of leaves is not the product of the two.
+    Returns:
+      A tree of structure `inner_treedef` of trees of `outer_treedef`.
+
+    Raises:
+      TypeError: when the number of leaves is not the product of the two.
 
     >>> transpose(structure([0, 0]), structure({"x": 0}), [{"x": 1}, {"x": 2}])
     {'x': [1, 2]}
@@ -280,9 +357,9 @@ def transpose(
 
 
 def flatten_with_path(
-    tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
+    tree: PyTree, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
 ) -> tuple[list[tuple[KeyPath[Any], Any]], PyTreeDef]:
-    """Like `flatten`, with the key path of each leaf.
+    """The leaves of a tree with their key paths, and its structure.
 
     Args:
       tree: any tree.
@@ -291,6 +368,9 @@ def flatten_with_path(
 
     Returns:
       A list of pairs of key path and leaf, and the structure.
+
+    Raises:
+      ValueError: for a dict whose keys do not sort.
 
     >>> flatten_with_path({"a": [1]})[0]
     [((DictKey(key='a'), SequenceKey(idx=0)), 1)]
@@ -308,9 +388,20 @@ def flatten_with_path(
 
 
 def leaves_with_path(
-    tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
+    tree: PyTree, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
 ) -> list[tuple[KeyPath[Any], Any]]:
-    """The pairs of key path and leaf; arguments are those of `flatten_with_path`.
+    """The leaves of a tree with their key paths.
+
+    Args:
+      tree: any tree.
+      is_leaf: as in `flatten`; with `is_leaf_takes_path` a function of path and subtree.
+      is_leaf_takes_path: see `is_leaf`.
+
+    Returns:
+      A list of pairs of key path and leaf.
+
+    Raises:
+      ValueError: for a dict whose keys do not sort.
 
     >>> [(keystr(path), leaf) for path, leaf in leaves_with_path({"a": [1]})]
     [("['a'][0]", 1)]
@@ -320,12 +411,25 @@ def leaves_with_path(
 
 def map_with_path(
     f: Callable[..., Any],
-    tree: Any,
+    tree: PyTree,
     *rest: Any,
     is_leaf: Callable[..., bool] | None = None,
     is_leaf_takes_path: bool = False,
-) -> Any:
-    """Like `map`, where `f` takes the key path before the leaves.
+) -> PyTree:
+    """Apply a function of key path and leaf to each leaf, or to those of several trees.
+
+    Args:
+      f: takes a key path, and one leaf of each tree.
+      tree: gives the structure of the result.
+      rest: trees of the structure of `tree`, or that go on below its leaves.
+      is_leaf: as in `flatten`; with `is_leaf_takes_path` a function of path and subtree.
+      is_leaf_takes_path: see `is_leaf`.
+
+    Returns:
+      A tree of the structure of `tree`.
+
+    Raises:
+      ValueError: for a tree of `rest` of another structure; the message names the place.
 
     >>> map_with_path(lambda path, x: keystr(path) + "=" + str(x), {"a": [1]})
     {'a': ["['a'][0]=1"]}
@@ -337,42 +441,22 @@ def map_with_path(
     return treedef.unflatten([f(*xs) for xs in zip(paths, first, *columns, strict=True)])
 
 
-def keystr(keys: KeyPath[Any], *, simple: bool = False, separator: str = "") -> str:
-    """A key path as text.
-
-    Args:
-      keys: a key path.
-      simple: bare names and numbers instead of Python's notation.
-      separator: what stands between the entries.
-
-    >>> path = (DictKey("a"), SequenceKey(0), GetAttrKey("w"))
-    >>> keystr(path), keystr(path, simple=True, separator="/")
-    ("['a'][0].w", 'a/0/w')
-    """
-    return separator.join([_simple(key) if simple else str(key) for key in keys])
-
-
-def _simple(key: Any) -> str:
-    if isinstance(key, (DictKey, FlattenedIndexKey)):
-        return str(key.key)
-    if isinstance(key, SequenceKey):
-        return str(key.idx)
-    return str(key.name) if isinstance(key, GetAttrKey) else str(key)
-
-
 # -- Prefixes
 
 
-def broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf | None = None) -> Any:
-    """The tree of the structure of `full_tree` in which every leaf is that of the prefix above it.
+def broadcast(prefix_tree: PyTree, full_tree: PyTree, is_leaf: IsLeaf | None = None) -> PyTree:
+    """Repeat the leaves of a prefix for all leaves below them.
 
     Args:
       prefix_tree: a tree whose leaves stand where `full_tree` has leaves or subtrees.
       full_tree: any tree.
       is_leaf: as in `flatten`, for `prefix_tree`.
 
-    Errors:
-      `ValueError` that names the place where `prefix_tree` is no prefix.
+    Returns:
+      A tree of the structure of `full_tree`.
+
+    Raises:
+      ValueError: if `prefix_tree` is not a prefix; the message names the place.
 
     >>> broadcast({"a": 1, "b": 2}, {"a": [0, 0], "b": 0})
     {'a': [1, 1], 'b': 2}
@@ -381,16 +465,21 @@ def broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf | None = None) -
 
 
 def broadcast_prefix(
-    prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf | None = None, name: str = "prefix_tree"
+    prefix_tree: PyTree, full_tree: PyTree, is_leaf: IsLeaf | None = None, name: str = "prefix_tree"
 ) -> list[Any]:
-    """For each leaf of `full_tree` the leaf of the prefix above it.
+    """For each leaf of a tree the leaf of the prefix above it.
 
     Args:
-      prefix_tree, full_tree, is_leaf: as in `broadcast`.
+      prefix_tree: a tree whose leaves stand where `full_tree` has leaves or subtrees.
+      full_tree: any tree.
+      is_leaf: as in `flatten`, for `prefix_tree`.
       name: what the prefix is called in errors, as in `in_axes`.
 
-    Errors:
-      `ValueError` that names the place where `prefix_tree` is no prefix.
+    Returns:
+      A list.
+
+    Raises:
+      ValueError: if `prefix_tree` is not a prefix; the message names the place.
 
     >>> broadcast_prefix({"a": 0, "b": None}, {"a": [7, 8], "b": 9}, lambda x: x is None)
     [0, 0, None]
@@ -409,9 +498,6 @@ def broadcast_prefix(
     ]
 
 
-_ARRAY = type("array", (), {})()  # what errors call a leaf of a value whose axes are given
-
-
 def flatten_axes(name: str, treedef: PyTreeDef, axes: Any) -> list[Any]:
     """Axes given as a prefix, one for each leaf of a structure. `None` is an axis, not a container.
 
@@ -420,179 +506,37 @@ def flatten_axes(name: str, treedef: PyTreeDef, axes: Any) -> list[Any]:
       treedef: the structure of the value.
       axes: a tree of integers and `None`, a prefix of `treedef`.
 
-    Errors:
-      `ValueError` that names the place where `axes` is no prefix.
+    Returns:
+      A list.
+
+    Raises:
+      ValueError: if `axes` is not a prefix; the message names the place.
 
     >>> flatten_axes("in_axes", structure((1, [2, 3])), (0, None))
     [0, None, None]
     """
-    full = treedef.unflatten([_ARRAY] * treedef.num_leaves)
+    full = treedef.unflatten([ARRAY] * treedef.num_leaves)
     return broadcast_prefix(axes, full, lambda x: x is None, name)
 
 
 def axis_path(name: str, treedef: PyTreeDef, i: int) -> str:
-    """What an error calls the entry for leaf `i` of a structure among axes called `name`.
+    """What an error calls the entry for one leaf among axes.
+
+    Args:
+      name: what the axes are called, as in `out_axes`.
+      treedef: the structure of the value.
+      i: the number of the leaf.
+
+    Returns:
+      A string.
+
+    Raises:
+      IndexError: if there is no such leaf.
 
     >>> axis_path("out_axes", structure((0, {"w": 0})), 1)
     "out_axes[1]['w']"
     """
     return name + keystr(leaves_with_path(treedef.unflatten(range(treedef.num_leaves)))[i][0])
-
-
-def prefix_errors(
-    prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf | None = None, name: str = "prefix_tree"
-) -> list[str]:
-    """Why one tree is no prefix of another: a sentence for each place, none if it is one.
-
-    Args:
-      prefix_tree, full_tree, is_leaf: as in `broadcast`.
-      name: what the prefix is called.
-
-    >>> prefix_errors({"a": (0, 0)}, {"a": (1, 2, 3)}, name="in_axes")
-    ["in_axes['a'] is a tuple of length 2, but the value there is a tuple of length 3"]
-    """
-    found: list[str] = []
-    _compare((), prefix_tree, full_tree, is_leaf, (name, "the value there"), False, found)
-    return found
-
-
-def structure_errors(left: PyTreeDef, right: PyTreeDef, name: str, other: str) -> list[str]:
-    """How two structures differ: a sentence for each place.
-
-    Args:
-      left, right: two structures that are not equal.
-      name: what a tree of the structure `left` is called.
-      other: what one of the structure `right` is called at a place that differs.
-
-    >>> a, b = structure({"x": 0}), structure({"x": (0, 0)})
-    >>> structure_errors(a, b, "the result of f", "that of g")
-    ["the result of f['x'] is an array, but that of g is a tuple"]
-    """
-    found: list[str] = []
-    first, second = [t.unflatten([_ARRAY] * t.num_leaves) for t in (left, right)]
-    _compare((), first, second, None, (name, other), True, found)
-    return found or [f"{name} has the structure {left}, {other} has {right}"]
-
-
-def _compare(
-    path: tuple[Any, ...],
-    prefix: Any,
-    full: Any,
-    is_leaf: IsLeaf | None,
-    names: tuple[str, str],
-    exact: bool,
-    found: list[str],
-) -> None:
-    """Add to `found` where `prefix` is no prefix of `full`, or with `exact` is not its equal."""
-    if is_leaf is not None and is_leaf(prefix):
-        return
-    node = default_registry.flatten_one_level_with_keys(prefix)
-    full_node = default_registry.flatten_one_level_with_keys(full)
-    if node is None and (full_node is None or not exact):
-        return
-    name, other = names
-    at, kind = name + keystr(path), _kind(prefix)
-    if type(prefix) is not type(full) or node is None or full_node is None:
-        found.append(f"{at} is {kind}, but {other} is {_kind(full)}")
-        return
-    children, data = list(node[0]), node[1]
-    full_children, full_data = list(full_node[0]), full_node[1]
-    if type(prefix) in (tuple, list) and len(children) != len(full_children):
-        found.append(
-            f"{at} is {kind} of length {len(children)}, "
-            f"but {other} is {kind} of length {len(full_children)}"
-        )
-        return
-    keys = [str(key) for key, _ in children]
-    full_keys = [str(key) for key, _ in full_children]
-    if keys != full_keys:
-        found.append(
-            f"{at} is {kind} with the children {' '.join(keys) or 'none'}, "
-            f"but {other} has {' '.join(full_keys) or 'none'}"
-        )
-        return
-    if data != full_data:
-        found.append(f"{at} is {kind} with the static data {data!r}, but {other} has {full_data!r}")
-        return
-    for (key, child), (_, full_child) in zip(children, full_children, strict=True):
-        _compare((*path, key), child, full_child, is_leaf, names, exact, found)
-
-
-def _kind(x: Any) -> str:
-    """A container, or the type of a leaf, with its article."""
-    if x is None:
-        return "None"
-    noun = type(x).__name__
-    return f"{'an' if noun[:1] in 'aeiouAEIOU' else 'a'} {noun}"
-
-
-# -- Structures
-
-
-def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
-    """The structure of a tuple of trees of these structures.
-
-    >>> treedef_tuple([structure(1), structure([1])])
-    PyTreeDef((*, [*]))
-    """
-    return _pytree.treedef_tuple(default_registry, list(treedefs))
-
-
-def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
-    """The structures of the children of the root.
-
-    >>> treedef_children(structure((1, [2, 3])))
-    [PyTreeDef(*), PyTreeDef([*, *])]
-    """
-    return list(treedef.children())
-
-
-def treedef_is_leaf(treedef: PyTreeDef) -> bool:
-    """Whether it is the structure of a single node: of a leaf, `None` or an empty container.
-
-    >>> treedef_is_leaf(structure(1)), treedef_is_leaf(structure([1]))
-    (True, False)
-    """
-    return bool(treedef.num_nodes == 1)
-
-
-def is_tree_node(typ: type) -> bool:
-    """Whether instances of the type are containers.
-
-    >>> is_tree_node(dict), is_tree_node(str)
-    (True, False)
-    """
-    return bool(default_registry.is_node(typ))
-
-
-def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Hashable]:
-    """The children of a container, and the static data that it needs to be built again.
-
-    Errors:
-      `ValueError` for a leaf.
-
-    >>> flatten_one_level({"b": 1, "a": [2]})
-    (([2], 1), ('a', 'b'))
-    """
-    found: tuple[Iterable[Any], Hashable] | None = default_registry.flatten_one_level(tree)
-    if found is None:
-        raise ValueError(f"can't tree-flatten type: {type(tree)}; it is a leaf")
-    return found
-
-
-def flatten_one_level_with_keys(
-    tree: Any,
-) -> tuple[Iterable[tuple[Any, Any]], Hashable]:
-    """Like `flatten_one_level`, with the key path entry of each child.
-
-    >>> flatten_one_level_with_keys((5,))
-    (((SequenceKey(idx=0), 5),), None)
-    """
-    found: tuple[Iterable[tuple[Any, Any]], Hashable] | None
-    found = default_registry.flatten_one_level_with_keys(tree)
-    if found is None:
-        raise ValueError(f"can't tree-flatten type: {type(tree)}; it is a leaf")
-    return found
 
 
 # -- The names of `jax.tree_util`

@@ -12,18 +12,19 @@ from typing import Any
 
 from perspex import dtypes, tree
 from perspex.api.shapes import ShapeDtypeStruct
+from perspex.base.tree_paths import PyTree
 from perspex.control.callback import VMAP_METHODS, FlatCallback, io_callback_p, pure_callback_p
 from perspex.ir.avals import ShapedArray, shaped
 
 
 def pure_callback(
     callback: Callable[..., Any],
-    result_shape_dtypes: Any,
+    result_shape_dtypes: PyTree,
     *args: Any,
     sharding: Any = None,
     vmap_method: str | None = None,
     **kwargs: Any,
-) -> Any:
+) -> PyTree:
     """Call a Python function of arrays from a compiled program.
 
     The function must depend on its arguments alone and do nothing but return: the compiler may call
@@ -45,11 +46,12 @@ def pure_callback(
     Returns:
       Arrays in the structure of `result_shape_dtypes`.
 
-    Errors:
-      `ValueError` for another `vmap_method`, for results of 64 bits where those are not enabled,
-      and when it is differentiated (wrap it in `custom_jvp`); `NotImplementedError` under `vmap`
-      without a `vmap_method`. In a compiled program an exception of the callback becomes a
-      `JaxRuntimeError` with that exception as its cause.
+    Raises:
+      ValueError: for another `vmap_method`, for results of 64 bits where those are not enabled, and
+        when it is differentiated (wrap it in `custom_jvp`).
+      TypeError: if `callback` is not a function, or an argument is not an array.
+      NotImplementedError: under `vmap` without a `vmap_method`.
+      JaxRuntimeError: for an exception of the callback in a compiled program, which is its cause.
 
     >>> import numpy as np
     >>> import perspex, perspex.numpy as pnp
@@ -78,12 +80,12 @@ def pure_callback(
 
 def io_callback(
     callback: Callable[..., Any],
-    result_shape_dtypes: Any,
+    result_shape_dtypes: PyTree,
     *args: Any,
     sharding: Any = None,
     ordered: bool = False,
     **kwargs: Any,
-) -> Any:
+) -> PyTree:
     """Call a Python function that reads or changes the world from a compiled program.
 
     It is called exactly as often as the program says, whether its results are read or not.
@@ -101,10 +103,11 @@ def io_callback(
     Returns:
       Arrays in the structure of `result_shape_dtypes`.
 
-    Errors:
-      `ValueError` for results of 64 bits where those are not enabled, when it is differentiated,
-      and for an ordered call under `vmap`. In a compiled program an exception of the callback
-      becomes a `JaxRuntimeError` with that exception as its cause.
+    Raises:
+      ValueError: for results of 64 bits where those are not enabled, when it is differentiated, and
+        for an ordered call under `vmap`.
+      TypeError: if `callback` is not a function, or an argument is not an array.
+      JaxRuntimeError: for an exception of the callback in a compiled program, which is its cause.
 
     >>> import perspex
     >>> log = []

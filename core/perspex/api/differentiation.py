@@ -7,7 +7,6 @@ tangents of integers and booleans have the dtype `float0`, which holds nothing.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,12 +14,17 @@ import numpy as np
 
 from perspex import dtypes, tree
 from perspex.api.calls import Call, argument_avals, array_of, check_callable
+from perspex.api.differentiable import (
+    argument_positions,
+    call_of,
+    check_inputs,
+    check_scalar,
+    described,
+)
 from perspex.api.jit import jit
 from perspex.base.pytree_registry import Partial
-from perspex.control.bodies import place
 from perspex.ir.avals import ShapedArray, shaped
 from perspex.ir.jaxpr import Jaxpr
-from perspex.jitted.signature import function_name
 from perspex.tracing.primitive import Linear
 from perspex.tracing.staging import eval_jaxpr
 from perspex.transforms import jvp as forward
@@ -57,16 +61,17 @@ def jvp(
     Args:
       fun: a function of pytrees of arrays.
       primals: a tuple of its arguments, where to differentiate.
-      tangents: a tuple of the same trees and types. Integers and booleans have tangents of dtype
-        `float0`.
+      tangents: a tuple of the same structure, shapes and dtypes. Integers and booleans have
+        tangents of dtype `float0`.
       has_aux: `fun` returns a pair, of which the second part is not differentiated.
 
     Returns:
       `(results, tangents of the results)`, and the auxiliary output if there is one.
 
-    Errors:
-      `TypeError` for tangents of other trees or dtypes than the primals, `ValueError` for other
-      shapes.
+    Raises:
+      TypeError: for tangents of another structure or dtype than the primals, and for values that
+        are not arrays.
+      ValueError: for tangents of another shape.
 
     >>> import perspex.numpy as pnp
     >>> jvp(pnp.sin, (0.0,), (2.0,))
@@ -275,7 +280,7 @@ def linearized_call(call: Call) -> tuple[list[Any], _Point, list[Any]]:
 
 
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
-    """Evaluate a function at a point, and give its derivative there as a linear function.
+    """Evaluate a function at a point, and return its derivative there as a linear function.
 
     The derivative costs no more than its linear part: what depends on the primals alone has been
     computed. Use it for many tangents at one point.
@@ -288,6 +293,10 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     Returns:
       `(results, function from tangents of the arguments to tangents of the results)`, and the
       auxiliary output if there is one.
+
+    Raises:
+      TypeError: if `fun` is not a function, or an argument or a result is not an array.
+      ValueError: from the linear function, for tangents of another shape or dtype.
 
     >>> import perspex.numpy as pnp
     >>> y, df = linearize(lambda x: x**2, 3.0)
@@ -305,16 +314,22 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
 def vjp(
     fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Sequence[Any] = ()
 ) -> Any:
-    """Evaluate a function at a point, and give the function that pulls cotangents back.
+    """Evaluate a function at a point, and return the function that pulls cotangents back.
 
     Args:
       fun: a function of pytrees of arrays.
       primals: its arguments.
       has_aux: `fun` returns a pair, of which the second part is not differentiated.
+      reduce_axes: only `()`.
 
     Returns:
       `(results, function from a cotangent of the results to the tuple of those of the arguments)`,
       and the auxiliary output if there is one.
+
+    Raises:
+      TypeError: if `fun` is not a function, or an argument or a result is not an array.
+      ValueError: from the function that is returned, for cotangents of another structure or type.
+      NotImplementedError: for `reduce_axes`.
 
     >>> import perspex.numpy as pnp
     >>> y, pull = vjp(lambda x, y: x * y, 2.0, 3.0)
@@ -350,7 +365,7 @@ def fwd_and_bwd(
 
     Args:
       fun: a function of pytrees of arrays.
-      argnums: which positional arguments to differentiate by.
+      argnums: which positional arguments to differentiate with respect to.
       has_aux: `fun` returns a pair, of which the second part is not differentiated.
       jitted: compile both functions.
 
@@ -358,6 +373,9 @@ def fwd_and_bwd(
       `(fwd, bwd)`: `fwd(*args)` gives `(results, residuals)`, and the auxiliary output if there is
       one; `bwd(residuals, cotangent of the results)` gives the tuple of the cotangents of the
       arguments, or just the one if `argnums` is a number.
+
+    Raises:
+      TypeError: if `fun` is not a function, or the call has too few arguments.
 
     >>> import perspex.numpy as pnp
     >>> fwd, bwd = fwd_and_bwd(lambda x, y: pnp.sin(x) * y, argnums=(0, 1))
@@ -397,18 +415,21 @@ def grad(
 
     Args:
       fun: a function of pytrees of arrays that returns a floating point scalar.
-      argnums: which positional arguments to differentiate by; a tuple gives a tuple of gradients.
+      argnums: which positional arguments to differentiate with respect to; a tuple gives a tuple of
+        gradients.
       has_aux: `fun` returns a pair, of which the second part is not differentiated.
-      holomorphic: differentiate a complex function by complex arguments.
+      holomorphic: differentiate a complex function with respect to complex arguments.
       allow_int: let arguments be integers or booleans, whose gradients have the dtype `float0`.
+      reduce_axes: only `()`.
 
     Returns:
       A function of the same arguments that returns the gradient, of the structure and types of the
       arguments, and the auxiliary output if there is one.
 
-    Errors:
-      `TypeError` for results that are no scalars, and for arguments and results of a dtype by which
-      one cannot differentiate.
+    Raises:
+      TypeError: for results that are not scalars, and for arguments and results of a dtype that has
+        no derivative.
+      NotImplementedError: for `reduce_axes`.
 
     >>> import perspex.numpy as pnp
     >>> grad(lambda x: x**3)(2.0)
@@ -441,14 +462,22 @@ def value_and_grad(
     """The value and the gradient of a function with a scalar result, from one evaluation.
 
     Args:
-      fun, argnums, has_aux, holomorphic, allow_int: as in `grad`.
+      fun: a function of pytrees of arrays that returns a floating point scalar.
+      argnums: which positional arguments to differentiate with respect to; a tuple gives a tuple of
+        gradients.
+      has_aux: `fun` returns a pair, of which the second part is not differentiated.
+      holomorphic: differentiate a complex function with respect to complex arguments.
+      allow_int: let arguments be integers or booleans, whose gradients have the dtype `float0`.
+      reduce_axes: only `()`.
 
     Returns:
       A function of the same arguments that returns `(value, gradient)`; with `has_aux`
       `((value, aux), gradient)`.
 
-    Errors:
-      Those of `grad`.
+    Raises:
+      TypeError: for results that are not scalars, and for arguments and results of a dtype that has
+        no derivative.
+      NotImplementedError: for `reduce_axes`.
 
     >>> import perspex.numpy as pnp
     >>> value_and_grad(lambda x: x**3)(2.0)
@@ -482,112 +511,10 @@ def _value_and_grad(
         check_inputs(what, call, holomorphic, allow_int)
         outs, point, residuals = linearized_call(call)
         value = tree.unflatten(call.out_tree, outs[: call.count])
-        _check_scalar(what, value, point.out_avals, call, holomorphic)
+        check_scalar(what, value, point.out_avals, call, holomorphic)
         one = point.out_avals[0].dtype.type(1)
         found = point.pull(residuals, tree.unflatten(call.out_tree, [one]), plain=False)
         gradient = found if isinstance(argnums, Sequence) else found[0]
         return ((value, call.aux(outs)), gradient) if has_aux else (value, gradient)
 
     return both
-
-
-def argument_positions(argnums: Any) -> tuple[int, ...]:
-    given = (argnums,) if not isinstance(argnums, Sequence) else tuple(argnums)
-    for n in given:
-        if isinstance(n, bool) or not isinstance(n, (int, np.integer)):
-            raise TypeError(
-                f"argnums must be an integer or a tuple of integers, got {argnums!r} "
-                f"of type {type(argnums)}"
-            )
-    if not given:
-        raise ValueError("argnums is empty: name at least one argument to differentiate by")
-    if len(set(given)) != len(given):
-        raise ValueError(f"argnums {argnums} names an argument twice")
-    return tuple([int(n) for n in given])
-
-
-def call_of(
-    what: str,
-    fun: Callable[..., Any],
-    numbers: tuple[int, ...],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    has_aux: bool,
-) -> Call:
-    """The call as a function of the arguments at positions `numbers` alone."""
-    least = max([n + 1 if n >= 0 else -n for n in numbers])
-    if len(args) < least:
-        shown = numbers[0] if len(numbers) == 1 else numbers
-        raise TypeError(
-            f"differentiating with respect to argnums={shown} requires at least {least} positional "
-            f"arguments to be passed by the caller, but got only {len(args)} positional arguments, "
-            f"for {place(fun)}; pass by position what to differentiate by."
-        )
-    # What is given by name is part of the function.
-    of_args = functools.partial(fun, **kwargs) if kwargs else fun
-    positions = [n % len(args) for n in numbers]
-    return Call(what, of_args, args, positions=positions, has_aux=has_aux)
-
-
-def check_inputs(what: str, call: Call, holomorphic: bool, allow_int: bool) -> None:
-    for i, aval in enumerate(call.avals):
-        dtype = aval.dtype
-        if aval.is_extended or not (is_differentiable(aval) or allow_int):
-            raise TypeError(
-                f"{what} requires real- or complex-valued inputs (input dtype that is a sub-dtype "
-                f"of np.inexact), but got {dtype.name} for {call.path(i)} of {place(call.fun)}. "
-                "Convert it with astype(float), or write 2.0 for 2. If you want to use Boolean- or "
-                "integer-valued inputs, use vjp or set allow_int to True."
-            )
-        if holomorphic and dtype.kind != "c":
-            raise TypeError(
-                f"{what} with holomorphic=True requires inputs with complex dtype, "
-                f"but got {dtype.name} for {call.path(i)} of {place(call.fun)}."
-            )
-
-
-def _check_scalar(
-    what: str, value: Any, avals: Sequence[ShapedArray], call: Call, holomorphic: bool
-) -> None:
-    if call.out_tree != tree.structure(0):
-        raise TypeError(
-            f"Gradient only defined for scalar-output functions. Output was {value}, from "
-            f"{place(call.fun)}. Return one number, and the rest as auxiliary output: has_aux=True"
-        )
-    (aval,) = avals
-    if aval.shape:
-        raise TypeError(
-            "Gradient only defined for scalar-output functions. Output had shape: "
-            f"{aval.shape}, from {place(call.fun)}. To get the gradient, reduce the "
-            "output to a scalar with output.sum(), or use jacobian to differentiate a function "
-            "with a non-scalar output."
-        )
-    check_outputs(what, aval, call, holomorphic)
-
-
-def check_outputs(what: str, aval: ShapedArray, call: Call, holomorphic: bool) -> None:
-    kind = np.complexfloating if holomorphic else np.floating
-    if not aval.is_extended and dtypes.issubdtype(aval.dtype, kind):
-        return
-    if holomorphic:
-        raise TypeError(
-            f"{what} with holomorphic=True requires outputs with complex dtype, "
-            f"but got {aval.dtype.name} from {place(call.fun)}."
-        )
-    remedy = (
-        "For holomorphic differentiation, pass holomorphic=True. For differentiation of "
-        "non-holomorphic functions involving complex outputs, use vjp directly."
-        if aval.dtype.kind == "c"
-        else "For differentiation of functions with integer outputs, use vjp directly."
-    )
-    raise TypeError(
-        f"{what} requires real-valued outputs (output dtype that is a sub-dtype of np.floating), "
-        f"but got {aval.dtype.name} from {place(call.fun)}. {remedy}"
-    )
-
-
-def described(made: Callable[..., Any], fun: Callable[..., Any], text: str) -> Callable[..., Any]:
-    """Give `made` the name of `fun`, and documentation."""
-    functools.update_wrapper(made, fun, updated=())
-    made.__doc__ = text.format(fun=function_name(fun))
-    return made

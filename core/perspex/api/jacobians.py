@@ -13,14 +13,14 @@ import numpy as np
 
 from perspex import dtypes, tree
 from perspex.api.calls import Call, array_of, check_callable
-from perspex.api.differentiation import (
+from perspex.api.differentiable import (
     argument_positions,
     call_of,
     check_inputs,
     check_outputs,
     described,
-    linearized_call,
 )
+from perspex.api.differentiation import linearized_call
 from perspex.ir.avals import ShapedArray, shaped
 from perspex.ops.shape import slice
 from perspex.ops.structural import move_axis, reshape, to_front
@@ -66,16 +66,17 @@ def jacfwd(
 
     Args:
       fun: a function of pytrees of arrays.
-      argnums: which positional arguments to differentiate by; a tuple gives a tuple of Jacobians.
+      argnums: which positional arguments to differentiate with respect to; a tuple gives a tuple of
+        Jacobians.
       has_aux: `fun` returns a pair, of which the second part is not differentiated.
-      holomorphic: differentiate a complex function by complex arguments.
+      holomorphic: differentiate a complex function with respect to complex arguments.
 
     Returns:
       A function of the same arguments that returns, in the structure of the results, that of the
       arguments; each leaf has the shape of the result and then that of the argument.
 
-    Errors:
-      `TypeError` for arguments of a dtype by which one cannot differentiate.
+    Raises:
+      TypeError: for arguments of a dtype that has no derivative.
 
     >>> import perspex.numpy as pnp
     >>> jacfwd(lambda x: x**2)(pnp.array([1.0, 2.0]))
@@ -156,14 +157,19 @@ def jacrev(
     """The Jacobian, a row at a time by reverse mode: for more arguments than results.
 
     Args:
-      fun, argnums, has_aux, holomorphic: as in `jacfwd`.
+      fun: a function of pytrees of arrays.
+      argnums: which positional arguments to differentiate with respect to; a tuple gives a tuple of
+        Jacobians.
+      has_aux: `fun` returns a pair, of which the second part is not differentiated.
+      holomorphic: differentiate a complex function with respect to complex arguments.
       allow_int: let arguments be integers or booleans, whose Jacobians have the dtype `float0`.
 
     Returns:
-      A function as that of `jacfwd`.
+      A function of the same arguments that returns, in the structure of the results, that of the
+      arguments; each leaf has the shape of the result and then that of the argument.
 
-    Errors:
-      `TypeError` for arguments and results of a dtype by which one cannot differentiate.
+    Raises:
+      TypeError: for arguments and results of a dtype that has no derivative.
 
     >>> import perspex.numpy as pnp
     >>> jacrev(lambda x: x**2)(pnp.array([1.0, 2.0]))
@@ -215,11 +221,18 @@ def hessian(
     """The matrix of second derivatives, forward over reverse.
 
     Args:
-      fun, argnums, has_aux, holomorphic: as in `jacfwd`.
+      fun: a function of pytrees of arrays.
+      argnums: which positional arguments to differentiate with respect to; a tuple gives nested
+        tuples.
+      has_aux: `fun` returns a pair, of which the second part is not differentiated.
+      holomorphic: differentiate a complex function with respect to complex arguments.
 
     Returns:
       A function of the same arguments that returns, in the structure of the results, twice nested
       that of the arguments.
+
+    Raises:
+      TypeError: for arguments and results of a dtype that has no derivative.
 
     >>> import perspex.numpy as pnp
     >>> hessian(lambda x: pnp.sum(x**3))(pnp.array([1.0, 2.0]))

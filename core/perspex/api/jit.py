@@ -64,9 +64,11 @@ def jit(
       the stages ahead of time, `eval_shape`, `clear_cache`, and `retrace`, which forgets what was
       traced, also of the jitted functions within whose captures have changed.
 
-    Errors:
-      `TypeError` for an argument that is neither an array nor static, `ValueError` for a static
-      argument that has no hash, a position that `fun` does not have, or an unknown policy.
+    Raises:
+      TypeError: if `fun` is not a function; at a call, for an argument that is neither an array nor
+        static, and for a result that is not an array.
+      ValueError: for a static argument that has no hash, a position that `fun` does not have, an
+        argument that is static and donated, or an unknown policy.
 
     >>> import perspex, perspex.numpy as pnp
     >>> @perspex.jit

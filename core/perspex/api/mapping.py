@@ -45,10 +45,11 @@ def vmap(
     Returns:
       A function of arguments with one more axis.
 
-    Errors:
-      `ValueError` for axes that do not exist or whose lengths differ, and for a result that differs
-      among examples where `out_axes` is `None`; `TypeError` for axes that are no integers, and for
-      a name that has no hash.
+    Raises:
+      TypeError: if `fun` is not a function, for axes that are not integers, and for a name that has
+        no hash.
+      ValueError: for axes that do not exist or whose lengths differ, and for a result that differs
+        among examples where `out_axes` is `None`.
 
     >>> import perspex.numpy as pnp
     >>> vmap(lambda x, y: x * y, in_axes=(0, None))(pnp.arange(3), 10)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes, tree
+from perspex.base.tree_paths import PyTree
 from perspex.ir.avals import ShapedArray, shaped
 from perspex.runtime import client
 from perspex.runtime.array import ArrayImpl
@@ -35,8 +36,11 @@ def make_mesh(
         `Explicit`, where the types of arrays say how they lie.
       devices: the devices to take from; all of the default platform if not given.
 
-    Errors:
-      `ValueError` if there are too few devices, or names do not fit the lengths.
+    Returns:
+      A `Mesh`.
+
+    Raises:
+      ValueError: if there are too few devices, or names do not fit the lengths.
 
     >>> dict(make_mesh((1, 1), ("x", "y")).shape)
     {'x': 1, 'y': 1}
@@ -57,8 +61,8 @@ def make_mesh(
     return Mesh(array, names, axis_types)
 
 
-def with_sharding_constraint(x: Any, shardings: Any) -> Any:
-    """The arrays of a pytree, placed as the program says and not as the compiler likes.
+def with_sharding_constraint(x: PyTree, shardings: Any) -> PyTree:
+    """Constrain how the arrays of a pytree lie on devices.
 
     Args:
       x: a pytree of arrays.
@@ -66,11 +70,12 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
         of `x` with them, `None` where the compiler decides.
 
     Returns:
-      The arrays. Of their derivatives the same is asked.
+      The arrays. Their cotangents are placed likewise.
 
-    Errors:
-      `ValueError` for an array that the sharding cannot cut, or devices other than those of the
-      arguments; `TypeError` for a sharding of a single device, which is no constraint.
+    Raises:
+      ValueError: for an array that the sharding cannot cut, or devices other than those of the
+        arguments.
+      TypeError: for a sharding of a single device, which is no constraint.
 
     >>> import perspex, perspex.numpy as pnp
     >>> mesh = make_mesh((1,), ("x",))
@@ -104,7 +109,7 @@ def make_array_from_callback(
     data_callback: Callable[[tuple[slice, ...]], Any],
     dtype: Any = None,
 ) -> Any:
-    """An array whose parts are asked for, device by device.
+    """Make an array from a function that returns the part for each device.
 
     Args:
       shape: the shape of the whole array.
@@ -116,8 +121,9 @@ def make_array_from_callback(
     Returns:
       The array, committed to its devices.
 
-    Errors:
-      `TypeError` if `sharding` is no sharding; `ValueError` if a part has another shape or dtype.
+    Raises:
+      TypeError: if `sharding` is no sharding.
+      ValueError: if a part has another shape or dtype.
 
     >>> import numpy as np, perspex
     >>> place = perspex.sharding.SingleDeviceSharding(perspex.devices()[0])
@@ -170,7 +176,7 @@ def _on_host(part: Any) -> np.ndarray:
 def make_array_from_single_device_arrays(
     shape: Sequence[int], sharding: Any, arrays: Sequence[Any], *, dtype: Any = None
 ) -> Any:
-    """An array of parts that lie already where they belong. Nothing is copied.
+    """Make an array of parts that lie on their devices already, without a copy.
 
     Args:
       shape: the shape of the whole array.
@@ -178,8 +184,11 @@ def make_array_from_single_device_arrays(
       arrays: the parts, one for each device, each an array on it, in any order.
       dtype: the dtype that the parts must have.
 
-    Errors:
-      `ValueError` if a device has no part, or a part has another shape or dtype than the others.
+    Returns:
+      An array of that shape; no data are copied.
+
+    Raises:
+      ValueError: if a device has no part, or a part has another shape or dtype than the others.
 
     >>> import numpy as np, perspex
     >>> place = NamedSharding(make_mesh((1,), ("x",)), perspex.sharding.PartitionSpec("x"))

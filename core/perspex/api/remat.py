@@ -9,6 +9,7 @@ from typing import Any
 from perspex import errors, tree
 from perspex.api.calls import argument_avals, check_callable
 from perspex.base import source
+from perspex.base.tree_paths import PyTree
 from perspex.control.bodies import place, stage_body
 from perspex.control.remat import Policy, remat_p
 from perspex.ir.jaxpr import Jaxpr, Literal
@@ -32,7 +33,7 @@ def checkpoint(
     static_argnums: int | tuple[int, ...] = (),
     static_argnames: str | Iterable[str] = (),
 ) -> Callable[..., Any]:
-    """The same function, that when differentiated stores its arguments instead of what it computes.
+    """Make a function store only its arguments for the backward pass, and compute the rest again.
 
     Reverse mode needs values of the forward pass in the backward pass. Between the two they take
     memory, in proportion to the number of operations. A checkpointed function stores its arguments,
@@ -52,12 +53,13 @@ def checkpoint(
     Returns:
       A function with the arguments and results of `fun`.
 
-    Errors:
-      `ValueError` for a static argument that the call does not have or that has no hash;
-      `TypeError` for results that are not arrays.
+    Raises:
+      TypeError: if `fun` is not a function, and for results that are not arrays.
+      ValueError: for a static argument that the call does not have or that has no hash.
 
-    Griewank, "Achieving logarithmic growth of temporal and spatial complexity in reverse automatic
-    differentiation" (1992), says what there is to win.
+    References:
+      Griewank, "Achieving logarithmic growth of temporal and spatial complexity in reverse
+      automatic differentiation" (1992).
 
     >>> import perspex, perspex.numpy as pnp
     >>> layer = checkpoint(lambda w, x: pnp.tanh(w @ x))
@@ -152,15 +154,18 @@ def _without_static(
         return given, rest, others
 
 
-def checkpoint_name(x: Any, name: str) -> Any:
-    """The pytree `x`, its arrays named, so that a policy of `checkpoint` can tell them apart.
+def checkpoint_name(x: PyTree, name: str) -> PyTree:
+    """Name the arrays of a pytree, so that a policy of `checkpoint` can tell them apart.
 
     Args:
       x: a pytree of arrays.
       name: what policies such as `checkpoint_policies.save_only_these_names` know them by.
 
-    Errors:
-      `TypeError` for a name that is not a string, or leaves that are not arrays.
+    Returns:
+      The pytree, with the same values.
+
+    Raises:
+      TypeError: for a name that is not a string, or leaves that are not arrays.
 
     >>> import perspex, perspex.numpy as pnp
     >>> perspex.make_jaxpr(lambda x: checkpoint_name(pnp.sin(x), "wave"))(1.0)
@@ -175,11 +180,17 @@ def checkpoint_name(x: Any, name: str) -> Any:
 
 
 def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
-    """Print what reverse mode of `f` at these arguments stores between its two passes.
+    """Print the values that reverse mode stores between its two passes.
 
     Args:
       f: a function of pytrees of arrays.
       args, kwargs: its arguments.
+
+    Returns:
+      Nothing.
+
+    Raises:
+      TypeError: for arguments that are not arrays.
 
     >>> import perspex.numpy as pnp
     >>> print_saved_residuals(lambda x: pnp.exp(x) * x, 2.0)  # doctest: +ELLIPSIS

@@ -19,7 +19,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class named_scope:  # noqa: N801 - used like a function, under the name that JAX gives it
-    """Give what is traced inside a `with` block, or in a decorated function, a name.
+    """Name the equations that are traced inside a `with` block or a decorated function.
 
     Scopes nest. A function compiled or looped over inside one starts its own path: its program is
     shared by all who call it, and only the call has the name.
@@ -27,8 +27,11 @@ class named_scope:  # noqa: N801 - used like a function, under the name that JAX
     Args:
       name: a piece of the path that locations show.
 
-    Errors:
-      `TypeError` if the name is no text.
+    Returns:
+      A context manager, which is a decorator too.
+
+    Raises:
+      TypeError: if the name is not a string.
 
     >>> import perspex
     >>> import perspex.numpy as pnp
@@ -70,7 +73,17 @@ class named_scope:  # noqa: N801 - used like a function, under the name that JAX
 
 
 def named_call(fun: F, *, name: str | None = None) -> F:
-    """`fun` in a `named_scope` of its own name, or of `name`.
+    """A function whose equations carry a name: it runs in a `named_scope`.
+
+    Args:
+      fun: any function.
+      name: the name of the scope; by default that of `fun`.
+
+    Returns:
+      A function that does what `fun` does.
+
+    Raises:
+      TypeError: if the name is not a string.
 
     >>> import perspex
     >>> import perspex.numpy as pnp

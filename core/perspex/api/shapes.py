@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from perspex import config, dtypes, tree
+from perspex.base.tree_paths import PyTree
 from perspex.ir.avals import ShapedArray, shaped
 from perspex.ir.jaxpr import ClosedJaxpr
 from perspex.jitted.compiled import Compiled
@@ -20,6 +21,19 @@ class ShapeDtypeStruct:
     Stands for an array where only types matter: in `eval_shape`, `make_jaxpr`, `jit(f).lower`. Its
     dtype is the one that the array will have: `int` is `int32` unless 64 bits are enabled, where
     JAX's structure says `int64` and its array is of `int32` all the same.
+
+    Args:
+      shape: a sequence of integers.
+      dtype: anything that names a dtype of numbers, or the dtype of keys.
+      sharding: how the array lies on devices.
+      weak_type: whether the dtype gives way to that of another operand.
+
+    Returns:
+      An object with these attributes, and `ndim` and `size`.
+
+    Raises:
+      ValueError: if `dtype` is `None`.
+      TypeError: if `dtype` is not one of numbers.
 
     >>> ShapeDtypeStruct((2, 3), "float32")
     ShapeDtypeStruct(shape=(2, 3), dtype=float32)
@@ -57,7 +71,21 @@ class ShapeDtypeStruct:
         return self.aval.size
 
     def update(self, **changes: Any) -> ShapeDtypeStruct:
-        """A copy with `shape`, `dtype`, `sharding` or `weak_type` replaced."""
+        """A copy with some attributes replaced.
+
+        Args:
+          changes: new values of `shape`, `dtype`, `sharding` or `weak_type`.
+
+        Returns:
+          A `ShapeDtypeStruct`.
+
+        Raises:
+          TypeError: for a `dtype` that is not one of numbers.
+
+        >>> import perspex
+        >>> perspex.ShapeDtypeStruct((2,), "float32").update(shape=(3,))
+        ShapeDtypeStruct(shape=(3,), dtype=float32)
+        """
         return ShapeDtypeStruct(
             changes.get("shape", self.shape),
             changes.get("dtype", self.dtype),
@@ -82,7 +110,7 @@ class ShapeDtypeStruct:
         return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{where}{weak})"
 
 
-def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> PyTree:
     """The types of what `fun` would return, without computing anything.
 
     Args:
@@ -91,6 +119,10 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
     Returns:
       The result's tree with `ShapeDtypeStruct` leaves.
+
+    Raises:
+      TypeError: if `fun` is not a function, an argument has no shape and dtype, or a result is not
+        an array.
 
     >>> import perspex.numpy as pnp
     >>> eval_shape(lambda x: x @ x.T, ShapeDtypeStruct((1000, 10), "float32"))
@@ -136,6 +168,9 @@ def make_jaxpr(
     Returns:
       A function with the arguments of `fun` that returns a `ClosedJaxpr`, or with `return_shape`
       the pair of it and the tree of results with `ShapeDtypeStruct` leaves.
+
+    Raises:
+      TypeError: if `fun` is not a function, or an argument or a result is not an array.
 
     >>> import perspex.numpy as pnp
     >>> make_jaxpr(lambda x: x * 2 + 1)(3.0)

@@ -65,7 +65,18 @@ class Traced:
         return _structs(self.out_tree, self.jaxpr.out_avals)
 
     def lower(self) -> Lowered:
-        """The program as StableHLO for the device that it will run on."""
+        """Translate the program into StableHLO for the device that it will run on.
+
+        Returns:
+          A `Lowered`.
+
+        Raises:
+          ValueError: for arguments that lie on different devices.
+
+        >>> import perspex
+        >>> type(perspex.jit(lambda x: x + 1).trace(1.0).lower()).__name__
+        'Lowered'
+        """
         owner, call = self._owner, self._call
         place, committed = self._place or choose_place(
             call.leaves, f"`{owner.name}`", owner.options.device, owner.in_shardings(call)
@@ -73,7 +84,18 @@ class Traced:
         return Lowered(self, owner.lower(self._program, call, place, committed))
 
     def compiled(self) -> Compiled:
-        """The executable; the one that calls use, where there has been a call."""
+        """The executable; the one that calls use, where there has been a call.
+
+        Returns:
+          A `Compiled`.
+
+        Raises:
+          JaxRuntimeError: if XLA cannot compile the program.
+
+        >>> import perspex
+        >>> perspex.jit(lambda x: x + 1).trace(1.0).compiled()(2.0)
+        Array(3., dtype=float32, weak_type=True)
+        """
         owner = self._owner
         for key in owner.keys_of(self._program.closed):
             if key[0] == self._call.signature and self._place in (None, key[1:]):
@@ -90,7 +112,22 @@ class Lowered:
         self.out_info = traced.out_info
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
-        """The module as text: `stablehlo` (the default), or `hlo` before optimization."""
+        """The module as text.
+
+        Args:
+          dialect: `"stablehlo"` (the default), or `"hlo"`, before optimization.
+          debug_info: show the source line of each operation, in StableHLO.
+
+        Returns:
+          A string.
+
+        Raises:
+          ValueError: for another dialect.
+
+        >>> import perspex
+        >>> "stablehlo.add" in perspex.jit(lambda x: x + 1).lower(1.0).as_text()
+        True
+        """
         if dialect in (None, "stablehlo"):
             return self._program.as_text(debug_info)
         if dialect == "hlo":
@@ -98,7 +135,22 @@ class Lowered:
         raise ValueError(f"unknown dialect {dialect!r}: use 'stablehlo' or 'hlo'")
 
     def compiler_ir(self, dialect: str | None = None) -> Any:
-        """The module as an MLIR object (`stablehlo`) or an XLA computation (`hlo`)."""
+        """The module as an object of the compiler.
+
+        Args:
+          dialect: `"stablehlo"` (the default) for an MLIR module, `"hlo"` for an XLA computation.
+
+        Returns:
+          An object of jaxlib.
+
+        Raises:
+          ValueError: for another dialect.
+
+        >>> import perspex
+        >>> lowered = perspex.jit(lambda x: x + 1).lower(1.0)
+        >>> "add" in lowered.compiler_ir("hlo").as_hlo_text()
+        True
+        """
         if dialect in (None, "stablehlo"):
             return self._program.module.module
         if dialect == "hlo":
@@ -111,12 +163,37 @@ class Lowered:
         )
 
     def cost_analysis(self) -> dict[str, float]:
-        """XLA's estimate before optimization: `flops`, `bytes accessed` and more."""
+        """XLA's estimate of the cost before optimization.
+
+        Returns:
+          A dictionary with `flops`, `bytes accessed` and more.
+
+        Raises:
+          Nothing.
+
+        >>> import perspex
+        >>> perspex.jit(lambda x: x + 1).lower(1.0).cost_analysis()["flops"]
+        1.0
+        """
         hlo = self._hlo().get_hlo_module()
         return xla.hlo_module_cost_analysis(self._program.device.client, hlo)
 
     def compile(self, compiler_options: dict[str, Any] | None = None) -> Compiled:
-        """The executable."""
+        """The executable.
+
+        Args:
+          compiler_options: names and values of XLA's options; those of `jit` if not given.
+
+        Returns:
+          A `Compiled`.
+
+        Raises:
+          JaxRuntimeError: if XLA cannot compile the program or does not know an option.
+
+        >>> import perspex
+        >>> perspex.jit(lambda x: x + 1).lower(1.0).compile()(2.0)
+        Array(3., dtype=float32, weak_type=True)
+        """
         owner = self._traced._owner
         options = compiler_options or dict(owner.options.compiler_options)
         executable = self._program.compile(tuple(sorted(options.items())))
@@ -167,16 +244,50 @@ class Compiled:
         return tree.unflatten(self.out_tree, self._executable.out_shardings)
 
     def as_text(self) -> str:
-        """The optimized HLO."""
+        """The optimized program as text.
+
+        Returns:
+          HLO, one module after another.
+
+        Raises:
+          JaxRuntimeError: where the platform does not offer it.
+
+        >>> import perspex
+        >>> "HloModule" in perspex.jit(lambda x: x + 1).lower(1.0).compile().as_text()
+        True
+        """
         return "\n\n".join([m.to_string() for m in self._executable.xla.hlo_modules()])
 
     def cost_analysis(self) -> dict[str, float]:
-        """XLA's estimate: `flops`, `bytes accessed` and more."""
+        """XLA's estimate of the cost.
+
+        Returns:
+          A dictionary with `flops`, `bytes accessed` and more.
+
+        Raises:
+          JaxRuntimeError: where the platform does not offer it.
+
+        >>> import perspex
+        >>> perspex.jit(lambda x: x + 1).lower(1.0).compile().cost_analysis()["flops"]
+        1.0
+        """
         found = self._executable.xla.cost_analysis()
         return found[0] if isinstance(found, list) else found
 
     def memory_analysis(self) -> Any:
-        """Bytes of arguments, results, temporaries and code."""
+        """The memory that the program takes, in bytes.
+
+        Returns:
+          An object with `argument_size_in_bytes`, `output_size_in_bytes`, `temp_size_in_bytes` and
+          `generated_code_size_in_bytes`.
+
+        Raises:
+          JaxRuntimeError: where the platform does not offer it.
+
+        >>> import perspex
+        >>> perspex.jit(lambda x: x + 1).lower(1.0).compile().memory_analysis().output_size_in_bytes
+        4
+        """
         return self._executable.xla.get_compiled_memory_stats()
 
     def lowered_again(self, numbers: Mapping[Any, int]) -> Lowered:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from perspex import tree
+from perspex.base.tree_paths import PyTree
 from perspex.runtime import client
 from perspex.runtime.array import ArrayImpl, to_numpy
 from perspex.runtime.callbacks import wait
@@ -18,11 +19,20 @@ from perspex.runtime.keys import KeyArray
 from perspex.tracing.trace import current
 
 
-def block_until_ready(x: Any) -> Any:
-    """Wait until every array in the pytree `x` is computed; returns `x`.
+def block_until_ready(x: PyTree) -> PyTree:
+    """Wait until every array in a pytree is computed.
 
     Computation is asynchronous: a call returns before its result exists. Timing something without
     waiting for it times only how long it took to ask.
+
+    Args:
+      x: a pytree; leaves that are not arrays are left alone.
+
+    Returns:
+      `x`.
+
+    Raises:
+      JaxRuntimeError: for an error of a computation that gives one of the arrays.
 
     >>> import perspex.numpy as pnp
     >>> block_until_ready({"w": pnp.ones(2)})
@@ -35,11 +45,19 @@ def block_until_ready(x: Any) -> Any:
     return x
 
 
-def device_get(x: Any) -> Any:
-    """The pytree `x` with NumPy arrays instead of arrays.
+def device_get(x: PyTree) -> PyTree:
+    """A pytree with NumPy arrays in place of arrays.
 
-    The copies start together before the first is waited for. Raises the conversion error of a
-    tracer when something is being traced.
+    The copies start together before the first is waited for.
+
+    Args:
+      x: a pytree; leaves that are not arrays are left alone.
+
+    Returns:
+      A tree of the same structure.
+
+    Raises:
+      TracerArrayConversionError: while `x` is traced.
 
     >>> import perspex.numpy as pnp
     >>> device_get(pnp.arange(3))
@@ -60,8 +78,22 @@ def _fetch(x: Any) -> Any:
     return np.asarray(x) if hasattr(x, "__array__") else x
 
 
-def copy_to_host_async(x: Any) -> Any:
-    """Start copying every array in the pytree `x` to the host; returns `x`."""
+def copy_to_host_async(x: PyTree) -> PyTree:
+    """Start copying every array in a pytree to the host.
+
+    Args:
+      x: a pytree; leaves that are not arrays are left alone.
+
+    Returns:
+      `x`.
+
+    Raises:
+      Nothing.
+
+    >>> import perspex.numpy as pnp
+    >>> copy_to_host_async(pnp.arange(3))
+    Array([0, 1, 2], dtype=int32)
+    """
     for leaf in tree.leaves(x):
         start = getattr(leaf, "copy_to_host_async", None)
         if start is not None:
@@ -70,19 +102,49 @@ def copy_to_host_async(x: Any) -> Any:
 
 
 def live_arrays(platform: str | None = None) -> list[Any]:
-    """All arrays of this process that have not been deleted."""
+    """All arrays of this process that have not been deleted.
+
+    Args:
+      platform: the name of a platform, such as `"cpu"`; the default one if not given.
+
+    Returns:
+      A list of arrays.
+
+    Raises:
+      RuntimeError: for a platform that is not there.
+
+    >>> import perspex.numpy as pnp
+    >>> x = pnp.arange(3)
+    >>> any(y is x for y in live_arrays())
+    True
+    """
     # jaxlib makes some for itself, without a type.
     return [x for x in client.client(platform).live_arrays() if x.aval is not None]
 
 
 def clear_caches() -> None:
-    """Forget all compiled programs. What is called again is traced and compiled again."""
+    """Forget all compiled programs. What is called again is traced and compiled again.
+
+    Returns:
+      Nothing.
+
+    Raises:
+      Nothing.
+
+    >>> clear_caches()
+    """
     pressure.forget()
 
 
 @contextlib.contextmanager
 def ensure_compile_time_eval() -> Iterator[None]:
     """Inside a traced function: evaluate operations on concrete arrays now.
+
+    Returns:
+      A context manager.
+
+    Raises:
+      ConcretizationTypeError: inside, for what needs the value of a tracer.
 
     >>> import perspex, perspex.numpy as pnp
     >>> @perspex.jit

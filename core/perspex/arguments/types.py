@@ -10,3 +10,4 @@ ArrayLike = Any
 DTypeLike = Any
 Axis = int | Sequence[int] | None
 Shape = Sequence[int]
+Placement = Any  # a device or a sharding

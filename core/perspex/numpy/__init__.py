@@ -1,6 +1,6 @@
 """The array namespace: NumPy's functions on Perspex arrays.
 
-One block per module, each name re-exported on purpose; a name that is not here is not public.
+A module lists its public names in `__all__`; those of modules without a list stand here one by one.
 """
 
 # ruff: noqa: E501
@@ -33,10 +33,7 @@ from perspex.numpy.arithmetic import remainder as remainder
 from perspex.numpy.arithmetic import sign as sign
 from perspex.numpy.arithmetic import square as square
 from perspex.numpy.arithmetic import true_divide as true_divide
-from perspex.numpy.at_updates import at as at
-from perspex.numpy.at_updates import fill_diagonal as fill_diagonal
-from perspex.numpy.at_updates import put as put
-from perspex.numpy.at_updates import put_along_axis as put_along_axis
+from perspex.numpy.axes import *
 from perspex.numpy.bits import packbits as packbits
 from perspex.numpy.bits import unpackbits as unpackbits
 from perspex.numpy.calculus import diff as diff
@@ -44,38 +41,16 @@ from perspex.numpy.calculus import ediff1d as ediff1d
 from perspex.numpy.calculus import gradient as gradient
 from perspex.numpy.calculus import interp as interp
 from perspex.numpy.calculus import trapezoid as trapezoid
-from perspex.numpy.concatenator import c_ as c_
-from perspex.numpy.concatenator import mask_indices as mask_indices
-from perspex.numpy.concatenator import r_ as r_
+from perspex.numpy.concatenator import *
 from perspex.numpy.convolution import convolve as convolve
 from perspex.numpy.convolution import correlate as correlate
 from perspex.numpy.correlation import corrcoef as corrcoef
 from perspex.numpy.correlation import cov as cov
-from perspex.numpy.creation import arange as arange
-from perspex.numpy.creation import array as array
-from perspex.numpy.creation import asarray as asarray
-from perspex.numpy.creation import astype as astype
-from perspex.numpy.creation import copy as copy
-from perspex.numpy.creation import empty as empty
-from perspex.numpy.creation import empty_like as empty_like
-from perspex.numpy.creation import frombuffer as frombuffer
-from perspex.numpy.creation import fromfile as fromfile
-from perspex.numpy.creation import fromiter as fromiter
-from perspex.numpy.creation import fromstring as fromstring
-from perspex.numpy.creation import full as full
-from perspex.numpy.creation import full_like as full_like
-from perspex.numpy.creation import geomspace as geomspace
-from perspex.numpy.creation import linspace as linspace
-from perspex.numpy.creation import load as load
-from perspex.numpy.creation import logspace as logspace
-from perspex.numpy.creation import ones as ones
-from perspex.numpy.creation import ones_like as ones_like
-from perspex.numpy.creation import save as save
-from perspex.numpy.creation import savez as savez
-from perspex.numpy.creation import zeros as zeros
-from perspex.numpy.creation import zeros_like as zeros_like
+from perspex.numpy.creation import *
+from perspex.numpy.editing import *
 from perspex.numpy.einsum import einsum as einsum
 from perspex.numpy.einsum import einsum_path as einsum_path
+from perspex.numpy.files import *
 from perspex.numpy.fitting import polyfit as polyfit
 from perspex.numpy.fitting import roots as roots
 from perspex.numpy.floating import around as around
@@ -93,52 +68,18 @@ from perspex.numpy.floating import round as round
 from perspex.numpy.floating import signbit as signbit
 from perspex.numpy.floating import spacing as spacing
 from perspex.numpy.floating import trunc as trunc
-from perspex.numpy.grids import diag as diag
-from perspex.numpy.grids import diagflat as diagflat
-from perspex.numpy.grids import diagonal as diagonal
-from perspex.numpy.grids import eye as eye
-from perspex.numpy.grids import fromfunction as fromfunction
-from perspex.numpy.grids import identity as identity
-from perspex.numpy.grids import indices as indices
-from perspex.numpy.grids import meshgrid as meshgrid
-from perspex.numpy.grids import mgrid as mgrid
-from perspex.numpy.grids import ogrid as ogrid
-from perspex.numpy.grids import tri as tri
-from perspex.numpy.grids import tril as tril
-from perspex.numpy.grids import tril_indices as tril_indices
-from perspex.numpy.grids import tril_indices_from as tril_indices_from
-from perspex.numpy.grids import triu as triu
-from perspex.numpy.grids import triu_indices as triu_indices
-from perspex.numpy.grids import triu_indices_from as triu_indices_from
-from perspex.numpy.grids import vander as vander
+from perspex.numpy.grids import *
 from perspex.numpy.histograms import bincount as bincount
 from perspex.numpy.histograms import digitize as digitize
 from perspex.numpy.histograms import histogram as histogram
 from perspex.numpy.histograms import histogram2d as histogram2d
 from perspex.numpy.histograms import histogram_bin_edges as histogram_bin_edges
 from perspex.numpy.histograms import histogramdd as histogramdd
-from perspex.numpy.indexing import getitem as getitem
-from perspex.numpy.indexing import iterate as iterate
-from perspex.numpy.joining import append as append
-from perspex.numpy.joining import array_split as array_split
-from perspex.numpy.joining import block as block
-from perspex.numpy.joining import column_stack as column_stack
-from perspex.numpy.joining import concat as concat
-from perspex.numpy.joining import concatenate as concatenate
-from perspex.numpy.joining import delete as delete
-from perspex.numpy.joining import dsplit as dsplit
-from perspex.numpy.joining import dstack as dstack
-from perspex.numpy.joining import hsplit as hsplit
-from perspex.numpy.joining import hstack as hstack
-from perspex.numpy.joining import insert as insert
-from perspex.numpy.joining import repeat as repeat
-from perspex.numpy.joining import split as split
-from perspex.numpy.joining import stack as stack
-from perspex.numpy.joining import tile as tile
-from perspex.numpy.joining import trim_zeros as trim_zeros
-from perspex.numpy.joining import unstack as unstack
-from perspex.numpy.joining import vsplit as vsplit
-from perspex.numpy.joining import vstack as vstack
+from perspex.numpy.indexing.at import *
+from perspex.numpy.indexing.put import *
+from perspex.numpy.indexing.read import *
+from perspex.numpy.indexing.take import *
+from perspex.numpy.joining import *
 from perspex.numpy.logic import bitwise_count as bitwise_count
 from perspex.numpy.logic import bitwise_invert as bitwise_invert
 from perspex.numpy.logic import bitwise_left_shift as bitwise_left_shift
@@ -167,7 +108,7 @@ from perspex.numpy.logic import right_shift as right_shift
 from perspex.numpy.mapping import apply_along_axis as apply_along_axis
 from perspex.numpy.mapping import apply_over_axes as apply_over_axes
 from perspex.numpy.mapping import vectorize as vectorize
-from perspex.numpy.padding import pad as pad
+from perspex.numpy.padding import *
 from perspex.numpy.polynomials import poly as poly
 from perspex.numpy.polynomials import polyadd as polyadd
 from perspex.numpy.polynomials import polyder as polyder
@@ -193,6 +134,7 @@ from perspex.numpy.quantiles import nanpercentile as nanpercentile
 from perspex.numpy.quantiles import nanquantile as nanquantile
 from perspex.numpy.quantiles import percentile as percentile
 from perspex.numpy.quantiles import quantile as quantile
+from perspex.numpy.ranges import *
 from perspex.numpy.reductions import all as all
 from perspex.numpy.reductions import allclose as allclose
 from perspex.numpy.reductions import amax as amax
@@ -216,78 +158,8 @@ from perspex.numpy.reductions import prod as prod
 from perspex.numpy.reductions import ptp as ptp
 from perspex.numpy.reductions import sum as sum
 from perspex.numpy.reductions import trace as trace
-from perspex.numpy.scalars import ComplexWarning as ComplexWarning
+from perspex.numpy.scalars import *
 from perspex.numpy.scalars import __getattr__ as __getattr__
-from perspex.numpy.scalars import array_repr as array_repr
-from perspex.numpy.scalars import array_str as array_str
-from perspex.numpy.scalars import bfloat16 as bfloat16
-from perspex.numpy.scalars import bool as bool
-from perspex.numpy.scalars import bool_ as bool_
-from perspex.numpy.scalars import can_cast as can_cast
-from perspex.numpy.scalars import cdouble as cdouble
-from perspex.numpy.scalars import character as character
-from perspex.numpy.scalars import complex64 as complex64
-from perspex.numpy.scalars import complex128 as complex128
-from perspex.numpy.scalars import complex_ as complex_
-from perspex.numpy.scalars import complexfloating as complexfloating
-from perspex.numpy.scalars import csingle as csingle
-from perspex.numpy.scalars import double as double
-from perspex.numpy.scalars import dtype as dtype
-from perspex.numpy.scalars import e as e
-from perspex.numpy.scalars import euler_gamma as euler_gamma
-from perspex.numpy.scalars import finfo as finfo
-from perspex.numpy.scalars import flexible as flexible
-from perspex.numpy.scalars import float4_e2m1fn as float4_e2m1fn
-from perspex.numpy.scalars import float6_e2m3fn as float6_e2m3fn
-from perspex.numpy.scalars import float6_e3m2fn as float6_e3m2fn
-from perspex.numpy.scalars import float8_e3m4 as float8_e3m4
-from perspex.numpy.scalars import float8_e4m3 as float8_e4m3
-from perspex.numpy.scalars import float8_e4m3b11fnuz as float8_e4m3b11fnuz
-from perspex.numpy.scalars import float8_e4m3fn as float8_e4m3fn
-from perspex.numpy.scalars import float8_e4m3fnuz as float8_e4m3fnuz
-from perspex.numpy.scalars import float8_e5m2 as float8_e5m2
-from perspex.numpy.scalars import float8_e5m2fnuz as float8_e5m2fnuz
-from perspex.numpy.scalars import float8_e8m0fnu as float8_e8m0fnu
-from perspex.numpy.scalars import float16 as float16
-from perspex.numpy.scalars import float32 as float32
-from perspex.numpy.scalars import float64 as float64
-from perspex.numpy.scalars import float_ as float_
-from perspex.numpy.scalars import floating as floating
-from perspex.numpy.scalars import generic as generic
-from perspex.numpy.scalars import get_printoptions as get_printoptions
-from perspex.numpy.scalars import iinfo as iinfo
-from perspex.numpy.scalars import inexact as inexact
-from perspex.numpy.scalars import inf as inf
-from perspex.numpy.scalars import int2 as int2
-from perspex.numpy.scalars import int4 as int4
-from perspex.numpy.scalars import int8 as int8
-from perspex.numpy.scalars import int16 as int16
-from perspex.numpy.scalars import int32 as int32
-from perspex.numpy.scalars import int64 as int64
-from perspex.numpy.scalars import int_ as int_
-from perspex.numpy.scalars import integer as integer
-from perspex.numpy.scalars import isdtype as isdtype
-from perspex.numpy.scalars import issubdtype as issubdtype
-from perspex.numpy.scalars import nan as nan
-from perspex.numpy.scalars import ndarray as ndarray
-from perspex.numpy.scalars import newaxis as newaxis
-from perspex.numpy.scalars import number as number
-from perspex.numpy.scalars import object_ as object_
-from perspex.numpy.scalars import pi as pi
-from perspex.numpy.scalars import printoptions as printoptions
-from perspex.numpy.scalars import promote_types as promote_types
-from perspex.numpy.scalars import result_type as result_type
-from perspex.numpy.scalars import set_printoptions as set_printoptions
-from perspex.numpy.scalars import signedinteger as signedinteger
-from perspex.numpy.scalars import single as single
-from perspex.numpy.scalars import uint as uint
-from perspex.numpy.scalars import uint2 as uint2
-from perspex.numpy.scalars import uint4 as uint4
-from perspex.numpy.scalars import uint8 as uint8
-from perspex.numpy.scalars import uint16 as uint16
-from perspex.numpy.scalars import uint32 as uint32
-from perspex.numpy.scalars import uint64 as uint64
-from perspex.numpy.scalars import unsignedinteger as unsignedinteger
 from perspex.numpy.selection import argwhere as argwhere
 from perspex.numpy.selection import choose as choose
 from perspex.numpy.selection import compress as compress
@@ -308,33 +180,7 @@ from perspex.numpy.sets import unique_all as unique_all
 from perspex.numpy.sets import unique_counts as unique_counts
 from perspex.numpy.sets import unique_inverse as unique_inverse
 from perspex.numpy.sets import unique_values as unique_values
-from perspex.numpy.shaping import atleast_1d as atleast_1d
-from perspex.numpy.shaping import atleast_2d as atleast_2d
-from perspex.numpy.shaping import atleast_3d as atleast_3d
-from perspex.numpy.shaping import broadcast_arrays as broadcast_arrays
-from perspex.numpy.shaping import broadcast_shapes as broadcast_shapes
-from perspex.numpy.shaping import broadcast_to as broadcast_to
-from perspex.numpy.shaping import expand_dims as expand_dims
-from perspex.numpy.shaping import flip as flip
-from perspex.numpy.shaping import fliplr as fliplr
-from perspex.numpy.shaping import flipud as flipud
-from perspex.numpy.shaping import iterable as iterable
-from perspex.numpy.shaping import matrix_transpose as matrix_transpose
-from perspex.numpy.shaping import moveaxis as moveaxis
-from perspex.numpy.shaping import ndim as ndim
-from perspex.numpy.shaping import permute_dims as permute_dims
-from perspex.numpy.shaping import ravel as ravel
-from perspex.numpy.shaping import reshape as reshape
-from perspex.numpy.shaping import resize as resize
-from perspex.numpy.shaping import roll as roll
-from perspex.numpy.shaping import rollaxis as rollaxis
-from perspex.numpy.shaping import rot90 as rot90
-from perspex.numpy.shaping import shape as shape
-from perspex.numpy.shaping import size as size
-from perspex.numpy.shaping import squeeze as squeeze
-from perspex.numpy.shaping import swapaxes as swapaxes
-from perspex.numpy.shaping import transpose as transpose
-from perspex.numpy.shaping import view as view
+from perspex.numpy.shaping import *
 from perspex.numpy.sorting import argpartition as argpartition
 from perspex.numpy.sorting import argsort as argsort
 from perspex.numpy.sorting import lexsort as lexsort
@@ -365,15 +211,6 @@ from perspex.numpy.statistics import nansum as nansum
 from perspex.numpy.statistics import nanvar as nanvar
 from perspex.numpy.statistics import std as std
 from perspex.numpy.statistics import var as var
-from perspex.numpy.taking import diag_indices as diag_indices
-from perspex.numpy.taking import diag_indices_from as diag_indices_from
-from perspex.numpy.taking import index_exp as index_exp
-from perspex.numpy.taking import ix_ as ix_
-from perspex.numpy.taking import ravel_multi_index as ravel_multi_index
-from perspex.numpy.taking import s_ as s_
-from perspex.numpy.taking import take as take
-from perspex.numpy.taking import take_along_axis as take_along_axis
-from perspex.numpy.taking import unravel_index as unravel_index
 from perspex.numpy.transcendental import acos as acos
 from perspex.numpy.transcendental import acosh as acosh
 from perspex.numpy.transcendental import arccos as arccos
@@ -409,6 +246,8 @@ from perspex.numpy.transcendental import sinh as sinh
 from perspex.numpy.transcendental import sqrt as sqrt
 from perspex.numpy.transcendental import tan as tan
 from perspex.numpy.transcendental import tanh as tanh
+from perspex.numpy.triangles import *
+from perspex.numpy.turning import *
 from perspex.numpy.ufuncs import add as add
 from perspex.numpy.ufuncs import bitwise_and as bitwise_and
 from perspex.numpy.ufuncs import bitwise_or as bitwise_or

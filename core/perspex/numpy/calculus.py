@@ -10,9 +10,10 @@ import numpy as np
 from perspex import dtypes
 from perspex.jitted.fused import fused
 from perspex.numpy.arithmetic import absolute, add, divide, multiply, remainder, subtract
+from perspex.numpy.axes import moveaxis
 from perspex.numpy.creation import asarray
-from perspex.numpy.indexers import INT32, Index, Picks, Point
-from perspex.numpy.indexing import read
+from perspex.numpy.indexing.parse import INT32, Index, Picks, Point
+from perspex.numpy.indexing.read import read
 from perspex.numpy.logic import not_equal
 from perspex.numpy.promotion import (
     Array,
@@ -31,7 +32,6 @@ from perspex.numpy.promotion import (
 )
 from perspex.numpy.reductions import sum as sum_
 from perspex.numpy.selection import where
-from perspex.numpy.shaping import moveaxis
 from perspex.numpy.sorting import argsort, searchsorted
 from perspex.ops import elementwise as ops
 from perspex.ops.shape import concatenate, part

@@ -8,11 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from perspex.numpy.creation import arange, asarray, linspace, ones
+from perspex.arguments.types import Array
+from perspex.numpy.axes import transpose
+from perspex.numpy.creation import asarray, ones
 from perspex.numpy.joining import concatenate
-from perspex.numpy.promotion import Array, canonical_axis, expand
+from perspex.numpy.promotion import canonical_axis, expand
+from perspex.numpy.ranges import arange, linspace
 from perspex.numpy.selection import nonzero
-from perspex.numpy.shaping import transpose
+
+__all__ = ["c_", "mask_indices", "r_"]
 
 
 class Concatenator:
@@ -86,13 +90,20 @@ c_ = Concatenator("c_", axis=-1, ndmin=2, trans1d=0)
 def mask_indices(
     n: int, mask_func: Callable[[Array, int], Array], k: int = 0, *, size: int | None = None
 ) -> tuple[Array, ...]:
-    """Arrays that index what a function such as `triu` leaves of a square array.
+    """Arrays that index the elements that a function such as `triu` keeps of a square array.
 
     Args:
-      n: the size of its axes.
-      mask_func: `mask_func(x, k)` sets elements of `x` to zero.
-      k: passed on to it.
-      size: how many places to give, as for `nonzero`.
+      n: the size of the two axes.
+      mask_func: `mask_func(x, k)` sets elements of `x`, of shape `(n, n)`, to zero.
+      k: passed on to `mask_func`.
+      size: how many places to give, as for `nonzero`; needed while tracing.
+
+    Returns:
+      Two int32 arrays: the rows and columns of the elements that are not zero.
+
+    Raises:
+      TypeError: for an `n` that is negative or not an integer.
+      ConcretizationTypeError: for a traced mask without `size`.
 
     >>> import perspex.numpy as jnp
     >>> jnp.mask_indices(2, jnp.triu)

@@ -14,8 +14,8 @@ from perspex import dtypes
 from perspex.jitted.fused import fused
 from perspex.numpy.arithmetic import conj
 from perspex.numpy.creation import asarray
-from perspex.numpy.indexers import INT32, Index, Picks
-from perspex.numpy.indexing import read
+from perspex.numpy.indexing.parse import INT32, Index, Picks
+from perspex.numpy.indexing.read import read
 from perspex.numpy.products import dot
 from perspex.numpy.promotion import (
     Array,

@@ -9,8 +9,8 @@ import numpy as np
 from perspex import dtypes
 from perspex.jitted.fused import fused
 from perspex.numpy.arithmetic import conj, divide, multiply, real, subtract
+from perspex.numpy.axes import squeeze, transpose
 from perspex.numpy.creation import asarray
-from perspex.numpy.grids import diagonal
 from perspex.numpy.products import dot
 from perspex.numpy.promotion import (
     Array,
@@ -23,9 +23,9 @@ from perspex.numpy.promotion import (
     promote_dtypes,
 )
 from perspex.numpy.reductions import sum as sum_
-from perspex.numpy.shaping import squeeze, transpose
 from perspex.numpy.statistics import average
 from perspex.numpy.transcendental import sqrt
+from perspex.numpy.triangles import diagonal
 from perspex.ops import elementwise as ops
 from perspex.ops.shape import concatenate
 

@@ -1,4 +1,4 @@
-"""Arrays from numbers, lists and NumPy arrays; arrays filled with a number; ranges.
+"""Arrays from numbers, lists and NumPy arrays; arrays filled with a number.
 
 `array` is for anything, `asarray` the same without a copy. What becomes of a value while a function
 is traced is decided in `promotion.constant`: a literal or a constant of the program.
@@ -6,39 +6,37 @@ is traced is decided in `promotion.constant`: a literal or a constant of the pro
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from perspex import dtypes
+from perspex.api.shapes import ShapeDtypeStruct
+from perspex.arguments.glossary import describe
+from perspex.arguments.types import Array, ArrayLike, DTypeLike, Placement, Shape
 from perspex.ir.avals import PYTHON_SCALARS, ShapedArray, scalar_aval
 from perspex.jitted.fused import fused
-from perspex.numpy.arithmetic import divide, multiply, power, sign
+from perspex.numpy import words
 from perspex.numpy.promotion import (
-    Array,
-    ArrayLike,
-    DTypeLike,
-    arraylike,
     as_dtype,
-    broadcast_shapes,
-    canonical_axis,
     canonical_shape,
     check_arraylike,
-    concrete,
     constant,
     expand,
     filled,
-    real_dtype,
     spread,
 )
-from perspex.numpy.transcendental import log10
 from perspex.ops import elementwise as ops
-from perspex.ops.shape import concatenate, iota, stack
-from perspex.ops.structural import broadcast_in_dim, convert, convert_element_type, move_axis
+from perspex.ops.shape import concatenate, stack
+from perspex.ops.structural import convert_element_type
 from perspex.runtime.dispatch import EVAL, device_put, put_like
 from perspex.tracing.trace import state
+
+__all__ = [
+    "array", "asarray", "astype", "copy", "empty", "empty_like", "full", "full_like", "ones",
+    "ones_like", "zeros", "zeros_like",
+]  # fmt: skip
 
 # ---- From values --------------------------------------------------------------------------------
 
@@ -50,21 +48,26 @@ def array(
     copy: bool = True,
     order: str | None = "K",
     ndmin: int = 0,
-    device: Any = None,
+    device: Placement = None,
 ) -> Array:
-    """An array from numbers, nested lists, NumPy arrays and arrays.
+    """Make an array from a number, nested lists, or another array.
 
     Args:
-      object: what to convert. Python numbers alone stay weakly typed, lists of them do not.
-      dtype: the dtype of the result; the one that all elements promote to if not given.
+      object: a number, an array of ours, of NumPy or of another library, or nested lists of them.
+      dtype: the dtype of the result; by default the one that all elements promote to.
       copy: give an array of its own even if `object` is one already.
       order: only `"K"` or None: memory has no order that a program could see.
       ndmin: axes of size one are put in front until there are so many.
       device: where to put the array; the default device if not given.
 
-    Errors:
-      `TypeError` for strings and other values that are not numbers; `ValueError` for None and for
-      lists of unequal lengths; `OverflowError` for integers that do not fit the dtype.
+    Returns:
+      An array. A Python number alone stays weakly typed, lists of them do not.
+
+    Raises:
+      TypeError: for strings and other values that are not numbers.
+      ValueError: for None, and for lists of unequal lengths.
+      OverflowError: for integers that do not fit the dtype.
+      NotImplementedError: for another `order`.
 
     >>> import perspex.numpy as jnp
     >>> jnp.array([1, 2.5])
@@ -86,9 +89,25 @@ def asarray(
     order: str | None = None,
     *,
     copy: bool | None = None,
-    device: Any = None,
+    device: Placement = None,
 ) -> Array:
-    """`array`, but an array that needs no conversion is returned as it is.
+    """Convert a value to an array; an array that needs no conversion passes through unchanged.
+
+    Args:
+      a: what to convert, as for `array`.
+      dtype: the dtype of the result; by default the one that all elements promote to.
+      order: only `"K"` or None.
+      copy: True copies an array too; None and False copy where a conversion needs it.
+      device: where to put the array; by default it stays where it is.
+
+    Returns:
+      An array; `a` itself if it is an array of that dtype.
+
+    Raises:
+      TypeError: for strings and other values that are not numbers.
+      ValueError: for None, and for lists of unequal lengths.
+      OverflowError: for integers that do not fit the dtype.
+      NotImplementedError: for another `order`.
 
     >>> import perspex.numpy as jnp
     >>> x = jnp.arange(3)
@@ -99,7 +118,18 @@ def asarray(
 
 
 def copy(a: ArrayLike, order: str | None = None) -> Array:
-    """A copy of an array; lists are refused.
+    """A copy of an array.
+
+    Args:
+      a: an array or a number; lists are for `array`.
+      order: only `"K"` or None.
+
+    Returns:
+      An array of the same shape and dtype.
+
+    Raises:
+      TypeError: if `a` is not an array or a number.
+      NotImplementedError: for another `order`.
 
     >>> import perspex.numpy as jnp
     >>> jnp.copy(jnp.arange(3))
@@ -109,10 +139,24 @@ def copy(a: ArrayLike, order: str | None = None) -> Array:
     return array(a, copy=True, order=order)
 
 
-def astype(x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: Any = None) -> Array:
-    """`x` converted to `dtype`; `None` is the default floating dtype.
+def astype(
+    x: ArrayLike, dtype: DTypeLike, /, *, copy: bool = False, device: Placement = None
+) -> Array:
+    """Convert an array to another dtype.
 
-    Complex numbers lose their imaginary part, and are true unless both parts are 0.
+    Complex numbers lose their imaginary part; as booleans they are true unless both parts are 0.
+
+    Args:
+      x: an array or a number.
+      dtype: the new dtype; `None` is the default floating dtype.
+      copy: copy also where `x` has the dtype already.
+      device: where to put the array; by default it stays where it is.
+
+    Returns:
+      An array of the shape of `x`.
+
+    Raises:
+      TypeError: if `x` is not an array or a number, or `dtype` is not one of numbers.
 
     >>> import perspex.numpy as jnp
     >>> jnp.astype(jnp.array([0.5, 2.9]), int)
@@ -234,13 +278,16 @@ def _stacked(arrays: list[Any]) -> Any:
 # ---- Filled with a number -----------------------------------------------------------------------
 
 
-def zeros(shape: Any, dtype: DTypeLike = None, *, device: Any = None) -> Array:
-    """Zeros.
+def zeros(shape: int | Shape, dtype: DTypeLike = None, *, device: Placement = None) -> Array:
+    """An array of zeros.
 
     Args:
       shape: an integer or a sequence of them, known while tracing.
       dtype: the default floating dtype if not given.
       device: where to put the array; the default device if not given.
+
+    Returns:
+      An array of that shape.
 
     >>> import perspex.numpy as jnp
     >>> jnp.zeros((2,))
@@ -250,8 +297,11 @@ def zeros(shape: Any, dtype: DTypeLike = None, *, device: Any = None) -> Array:
     return out if device is None else device_put(out, device)
 
 
-def ones(shape: Any, dtype: DTypeLike = None, *, device: Any = None) -> Array:
-    """Ones; arguments as of `zeros`.
+def ones(shape: int | Shape, dtype: DTypeLike = None, *, device: Placement = None) -> Array:
+    """An array of ones.
+
+    Returns:
+      An array of that shape.
 
     >>> import perspex.numpy as jnp
     >>> jnp.ones((2,), int)
@@ -261,8 +311,11 @@ def ones(shape: Any, dtype: DTypeLike = None, *, device: Any = None) -> Array:
     return out if device is None else device_put(out, device)
 
 
-def empty(shape: Any, dtype: DTypeLike = None, *, device: Any = None) -> Array:
-    """Zeros: memory without a value does not exist here.
+def empty(shape: int | Shape, dtype: DTypeLike = None, *, device: Placement = None) -> Array:
+    """An array of zeros: memory without a value does not exist here.
+
+    Returns:
+      An array of that shape.
 
     >>> import perspex.numpy as jnp
     >>> jnp.empty((2,))
@@ -273,15 +326,16 @@ def empty(shape: Any, dtype: DTypeLike = None, *, device: Any = None) -> Array:
 
 
 def full(
-    shape: Any, fill_value: ArrayLike, dtype: DTypeLike = None, *, device: Any = None
+    shape: int | Shape, fill_value: ArrayLike, dtype: DTypeLike = None, *, device: Placement = None
 ) -> Array:
     """An array filled with a value.
 
-    Args:
-      shape: an integer or a sequence of them, known while tracing.
-      fill_value: a number, or an array that broadcasts to `shape`.
-      dtype: that of the value if not given; a Python number alone stays weakly typed.
-      device: where to put the array; the default device if not given.
+    Returns:
+      An array of that shape.
+
+    Raises:
+      TypeError: if `fill_value` is a list, or for sizes that are negative, traced or not integers.
+      ValueError: if `fill_value` does not broadcast to `shape`.
 
     >>> import perspex.numpy as jnp
     >>> jnp.full((2,), 7.0, jnp.float32)
@@ -293,8 +347,17 @@ def full(
     return out if device is None else device_put(out, device)
 
 
-def zeros_like(a: Any, dtype: DTypeLike = None, shape: Any = None, *, device: Any = None) -> Array:
-    """Zeros with the shape and dtype of `a`, or those that are given instead.
+def zeros_like(
+    a: ArrayLike | ShapeDtypeStruct,
+    dtype: DTypeLike = None,
+    shape: int | Shape | None = None,
+    *,
+    device: Placement = None,
+) -> Array:
+    """An array of zeros with the shape and dtype of another one.
+
+    Returns:
+      An array where `a` is, unless `device` says otherwise.
 
     >>> import perspex.numpy as jnp
     >>> jnp.zeros_like(jnp.arange(2))
@@ -303,8 +366,17 @@ def zeros_like(a: Any, dtype: DTypeLike = None, shape: Any = None, *, device: An
     return _like("zeros_like", a, 0, dtype, shape, device)
 
 
-def ones_like(a: Any, dtype: DTypeLike = None, shape: Any = None, *, device: Any = None) -> Array:
-    """Ones with the shape and dtype of `a`, or those that are given instead.
+def ones_like(
+    a: ArrayLike | ShapeDtypeStruct,
+    dtype: DTypeLike = None,
+    shape: int | Shape | None = None,
+    *,
+    device: Placement = None,
+) -> Array:
+    """An array of ones with the shape and dtype of another one.
+
+    Returns:
+      An array where `a` is, unless `device` says otherwise.
 
     >>> import perspex.numpy as jnp
     >>> jnp.ones_like(jnp.arange(2))
@@ -314,9 +386,19 @@ def ones_like(a: Any, dtype: DTypeLike = None, shape: Any = None, *, device: Any
 
 
 def empty_like(
-    prototype: Any, dtype: DTypeLike = None, shape: Any = None, *, device: Any = None
+    prototype: ArrayLike | ShapeDtypeStruct,
+    dtype: DTypeLike = None,
+    shape: int | Shape | None = None,
+    *,
+    device: Placement = None,
 ) -> Array:
-    """Zeros with the shape and dtype of `prototype`, or those that are given instead.
+    """An array of zeros with the shape and dtype of another one.
+
+    Args:
+      prototype: an array, a number, or a description with `shape` and `dtype`.
+
+    Returns:
+      An array where `prototype` is, unless `device` says otherwise.
 
     >>> import perspex.numpy as jnp
     >>> jnp.empty_like(jnp.arange(2))
@@ -326,21 +408,28 @@ def empty_like(
 
 
 def full_like(
-    a: Any,
+    a: ArrayLike | ShapeDtypeStruct,
     fill_value: ArrayLike,
     dtype: DTypeLike = None,
-    shape: Any = None,
+    shape: int | Shape | None = None,
     *,
-    device: Any = None,
+    device: Placement = None,
 ) -> Array:
-    """An array filled with a value, with the shape and dtype of `a` or those given instead.
+    """An array filled with a value, with the shape and dtype of another one.
+
+    Returns:
+      An array where `a` is, unless `device` says otherwise.
+
+    Raises:
+      TypeError: if `a` or `fill_value` is a list, and for sizes that are not integers.
+      ValueError: if `fill_value` does not broadcast to the shape.
 
     >>> import perspex.numpy as jnp
     >>> jnp.full_like(jnp.arange(2), 5)
     Array([5, 5], dtype=int32)
     """
-    shape, dtype, weak = _described("full_like", a, dtype, shape)
-    out = _spread("full_like", fill_value, shape, dtype, weak)
+    sizes, dtype, weak = _described("full_like", a, dtype, shape)
+    out = _spread("full_like", fill_value, sizes, dtype, weak)
     return put_like(out, a) if device is None else device_put(out, device)
 
 
@@ -389,286 +478,18 @@ def _spread_as(value: Any, shape: tuple[int, ...], dtype: Any, weak: bool) -> An
     return spread(as_dtype(value, dtype, weak), shape)
 
 
-# ---- Ranges -------------------------------------------------------------------------------------
-
-
-def arange(
-    start: ArrayLike,
-    stop: ArrayLike | None = None,
-    step: ArrayLike | None = None,
-    dtype: DTypeLike = None,
-    *,
-    device: Any = None,
-) -> Array:
-    """`start, start + step, ...` up to but without `stop`; `arange(stop)` begins at 0.
-
-    Args:
-      start, stop, step: real numbers, known while tracing.
-      dtype: that of the numbers if not given.
-      device: where to put the array; the default device if not given.
-
-    Errors:
-      `ValueError` for complex numbers and arrays; `ZeroDivisionError` for a step of 0.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.arange(2, 10, 3)
-    Array([2, 5, 8], dtype=int32)
-    """
-    if dtype is not None:
-        dtype = dtypes.check_user_dtype(dtype, "arange")
-    if start is None:
-        raise TypeError("arange: the first argument must be a real number, not None")
-    first = "the argument of arange" if stop is None else "start of arange"
-    start, stop = _known(first, start), _known("stop of arange", stop)
-    step = _known("step of arange", step)
-    if dtype is None:
-        dtype = dtypes.result_type(*[x for x in (start, stop, step) if x is not None])
-    if stop is None:
-        start, stop = 0, start
-    if step is None:
-        size = int(np.ceil(stop - start))
-        # The start counts only where it is not 0, and so does the step.
-        out = _range(None if start == 0 else start, None, max(0, size), dtype)
-    else:
-        out = _range(start, step, max(0, int(np.ceil((stop - start) / step))), dtype)
-    return out if device is None else device_put(out, device)
-
-
-def _known(what: str, x: Any) -> Any:
-    """A real number as Python or NumPy knows it; `what` in the messages."""
-    if x is None or x.__class__ in (int, float):
-        return x
-    check_arraylike(what, x)
-    if np.ndim(x) != 0:
-        raise ValueError(f"{what} must be a scalar, got shape {np.shape(x)}")
-    host = concrete(what, np.asarray, x)[()] if hasattr(x, "aval") else x
-    if np.iscomplexobj(host):
-        raise ValueError(f"{what} must be a real number, got {host}")
-    return host
-
-
-@fused(static=("size", "dtype"))
-def _range(start: Any, step: Any, size: int, dtype: Any) -> Any:
-    # Narrow floats would lose the last digits of the products.
-    narrow = dtypes.issubdtype(dtype, np.floating) and dtypes.itemsize_bits(dtype) < 32
-    working = np.dtype("float32") if narrow and step is not None else dtype
-    out = iota(dtype=working, shape=(size,), dimension=0)
-    if step is not None:
-        out = ops.mul(as_dtype(step, working), out)
-    if start is not None:
-        out = ops.add(as_dtype(start, working), out)
-    return convert(out, dtype)
-
-
-def linspace(
-    start: ArrayLike,
-    stop: ArrayLike,
-    num: int = 50,
-    endpoint: bool = True,
-    retstep: bool = False,
-    dtype: DTypeLike = None,
-    axis: int = 0,
-    *,
-    device: Any = None,
-) -> Array | tuple[Array, Array]:
-    """`num` numbers at equal distances from `start` to `stop`.
-
-    Args:
-      start, stop: numbers, or arrays that broadcast.
-      num: how many, known while tracing.
-      endpoint: whether `stop` is the last one, or comes after it.
-      retstep: return the distance too; NaN where there is none.
-      dtype: a floating dtype that holds the numbers if not given; integers are rounded down.
-      axis: the axis of the samples in the result.
-      device: where to put the array; the default device if not given.
-
-    Errors:
-      `ValueError` for a negative `num`.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.linspace(0, 1, 5)
-    Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
-    """
-    num = concrete("linspace: num", operator.index, num)
-    axis = concrete("linspace: axis", operator.index, axis)
-    if num < 0:
-        raise ValueError(f"linspace: num must not be negative, got {num}")
-    if dtype is not None:
-        dtype = dtypes.check_user_dtype(dtype, "linspace")
-    out = _linspace(start, stop, num, bool(endpoint), bool(retstep), dtype, axis)
-    return out if device is None else device_put(out, device)
-
-
-@fused(static=("num", "endpoint", "retstep", "dtype", "axis"))
-def _linspace(
-    start: Any, stop: Any, num: int, endpoint: bool, retstep: bool, dtype: Any, axis: int
-) -> Any:
-    start, stop, dtype, working = _bounds("linspace", start, stop, dtype)
-    shape = broadcast_shapes("linspace", start.shape, stop.shape)
-    start, stop = spread(start, shape), spread(stop, shape)
-    axis = canonical_axis(axis, len(shape) + 1)
-    samples = _samples(start, stop, num, endpoint, axis)
-    whole = dtypes.issubdtype(dtype, np.integer)
-    samples = convert(ops.floor(samples) if whole else samples, dtype)
-    if not retstep:
-        return samples
-    gaps = num - 1 if endpoint else num
-    if num == 0 or gaps == 0:
-        return samples, filled(working.type(np.nan), shape)
-    return samples, ops.div(ops.sub(stop, start), working.type(gaps))
-
-
-def _samples(start: Any, stop: Any, num: int, endpoint: bool, axis: int) -> Any:
-    """Weighted means of both ends: exact at the start, as near as can be at the end."""
-    dtype, part = start.dtype, real_dtype(start.dtype)
-    gaps = num - 1 if endpoint else num
-    first = expand(start, (axis,))
-    if num == 1:
-        return first
-    shape = (*start.shape[:axis], gaps if num else 0, *start.shape[axis:])
-    if num == 0:
-        return filled(dtype.type(0), shape)
-    ticks = iota(dtype=part, shape=shape, dimension=axis)
-    share = convert(ops.div(ticks, part.type(gaps)), dtype)
-    step = ops.div(stop, dtype.type(gaps))
-    if start.shape:
-        kept = tuple([i for i in range(len(shape)) if i != axis])
-        start = broadcast_in_dim(start, shape=shape, broadcast_dimensions=kept)
-        step = broadcast_in_dim(step, shape=shape, broadcast_dimensions=kept)
-    samples = ops.add(
-        ops.mul(start, ops.sub(dtype.type(1), share)), ops.mul(step, convert(ticks, dtype))
-    )
-    if endpoint:
-        samples = concatenate(samples, expand(stop, (axis,)), dimension=axis)
-    return samples
-
-
-def _bounds(name: str, start: Any, stop: Any, dtype: Any) -> tuple[Any, Any, Any, Any]:
-    """Both ends in the dtype to compute in; the dtype of the result, and that to compute in."""
-    check_arraylike(name, start, stop)
-    if dtype is None:
-        dtype = dtypes.to_inexact_dtype(dtypes.result_type(start, stop))
-    working = dtypes.to_inexact_dtype(dtype)
-    return _strong(start, working), _strong(stop, working), dtype, working
-
-
-def _strong(x: Any, dtype: Any) -> Any:
-    return arraylike("", as_dtype(x, dtype))
-
-
-def logspace(
-    start: ArrayLike,
-    stop: ArrayLike,
-    num: int = 50,
-    endpoint: bool = True,
-    base: ArrayLike = 10.0,
-    dtype: DTypeLike = None,
-    axis: int = 0,
-) -> Array:
-    """`base` to the power of `linspace(start, stop, num, endpoint)`; arguments as there.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.logspace(0, 2, 3)
-    Array([  1.,  10., 100.], dtype=float32)
-    """
-    num = concrete("logspace: num", operator.index, num)
-    axis = concrete("logspace: axis", operator.index, axis)
-    if dtype is not None:
-        dtype = dtypes.check_user_dtype(dtype, "logspace")
-    return _logspace(start, stop, base, num, bool(endpoint), dtype, axis)
-
-
-@fused(static=("num", "endpoint", "dtype", "axis"))
-def _logspace(
-    start: Any, stop: Any, base: Any, num: int, endpoint: bool, dtype: Any, axis: int
-) -> Any:
-    start, stop, dtype, _ = _bounds("logspace", start, stop, dtype)
-    return convert(power(base, linspace(start, stop, num, endpoint, axis=axis)), dtype)
-
-
-def geomspace(
-    start: ArrayLike,
-    stop: ArrayLike,
-    num: int = 50,
-    endpoint: bool = True,
-    dtype: DTypeLike = None,
-    axis: int = 0,
-) -> Array:
-    """`num` numbers in equal proportions from `start` to `stop`; arguments as of `linspace`.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.round(jnp.geomspace(1, 1000, 4))
-    Array([   1.,   10.,  100., 1000.], dtype=float32)
-    """
-    num = concrete("geomspace: num", operator.index, num)
-    axis = concrete("geomspace: axis", operator.index, axis)
-    if dtype is not None:
-        dtype = dtypes.check_user_dtype(dtype, "geomspace")
-    return _geomspace(start, stop, num, bool(endpoint), dtype, axis)
-
-
-@fused(static=("num", "endpoint", "dtype", "axis"))
-def _geomspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis: int) -> Any:
-    start, stop, dtype, _ = _bounds("geomspace", start, stop, dtype)
-    unit = sign(start)
-    exponents = linspace(log10(ops.div(start, unit)), log10(divide(stop, unit)), num, endpoint)
-    out = multiply(unit, power(10.0, exponents))
-    return convert(move_axis(out, 0, canonical_axis(axis, out.ndim)), dtype)
-
-
-# ---- From buffers and files ---------------------------------------------------------------------
-
-
-def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: int = 0) -> Array:
-    """An array from the bytes of a buffer; arguments as of `numpy.frombuffer`.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.frombuffer(bytes([1, 0, 2, 0]), jnp.int16)
-    Array([1, 2], dtype=int16)
-    """
-    return asarray(np.frombuffer(buffer, dtype=np.dtype(dtype), count=count, offset=offset))
-
-
-def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str) -> Array:
-    """An array from numbers in a text; arguments as of `numpy.fromstring`.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.fromstring("1 2", int, sep=" ")
-    Array([1, 2], dtype=int32)
-    """
-    return asarray(np.fromstring(string, dtype=np.dtype(dtype), count=count, sep=sep))
-
-
-def fromiter(*args: Any, **kwargs: Any) -> Array:
-    """Refused: reading an iterator has effects that a traced program would lose.
-
-    Use `jnp.asarray(np.fromiter(...))`.
-    """
-    raise NotImplementedError(
-        "fromiter reads an iterator, which a traced program would do only once; "
-        "use jnp.asarray(np.fromiter(...))"
-    )
-
-
-def fromfile(*args: Any, **kwargs: Any) -> Array:
-    """Refused: reading a file has effects that a traced program would lose.
-
-    Use `jnp.asarray(np.fromfile(...))`.
-    """
-    raise NotImplementedError(
-        "fromfile reads a file, which a traced program would do only once; "
-        "use jnp.asarray(np.fromfile(...))"
-    )
-
-
-def load(file: Any, *args: Any, **kwargs: Any) -> Any:
-    """What `save` wrote, as an array; other contents as `numpy.load` gives them."""
-    out = np.load(file, *args, **kwargs)
-    if not isinstance(out, np.ndarray):
-        return out
-    # NumPy's format has no name for bfloat16.
-    return asarray(out.view(dtypes.bfloat16) if out.dtype == np.dtype("V2") else out)
-
-
-save = np.save
-savez = np.savez
+_VALUE = {"fill_value": "a number, or an array that broadcasts to the shape."}
+describe((zeros, ones, empty), words.SHAPE, words.SIZES)
+describe(
+    (full,),
+    {
+        **words.SHAPE,
+        **_VALUE,
+        "dtype": "that of `fill_value` if not given; a Python number alone stays weakly typed.",
+    },
+)
+describe(
+    (zeros_like, ones_like, empty_like, full_like),
+    words.LIKE | _VALUE,
+    "TypeError: if the prototype is a list, and for sizes that are negative or not integers.",
+)

@@ -1,13 +1,5 @@
 """Discrete Fourier transforms, as in `numpy.fft`.
 
-Common arguments:
-
-* `n`, or `s` for several axes: the size to transform, to which the input is cut or filled up with
-  zeros; that of the input if not given. For a real result it is the size of the result.
-* `axis`, `axes`: what to transform; without `axes`, the last `len(s)` axes, or all of them.
-* `norm`: where the factor of `1 / n` goes: `"backward"` (the default: into the inverse),
-  `"forward"`, or `"ortho"` (its root into both).
-
 Integers and half floats are computed in float32. All of these are linear, and each is one operation
 of XLA: DUCC on CPUs, cuFFT on GPUs.
 """
@@ -22,26 +14,29 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.glossary import describe
+from perspex.arguments.types import Array, ArrayLike, DTypeLike, Placement
 from perspex.jitted.fused import fused
+from perspex.numpy import words
 from perspex.numpy.arithmetic import conj, divide
-from perspex.numpy.creation import arange, astype
-from perspex.numpy.promotion import (
-    Array,
-    ArrayLike,
-    DTypeLike,
-    arraylike,
-    canonical_axes,
-    canonical_axis,
-)
+from perspex.numpy.axes import moveaxis
+from perspex.numpy.creation import astype
+from perspex.numpy.promotion import arraylike, canonical_axes, canonical_axis
+from perspex.numpy.ranges import arange
 from perspex.numpy.scalars import float64, result_type
 from perspex.numpy.selection import where
-from perspex.numpy.shaping import moveaxis, roll
+from perspex.numpy.turning import roll
 from perspex.ops import fft as ops
 from perspex.ops.elementwise import complex_dtype, mul
 from perspex.ops.fft import FftType
 from perspex.ops.shape import pad, slice
 from perspex.ops.structural import convert, zeros_like
 from perspex.tracing.trace import typeof
+
+__all__ = [
+    "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift",
+    "ihfft", "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
+]  # fmt: skip
 
 Sizes = Sequence[int] | None
 _SWAPPED = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
@@ -53,16 +48,8 @@ _SWAPPED = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
 def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The discrete Fourier transform along an axis.
 
-    Args:
-      a: an array of numbers.
-      n, axis, norm: see the module.
-
     Returns:
       Complex numbers, frequency zero first, then the positive and the negative ones.
-
-    Errors:
-      `ValueError` for an axis that is not there, more than one axis, a size below one or an unknown
-      `norm`; `TypeError` for lists.
 
     >>> import perspex.numpy as jnp
     >>> fft(jnp.array([1.0, 0.0, 0.0]))
@@ -72,7 +59,10 @@ def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = N
 
 
 def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """The inverse of `fft`; arguments, result and errors are the same.
+    """The inverse of `fft`.
+
+    Returns:
+      Complex numbers.
 
     >>> import perspex.numpy as jnp
     >>> ifft(jnp.array([3.0, 0.0, 0.0]))
@@ -82,9 +72,13 @@ def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
 
 
 def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """The transform of real numbers: the `n // 2 + 1` frequencies that are not negative.
+    """The transform of real numbers along an axis: the frequencies that are not negative.
 
-    Arguments and errors are those of `fft`; also a `ValueError` for complex numbers.
+    Args:
+      a: an array of real numbers.
+
+    Returns:
+      Complex numbers, `n // 2 + 1` along the axis.
 
     >>> import perspex.numpy as jnp
     >>> rfft(jnp.array([1.0, 2.0, 3.0, 4.0]))
@@ -94,9 +88,10 @@ def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
 
 
 def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """The inverse of `rfft`: real numbers of an even size `2 (m - 1)`, if `n` is not given.
+    """The inverse of `rfft`.
 
-    Arguments and errors are those of `fft`.
+    Returns:
+      Real numbers; without `n`, an even number `2 (m - 1)` of them for `m` frequencies.
 
     >>> import perspex.numpy as jnp
     >>> irfft(jnp.array([10.0, -2.0 + 2.0j, -2.0]))
@@ -106,9 +101,10 @@ def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
 
 
 def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """The transform of what has a real one: `a` holds the half of it that is not negative.
+    """The transform of numbers whose transform is real: `a` holds the half that is not negative.
 
-    Arguments and errors are those of `fft`.
+    Returns:
+      Real numbers; without `n`, an even number `2 (m - 1)` of them for `m` numbers.
 
     >>> import perspex.numpy as jnp
     >>> hfft(jnp.array([1.0, 2.0, 1.0]))
@@ -119,7 +115,13 @@ def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
 
 
 def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """The inverse of `hfft`; arguments and errors are those of `rfft`.
+    """The inverse of `hfft`.
+
+    Args:
+      a: an array of real numbers.
+
+    Returns:
+      Complex numbers, `n // 2 + 1` along the axis.
 
     >>> import perspex.numpy as jnp
     >>> ihfft(jnp.array([6.0, 0.0, -2.0, 0.0])).real
@@ -137,12 +139,10 @@ def fft2(
     """The transform along two axes.
 
     Args:
-      a: an array of numbers.
-      s, axes, norm: see the module.
+      axes: the two axes.
 
-    Errors:
-      `ValueError` for axes that are not two, not there or equal, sizes below one or of another
-      number, or an unknown `norm`.
+    Returns:
+      Complex numbers.
 
     >>> import perspex.numpy as jnp
     >>> fft2(jnp.eye(2))
@@ -155,7 +155,13 @@ def fft2(
 def ifft2(
     a: ArrayLike, s: Sizes = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Array:
-    """The inverse of `fft2`; arguments and errors are the same.
+    """The inverse of `fft2`.
+
+    Args:
+      axes: the two axes.
+
+    Returns:
+      Complex numbers.
 
     >>> import perspex.numpy as jnp
     >>> ifft2(2 * jnp.eye(2))
@@ -170,7 +176,12 @@ def rfft2(
 ) -> Array:
     """The transform of real numbers along two axes, half of it along the last one.
 
-    Arguments and errors are those of `fft2`.
+    Args:
+      a: an array of real numbers.
+      axes: the two axes.
+
+    Returns:
+      Complex numbers, `n // 2 + 1` along the last of the axes.
 
     >>> import perspex.numpy as jnp
     >>> rfft2(jnp.ones((2, 4))).shape
@@ -182,7 +193,13 @@ def rfft2(
 def irfft2(
     a: ArrayLike, s: Sizes = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
 ) -> Array:
-    """The inverse of `rfft2`; arguments and errors are those of `fft2`.
+    """The inverse of `rfft2`.
+
+    Args:
+      axes: the two axes.
+
+    Returns:
+      Real numbers.
 
     >>> import perspex.numpy as jnp
     >>> irfft2(rfft2(jnp.eye(2)))
@@ -197,13 +214,8 @@ def fftn(
 ) -> Array:
     """The transform along several axes.
 
-    Args:
-      a: an array of numbers.
-      s, axes, norm: see the module.
-
-    Errors:
-      `ValueError` for axes that are not there or equal, sizes below one or of another number, or an
-      unknown `norm`.
+    Returns:
+      Complex numbers.
 
     >>> import perspex.numpy as jnp
     >>> fftn(jnp.ones((2, 2, 2)))[0, 0]
@@ -215,7 +227,10 @@ def fftn(
 def ifftn(
     a: ArrayLike, s: Sizes = None, axes: Sequence[int] | None = None, norm: str | None = None
 ) -> Array:
-    """The inverse of `fftn`; arguments and errors are the same.
+    """The inverse of `fftn`.
+
+    Returns:
+      Complex numbers.
 
     >>> import perspex.numpy as jnp
     >>> ifftn(jnp.ones((2, 2, 2)))[0, 0]
@@ -229,7 +244,11 @@ def rfftn(
 ) -> Array:
     """The transform of real numbers along several axes, half of it along the last one.
 
-    Arguments and errors are those of `fftn`.
+    Args:
+      a: an array of real numbers.
+
+    Returns:
+      Complex numbers, `n // 2 + 1` along the last of the axes.
 
     >>> import perspex.numpy as jnp
     >>> rfftn(jnp.ones((2, 2, 6))).shape
@@ -241,7 +260,10 @@ def rfftn(
 def irfftn(
     a: ArrayLike, s: Sizes = None, axes: Sequence[int] | None = None, norm: str | None = None
 ) -> Array:
-    """The inverse of `rfftn`; arguments and errors are those of `fftn`.
+    """The inverse of `rfftn`.
+
+    Returns:
+      Real numbers.
 
     >>> import perspex.numpy as jnp
     >>> irfftn(rfftn(jnp.ones((2, 2, 6)))).shape
@@ -253,14 +275,13 @@ def irfftn(
 # ---- Frequencies --------------------------------------------------------------------------------
 
 
-def fftfreq(n: int, d: Any = 1.0, *, dtype: DTypeLike | None = None, device: Any = None) -> Array:
-    """The frequencies of the results of `fft`, in cycles a unit.
+def fftfreq(
+    n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: Placement = None
+) -> Array:
+    """The frequencies that belong to the results of `fft`.
 
-    Args:
-      n: how many samples there are.
-      d: how far they are apart, a scalar.
-      dtype: of the result; the default float dtype if not given.
-      device: where to put the result.
+    Returns:
+      `n` numbers in cycles for each unit of `d`, in the order of `fft`.
 
     >>> fftfreq(4, 0.5)
     Array([ 0. ,  0.5, -1. , -0.5], dtype=float32)
@@ -269,8 +290,13 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: DTypeLike | None = None, device: Any
     return _frequencies(count, False, d, _freq_dtype(dtype, d), device)
 
 
-def rfftfreq(n: int, d: Any = 1.0, *, dtype: DTypeLike | None = None, device: Any = None) -> Array:
-    """The frequencies of the results of `rfft`; arguments are those of `fftfreq`.
+def rfftfreq(
+    n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: Placement = None
+) -> Array:
+    """The frequencies that belong to the results of `rfft`.
+
+    Returns:
+      `n // 2 + 1` numbers in cycles for each unit of `d`.
 
     >>> rfftfreq(4, 0.5)
     Array([0. , 0.5, 1. ], dtype=float32)
@@ -280,10 +306,10 @@ def rfftfreq(n: int, d: Any = 1.0, *, dtype: DTypeLike | None = None, device: An
 
 
 def fftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
-    """The array with frequency zero moved to the middle of `axes`, all of them if not given.
+    """The array with frequency zero moved to the middle.
 
-    Errors:
-      `ValueError` for axes that are not there or come twice.
+    Returns:
+      An array of the shape and dtype of `x`.
 
     >>> fftshift(fftfreq(4, 0.5))
     Array([-1. , -0.5,  0. ,  0.5], dtype=float32)
@@ -294,6 +320,9 @@ def fftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
 
 def ifftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
     """The inverse of `fftshift`: frequency zero from the middle to the front.
+
+    Returns:
+      An array of the shape and dtype of `x`.
 
     >>> import perspex.numpy as jnp
     >>> ifftshift(jnp.array([-1, 0, 1]))
@@ -331,6 +360,33 @@ def _frequencies(n: int, half: bool, d: Any, dtype: Any, device: Any) -> Any:
     if not half:
         k = where(k < (n + 1) // 2, k, k - n)
     return divide(astype(k, dtype), astype(d * n, dtype)).astype(dtype)
+
+
+describe(
+    (fft, ifft, irfft, hfft, fft2, ifft2, irfft2, fftn, ifftn, irfftn),
+    words.TRANSFORMED,
+    words.NO_TRANSFORM,
+)
+describe(
+    (rfft, ihfft, rfft2, rfftn),
+    words.TRANSFORMED,
+    words.NO_TRANSFORM + "\nValueError: for complex numbers.",
+)
+describe(
+    (fftfreq, rfftfreq),
+    {
+        "n": "how many samples there are.",
+        "d": "how far they are apart, a scalar.",
+        "dtype": "the dtype of the result; the default float dtype if not given.",
+        "device": words.SHAPE["device"],
+    },
+    "ValueError: for an `n` that is traced or not an integer.\nTypeError: for a wrong `dtype`.",
+)
+describe(
+    (fftshift, ifftshift),
+    {"x": "an array.", "axes": "the axes to shift; None shifts all."},
+    "TypeError: for lists.\nValueError: for axes that do not exist or come twice.",
+)
 
 
 # ---- The transform ------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from perspex.jitted.fused import fused
 from perspex.numpy import linalg
 from perspex.numpy.arithmetic import absolute, divide, multiply
 from perspex.numpy.creation import asarray
-from perspex.numpy.grids import diag, vander
+from perspex.numpy.grids import vander
 from perspex.numpy.promotion import (
     Array,
     ArrayLike,
@@ -24,9 +24,10 @@ from perspex.numpy.promotion import (
 from perspex.numpy.reductions import cumprod
 from perspex.numpy.reductions import sum as sum_
 from perspex.numpy.selection import known, where
-from perspex.numpy.shaping import roll
 from perspex.numpy.sorting import argsort
 from perspex.numpy.transcendental import sqrt
+from perspex.numpy.triangles import diag
+from perspex.numpy.turning import roll
 
 
 def polyfit(

@@ -1,4 +1,4 @@
-"""Matrices and grids made of positions: identity, triangles, diagonals, coordinates."""
+"""Coordinates: grids of points, and functions of them."""
 
 from __future__ import annotations
 
@@ -9,307 +9,30 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes, tree
+from perspex.arguments.types import Array, ArrayLike, DTypeLike, Shape
 from perspex.jitted.fused import fused
 from perspex.numpy.arithmetic import power
-from perspex.numpy.creation import arange, asarray, linspace
 from perspex.numpy.promotion import (
-    Array,
-    ArrayLike,
-    DTypeLike,
     arraylike,
-    as_array,
-    as_dtype,
-    canonical_axis,
     canonical_shape,
     check_arraylike,
     concrete,
     expand,
     filled,
-    flat,
     promote_dtypes,
 )
+from perspex.numpy.ranges import arange, linspace
 from perspex.ops import elementwise as ops
-from perspex.ops import shape as shape_ops
-from perspex.ops.shape import iota, pad, stack
+from perspex.ops.shape import iota, stack
 from perspex.ops.structural import (
     broadcast_in_dim,
-    convert,
-    reshape,
     to_front,
-    transpose,
 )
-from perspex.runtime.dispatch import device_put
 from perspex.transforms.vmap import batch
 
+__all__ = ["fromfunction", "indices", "meshgrid", "mgrid", "ogrid", "vander"]
+
 _INT32 = np.dtype("int32")
-
-# ---- Identity and triangles ---------------------------------------------------------------------
-
-
-def eye(
-    N: int,
-    M: int | None = None,
-    k: ArrayLike = 0,
-    dtype: DTypeLike = None,
-    *,
-    device: Any = None,
-) -> Array:
-    """A matrix with ones on a diagonal.
-
-    Args:
-      N, M: numbers of rows and columns; as many columns as rows if not given.
-      k: which diagonal; positive above the main one.
-      dtype: the default floating dtype if not given.
-      device: where to put the array; the default device if not given.
-
-    Errors:
-      `ValueError` for negative sizes and for a `k` that is not an integer.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.eye(2)
-    Array([[1., 0.],
-           [0., 1.]], dtype=float32)
-    """
-    rows = concrete("eye: N", operator.index, N)
-    columns = rows if M is None else concrete("eye: M", operator.index, M)
-    if rows < 0 or columns < 0:
-        raise ValueError(f"eye: sizes must not be negative, got {rows} and {columns}")
-    check_arraylike("eye", k)
-    if np.shape(k) or not dtypes.issubdtype(dtypes.dtype_of(k), np.integer):
-        raise ValueError(f"eye: k must be an integer, got {k!r}")
-    moved = None if isinstance(k, int) and k == 0 else k
-    out = _eye(moved, rows, columns, dtypes.check_user_dtype(dtype, "eye"))
-    return out if device is None else device_put(out, device)
-
-
-@fused(static=("rows", "columns", "dtype"))
-def _eye(k: Any, rows: int, columns: int, dtype: Any) -> Any:
-    row, column = _positions(rows, columns)
-    if k is not None:
-        row = ops.add(row, as_dtype(k, _INT32))
-    return convert(ops.eq(row, column), dtype)
-
-
-def _positions(rows: int, columns: int) -> tuple[Any, Any]:
-    """The row and the column of each element of a matrix."""
-    shape = (rows, columns)
-    return tuple([iota(dtype=_INT32, shape=shape, dimension=d) for d in (0, 1)])
-
-
-def identity(n: int, dtype: DTypeLike = None) -> Array:
-    """The identity matrix of `n` rows.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.identity(2, int)
-    Array([[1, 0],
-           [0, 1]], dtype=int32)
-    """
-    return eye(n, dtype=dtype)
-
-
-def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = None) -> Array:
-    """A matrix with ones on and below a diagonal; arguments as of `eye`.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.tri(2)
-    Array([[1., 0.],
-           [1., 1.]], dtype=float32)
-    """
-    rows, columns = canonical_shape("tri", (N, N if M is None else M))
-    k = concrete("tri: k", operator.index, k)
-    return _tri(rows, columns, k, dtypes.check_user_dtype(dtype, "tri"))
-
-
-@fused(static=("rows", "columns", "k", "dtype"))
-def _tri(rows: int, columns: int, k: int, dtype: Any) -> Any:
-    return convert(_below(rows, columns, k), dtype)
-
-
-def _below(rows: int, columns: int, k: int) -> Any:
-    row, column = _positions(rows, columns)
-    if k:
-        # Offsets that no int32 holds leave the matrix in any case.
-        row = ops.add(row, np.int32(max(-rows - 1, min(k, columns))))
-    return ops.ge(row, column)
-
-
-def tril(m: ArrayLike, k: int = 0) -> Array:
-    """The lower triangles of matrices: zeros above a diagonal of the last two axes.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.tril(jnp.ones((2, 2)))
-    Array([[1., 0.],
-           [1., 1.]], dtype=float32)
-    """
-    return _triangle(m, "tril", concrete("tril: k", operator.index, k))
-
-
-def triu(m: ArrayLike, k: int = 0) -> Array:
-    """The upper triangles of matrices: zeros below a diagonal of the last two axes.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.triu(jnp.ones((2, 2)))
-    Array([[1., 1.],
-           [0., 1.]], dtype=float32)
-    """
-    return _triangle(m, "triu", concrete("triu: k", operator.index, k))
-
-
-@fused(static=("name", "k"))
-def _triangle(m: Any, name: str, k: int) -> Any:
-    m = arraylike(name, m)
-    if m.ndim < 2:
-        raise ValueError(f"{name} takes matrices, with two axes or more, got shape {m.shape}")
-    rows, columns = m.shape[-2:]
-    mask = _below(rows, columns, k if name == "tril" else k - 1)
-    mask = (
-        broadcast_in_dim(mask, shape=m.shape, broadcast_dimensions=(m.ndim - 2, m.ndim - 1))
-        if m.ndim > 2
-        else mask
-    )
-    zero = m.dtype.type(0)
-    return ops.select(mask, m, zero) if name == "tril" else ops.select(mask, zero, m)
-
-
-def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
-    """Rows and columns of the elements of a lower triangle, as `numpy.tril_indices`.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.tril_indices(2)
-    (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
-    """
-    rows, columns = np.tril_indices(n, k, m)
-    return asarray(rows), asarray(columns)
-
-
-def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
-    """Rows and columns of the elements of an upper triangle, as `numpy.triu_indices`.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.triu_indices(2)
-    (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
-    """
-    rows, columns = np.triu_indices(n, k, m)
-    return asarray(rows), asarray(columns)
-
-
-def tril_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
-    """`tril_indices` for the shape of the matrix `arr`.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.tril_indices_from(jnp.ones((1, 2)), 1)
-    (Array([0, 0], dtype=int32), Array([0, 1], dtype=int32))
-    """
-    rows, columns = _matrix_shape("tril_indices_from", arr)
-    return tril_indices(rows, k, columns)
-
-
-def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
-    """`triu_indices` for the shape of the matrix `arr`.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.triu_indices_from(jnp.ones((1, 2)))
-    (Array([0, 0], dtype=int32), Array([0, 1], dtype=int32))
-    """
-    rows, columns = _matrix_shape("triu_indices_from", arr)
-    return triu_indices(rows, k, columns)
-
-
-def _matrix_shape(name: str, x: Any) -> tuple[int, ...]:
-    if np.ndim(x) != 2:
-        raise ValueError(f"{name} takes a matrix, got shape {np.shape(x)}")
-    return np.shape(x)
-
-
-# ---- Diagonals ----------------------------------------------------------------------------------
-
-
-def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
-    """The diagonals of the matrices that two axes span, along the last axis of the result.
-
-    Args:
-      a: an array of two axes or more.
-      offset: which diagonal; positive above the main one.
-      axis1, axis2: the axes of rows and columns.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.diagonal(jnp.array([[1, 2], [3, 4]]))
-    Array([1, 4], dtype=int32)
-    """
-    return _diagonal(a, concrete("diagonal: offset", operator.index, offset), axis1, axis2)
-
-
-@fused(static=("offset", "axis1", "axis2"))
-def _diagonal(a: Any, offset: int, axis1: int, axis2: int) -> Any:
-    a = arraylike("diagonal", a)
-    if a.ndim < 2:
-        raise ValueError(f"diagonal takes an array of two axes or more, got shape {a.shape}")
-    axis1, axis2 = canonical_axis(axis1, a.ndim), canonical_axis(axis2, a.ndim)
-    if axis1 == axis2:
-        raise ValueError(f"diagonal: axis1 and axis2 must differ, got {axis1}")
-    kept = [i for i in range(a.ndim) if i not in (axis1, axis2)]
-    order = (*kept, axis1, axis2)
-    if order != tuple(range(a.ndim)):
-        a = transpose(a, permutation=order)
-    *outer, rows, columns = a.shape
-    count = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
-    if count == 0:
-        return filled(a.dtype.type(0), (*outer, 0))
-    # In the elements one after another, those of a diagonal are `columns + 1` apart.
-    start = offset if offset >= 0 else -offset * columns
-    lines = reshape(a, new_sizes=(*outer, rows * columns))
-    return shape_ops.slice(
-        lines,
-        start_indices=(*[0] * len(outer), start),
-        limit_indices=(*outer, start + (count - 1) * (columns + 1) + 1),
-        strides=(*[1] * len(outer), columns + 1),
-    )
-
-
-def diag(v: ArrayLike, k: int = 0) -> Array:
-    """The diagonal of a matrix, or the matrix with a diagonal.
-
-    Args:
-      v: an array of one axis or two.
-      k: which diagonal; positive above the main one.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.diag(jnp.array([1, 2]))
-    Array([[1, 0],
-           [0, 2]], dtype=int32)
-    """
-    return _diag(v, concrete("diag: k", operator.index, k))
-
-
-@fused(static=("k",))
-def _diag(v: Any, k: int) -> Any:
-    v = arraylike("diag", v)
-    if v.ndim == 2:
-        return _diagonal(v, k, 0, 1)
-    if v.ndim != 1:
-        raise ValueError(f"diag takes an array of one axis or two, got shape {v.shape}")
-    size = v.size + abs(k)
-    zero = v.dtype.type(0)
-    # Row i of the matrix holds v[i], or v[i + k] below the main diagonal.
-    padded = pad(v, zero, padding_config=((max(0, -k), max(0, k), 0),)) if k else v
-    rows = broadcast_in_dim(padded, shape=(size, size), broadcast_dimensions=(0,))
-    row, column = _positions(size, size)
-    return ops.select(ops.eq(ops.add(row, np.int32(k)), column), rows, zero)
-
-
-def diagflat(v: ArrayLike, k: int = 0) -> Array:
-    """The matrix with all elements of `v` on a diagonal.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.diagflat(jnp.array([[1], [2]]))
-    Array([[1, 0],
-           [0, 2]], dtype=int32)
-    """
-    check_arraylike("diagflat", v)
-    return diag(flat(as_array(v)), k)
-
-
-# ---- Coordinates --------------------------------------------------------------------------------
 
 
 def meshgrid(
@@ -319,9 +42,16 @@ def meshgrid(
 
     Args:
       xi: the places along each axis, arrays of one axis.
-      copy: only True.
+      copy: only True: arrays share no memory.
       sparse: give arrays that broadcast to the grid, instead of arrays of its shape.
       indexing: `"xy"` swaps the first two axes, as in a picture; `"ij"` does not, as in a matrix.
+
+    Returns:
+      A tuple of as many arrays as there are in `xi`.
+
+    Raises:
+      TypeError: for lists.
+      ValueError: for arrays without exactly one axis, another `indexing`, and `copy=False`.
 
     >>> import perspex.numpy as jnp
     >>> jnp.meshgrid(jnp.arange(2), jnp.arange(2))[0]
@@ -366,6 +96,12 @@ def indices(
       dtype: the default integer dtype if not given.
       sparse: give a tuple of arrays that broadcast, instead of one array with a leading axis.
 
+    Returns:
+      An array of shape `(len(dimensions), *dimensions)`; with `sparse`, a tuple of arrays.
+
+    Raises:
+      TypeError: for sizes that are negative, traced or not integers, and for a wrong `dtype`.
+
     >>> import perspex.numpy as jnp
     >>> jnp.indices((1, 3))
     Array([[[0, 0, 0]],
@@ -388,15 +124,21 @@ def _coordinates(shape: tuple[int, ...], dtype: Any) -> Any:
 
 
 def fromfunction(
-    function: Callable[..., Any], shape: Any, *, dtype: DTypeLike = float, **kwargs: Any
+    function: Callable[..., Any], shape: int | Shape, *, dtype: DTypeLike = float, **kwargs: Any
 ) -> Any:
-    """What `function` gives at each point of a grid.
+    """Evaluate a function at each point of a grid.
 
     Args:
       function: takes the coordinates of one point, as scalars; it is called once, batched.
       shape: the shape of the grid.
       dtype: the dtype of the coordinates.
       kwargs: passed on to `function`.
+
+    Returns:
+      An array of that shape; where `function` returns a tree of arrays, the same tree.
+
+    Raises:
+      TypeError: for a wrong `shape`, and for results of `function` that are not arrays or numbers.
 
     >>> import perspex.numpy as jnp
     >>> jnp.fromfunction(lambda i, j: i + 10 * j, (2, 2), dtype=int)
@@ -431,6 +173,13 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arra
       x: an array of one axis.
       N: the number of columns; as many as rows if not given.
       increasing: powers from 0 up, instead of down to 0.
+
+    Returns:
+      A matrix of shape `(len(x), N)` of the dtype of `x`.
+
+    Raises:
+      TypeError: if `x` is not an array.
+      ValueError: for an `x` without exactly one axis, and for a negative `N`.
 
     >>> import perspex.numpy as jnp
     >>> jnp.vander(jnp.array([2, 3]), 3)

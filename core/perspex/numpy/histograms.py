@@ -12,8 +12,8 @@ from perspex import dtypes
 from perspex.jitted.fused import fused
 from perspex.numpy.arithmetic import add, divide, multiply, subtract
 from perspex.numpy.calculus import diff
-from perspex.numpy.creation import asarray, linspace
-from perspex.numpy.indexers import INT32
+from perspex.numpy.creation import asarray
+from perspex.numpy.indexing.parse import INT32
 from perspex.numpy.logic import logical_or
 from perspex.numpy.promotion import (
     Array,
@@ -28,12 +28,14 @@ from perspex.numpy.promotion import (
     promote_dtypes,
     spread,
 )
+from perspex.numpy.ranges import linspace
 from perspex.numpy.reductions import max as max_
 from perspex.numpy.reductions import min as min_
 from perspex.numpy.reductions import sum as sum_
 from perspex.numpy.selection import as_given, known, where
-from perspex.numpy.shaping import flip, reshape
+from perspex.numpy.shaping import reshape
 from perspex.numpy.sorting import searchsorted
+from perspex.numpy.turning import flip
 from perspex.ops import elementwise as ops
 from perspex.ops.indexing import scatter_add
 from perspex.ops.shape import part, stack

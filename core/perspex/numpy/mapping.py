@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from perspex.api.mapping import vmap
+from perspex.numpy.axes import squeeze
 from perspex.numpy.creation import asarray
 from perspex.numpy.promotion import (
     Array,
@@ -19,7 +20,6 @@ from perspex.numpy.promotion import (
     check_arraylike,
     expand,
 )
-from perspex.numpy.shaping import squeeze
 
 
 def apply_along_axis(

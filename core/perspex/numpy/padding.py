@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
 from perspex.numpy import promotion, quantiles, reductions, statistics
-from perspex.numpy.creation import asarray, linspace
-from perspex.numpy.promotion import Array, ArrayLike, arraylike, as_dtype, concrete, spread
-from perspex.numpy.shaping import expand_dims, squeeze
+from perspex.numpy.axes import expand_dims, squeeze
+from perspex.numpy.creation import asarray
+from perspex.numpy.promotion import arraylike, as_dtype, concrete, spread
+from perspex.numpy.ranges import linspace
 from perspex.ops import elementwise as ops
 from perspex.ops.shape import concatenate, part, rev, tile
 from perspex.ops.shape import pad as pad_p
+
+__all__ = ["pad"]
 
 # The keywords that each mode takes, with their defaults.
 _KEYWORDS: dict[str, dict[str, Any]] = {
@@ -40,8 +44,13 @@ _STATISTICS: dict[str, Callable[..., Any]] = {
 Widths = tuple[tuple[int, int], ...]
 
 
-def pad(array: ArrayLike, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Array:
-    """The array with more elements at both ends of each axis.
+def pad(
+    array: ArrayLike,
+    pad_width: ArrayLike | Sequence[Any] | Mapping[int, Any],
+    mode: str = "constant",
+    **kwargs: Any,
+) -> Array:
+    """Pad an array at both ends of each axis.
 
     Args:
       array: the array.
@@ -56,9 +65,14 @@ def pad(array: ArrayLike, pad_width: Any, mode: str = "constant", **kwargs: Any)
         `"wrap"`: the elements from the other end; `"empty"`: anything.
       kwargs: the keywords named above; values are given as `pad_width` is.
 
-    Errors:
-      `ValueError` for negative widths, unknown keywords, and edges of empty axes;
-      `NotImplementedError` for other modes.
+    Returns:
+      An array of the dtype of `array`.
+
+    Raises:
+      TypeError: if `array` is not an array or a number, and for widths that are not integers.
+      ValueError: for negative widths, unknown keywords, and edges of empty axes.
+      NotImplementedError: for other modes.
+      ConcretizationTypeError: for traced widths.
 
     >>> import perspex.numpy as jnp
     >>> jnp.pad(jnp.arange(3), (1, 2), mode="reflect")

@@ -12,7 +12,7 @@ from perspex.jitted.fused import fused
 from perspex.numpy.arithmetic import add, divide, multiply, subtract
 from perspex.numpy.convolution import convolve
 from perspex.numpy.creation import asarray
-from perspex.numpy.joining import trim_zeros
+from perspex.numpy.editing import trim_zeros
 from perspex.numpy.linalg import eigvals
 from perspex.numpy.promotion import (
     Array,

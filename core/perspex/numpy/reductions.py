@@ -24,7 +24,6 @@ from perspex import dtypes
 from perspex.jitted.fused import fused
 from perspex.numpy.creation import asarray
 from perspex.numpy.floating import isclose
-from perspex.numpy.grids import diagonal
 from perspex.numpy.logic import equal, isnan
 from perspex.numpy.promotion import (
     BOOL,
@@ -47,6 +46,7 @@ from perspex.numpy.promotion import (
     select,
     to_bool,
 )
+from perspex.numpy.triangles import diagonal
 from perspex.ops import cumulative
 from perspex.ops import elementwise as ops
 from perspex.ops import reductions as reduce

@@ -7,18 +7,35 @@ gives an array without axes, since numbers of their own do not exist here.
 from __future__ import annotations
 
 import builtins
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.glossary import describe
+from perspex.arguments.types import ArrayLike, DTypeLike
 from perspex.dtypes import finfo as finfo
 from perspex.dtypes import iinfo as iinfo
 from perspex.dtypes import issubdtype as issubdtype
 from perspex.dtypes import promote_types as promote_types
 from perspex.dtypes import result_type as result_type
+from perspex.numpy import words
 from perspex.numpy.creation import asarray
 from perspex.runtime.array import Array
+
+__all__ = [
+    "ComplexWarning", "array_repr", "array_str", "bfloat16", "bool", "bool_", "can_cast", "cdouble",
+    "character", "complex128", "complex64", "complex_", "complexfloating", "csingle", "double",
+    "dtype", "e", "euler_gamma", "finfo", "flexible", "float16", "float32", "float4_e2m1fn",
+    "float64", "float6_e2m3fn", "float6_e3m2fn", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz",
+    "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu",
+    "float_", "floating", "generic", "get_printoptions", "iinfo", "inexact", "inf", "int16", "int2",
+    "int32", "int4", "int64", "int8", "int_", "integer", "isdtype", "issubdtype", "nan", "ndarray",
+    "newaxis", "number", "object_", "pi", "printoptions", "promote_types", "result_type",
+    "set_printoptions", "signedinteger", "single", "uint", "uint16", "uint2", "uint32", "uint4",
+    "uint64", "uint8", "unsignedinteger",
+]  # fmt: skip
 
 # ---- Scalar types -------------------------------------------------------------------------------
 
@@ -93,11 +110,20 @@ ComplexWarning = np.exceptions.ComplexWarning
 can_cast = np.can_cast
 
 
-def isdtype(dtype: Any, kind: Any) -> builtins.bool:
-    """Whether a dtype is of a kind: a dtype, a name of the array API standard, or a tuple of them.
+def isdtype(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> builtins.bool:
+    """Whether a dtype is of a kind.
 
-    The names: `bool`, `signed integer`, `unsigned integer`, `integral`, `real floating`,
-    `complex floating`, `numeric`.
+    Args:
+      dtype: anything that names a dtype.
+      kind: a dtype, one of the names `"bool"`, `"signed integer"`, `"unsigned integer"`, `
+        `"integral"`, `"real floating"`, `"complex floating"`, `"numeric"`, or a tuple of them.
+
+    Returns:
+      True or False.
+
+    Raises:
+      TypeError: if `dtype` names no dtype.
+      ValueError: for another name of a kind.
 
     >>> import perspex.numpy as jnp
     >>> jnp.isdtype(jnp.bfloat16, "real floating")
@@ -138,12 +164,21 @@ printoptions = np.printoptions
 
 
 def array_repr(
-    arr: Any,
+    arr: ArrayLike,
     max_line_width: int | None = None,
     precision: int | None = None,
     suppress_small: builtins.bool | None = None,
 ) -> str:
-    """The text of `numpy.array_repr`, with the dtype.
+    """The text of an array with its dtype, as `numpy.array_repr` writes it.
+
+    Args:
+      arr: an array.
+
+    Returns:
+      A string.
+
+    Raises:
+      AttributeError: for lists and numbers.
 
     >>> import perspex.numpy as jnp
     >>> jnp.array_repr(jnp.arange(2))
@@ -153,15 +188,27 @@ def array_repr(
 
 
 def array_str(
-    a: Any,
+    a: ArrayLike | Sequence[Any],
     max_line_width: int | None = None,
     precision: int | None = None,
     suppress_small: builtins.bool | None = None,
 ) -> str:
-    """The text of `numpy.array_str`: the numbers alone.
+    """The text of the numbers of an array, as `numpy.array_str` writes it.
+
+    Args:
+      a: an array, a number, or a list.
+
+    Returns:
+      A string.
+
+    Raises:
+      ValueError: for lists of unequal lengths.
 
     >>> import perspex.numpy as jnp
     >>> jnp.array_str(jnp.arange(2))
     '[0 1]'
     """
     return np.array_str(np.asarray(a), max_line_width, precision, suppress_small)
+
+
+describe((array_repr, array_str), words.PRINTED)

@@ -18,8 +18,8 @@ from perspex.jitted.fused import fused
 from perspex.numpy import promotion
 from perspex.numpy.arithmetic import remainder
 from perspex.numpy.creation import asarray
-from perspex.numpy.indexers import INT32, Index, Picks, whole
-from perspex.numpy.indexing import PROMISED, read, read_along
+from perspex.numpy.indexing.parse import INT32, Index, Picks, whole
+from perspex.numpy.indexing.read import PROMISED, read, read_along
 from perspex.numpy.promotion import (
     Array,
     ArrayLike,

@@ -15,8 +15,8 @@ from perspex import dtypes, errors
 from perspex.advice import messages
 from perspex.jitted.fused import fused
 from perspex.numpy.creation import asarray
-from perspex.numpy.indexers import INT32, Index, Picks, whole
-from perspex.numpy.indexing import read
+from perspex.numpy.indexing.parse import INT32, Index, Picks, whole
+from perspex.numpy.indexing.read import read
 from perspex.numpy.promotion import (
     Array,
     ArrayLike,

@@ -25,7 +25,7 @@ from perspex.lax.associative import associative_scan
 from perspex.lax.control import scan
 from perspex.lax.elementwise import stop_gradient
 from perspex.numpy import arithmetic, logic, reductions, transcendental
-from perspex.numpy.at_updates import at as at_places
+from perspex.numpy.indexing.at import at as at_places
 from perspex.numpy.mapping import vectorize
 from perspex.numpy.promotion import (
     Array,

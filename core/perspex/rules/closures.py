@@ -24,7 +24,7 @@ from perspex.transforms.programs import cut, merge, partition, pick
 def closure_convert(
     fun: Callable[..., Any], *example_args: Any
 ) -> tuple[Callable[..., Any], list[Any]]:
-    """Turn what a function closes over into arguments: values by which may be differentiated.
+    """Turn the values that a function closes over into arguments, for derivatives.
 
     For functions that take a function and have a rule of their own: the rule knows only of
     arguments.
@@ -36,6 +36,9 @@ def closure_convert(
     Returns:
       A function `converted(*args, *consts)`, and the list of those floating point values that `fun`
       closes over and that are being traced. Other values stay part of the function.
+
+    Raises:
+      TypeError: if `fun` is not a function, or an argument is not an array.
 
     >>> import perspex, perspex.numpy as pnp
     >>> def slope(c):
@@ -75,6 +78,10 @@ def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]:
 
     Returns:
       A function that returns the first of the two, with the second as its rule for reverse mode.
+
+    Raises:
+      TypeError: if `fun` is not a function; at a call, if it does not return a pair, or the second
+        part does not return one cotangent for each argument.
 
     >>> import perspex
     >>> @custom_gradient

@@ -34,7 +34,12 @@ class custom_jvp(CustomFunction):  # noqa: N801 - it is used as a decorator
 
     Returns:
       A function that does what `fun` does. Give it a rule with `defjvp` or `defjvps` before it is
-      called. Closing over values by which is differentiated is an error: pass them as arguments.
+      called. Pass values that are differentiated as arguments: closing over them is an error.
+
+    Raises:
+      TypeError: if `fun` is not a function.
+      ValueError: for arguments in `nondiff_argnums` or `nondiff_argnames` that `fun` does not have.
+      AttributeError: at a call without a rule.
 
     >>> import perspex, perspex.numpy as pnp
     >>> @custom_jvp
@@ -71,6 +76,19 @@ class custom_jvp(CustomFunction):  # noqa: N801 - it is used as a decorator
 
         Returns:
           `jvp`, so that this is a decorator.
+
+        Raises:
+          TypeError: at a call, for tangents of another structure, shape or dtype.
+
+        >>> import perspex, perspex.numpy as jnp
+        >>> @perspex.custom_jvp
+        ... def f(x):
+        ...     return jnp.sin(x)
+        >>> @f.defjvp
+        ... def rule(primals, tangents):
+        ...     return f(primals[0]), 10 * tangents[0]
+        >>> perspex.grad(f)(1.0)
+        Array(10., dtype=float32, weak_type=True)
         """
         self.rule = jvp
         self.symbolic_zeros = self.takes_symbols = symbolic_zeros
@@ -84,8 +102,11 @@ class custom_jvp(CustomFunction):  # noqa: N801 - it is used as a decorator
             the result due to that of the argument, or `None` if it is zero. It is not called where
             the tangent of the argument is zero.
 
-        Errors:
-          `TypeError` for a function with `nondiff_argnums`.
+        Returns:
+          Nothing.
+
+        Raises:
+          TypeError: for a function with `nondiff_argnums`.
 
         >>> import perspex
         >>> f = custom_jvp(lambda x, y: x * y)

@@ -9,6 +9,7 @@ from typing import Any
 
 from perspex import errors, tree
 from perspex.api.calls import array_of
+from perspex.base.tree_paths import PyTree
 from perspex.control.bodies import place
 from perspex.ir.avals import ShapedArray, shaped
 from perspex.jitted.signature import function_name
@@ -55,7 +56,12 @@ class custom_vjp(CustomFunction):  # noqa: N801 - it is used as a decorator
 
     Returns:
       A function that does what `fun` does. Give it a rule with `defvjp` before it is called.
-      Closing over values by which is differentiated is an error: pass them as arguments.
+      Pass values that are differentiated as arguments: closing over them is an error.
+
+    Raises:
+      TypeError: if `fun` is not a function; in forward mode.
+      ValueError: for arguments in `nondiff_argnums` or `nondiff_argnames` that `fun` does not have.
+      AttributeError: at a call without a rule.
 
     >>> import perspex, perspex.numpy as pnp
     >>> @custom_vjp
@@ -98,8 +104,20 @@ class custom_vjp(CustomFunction):  # noqa: N801 - it is used as a decorator
             run the function instead of `fwd`. Without it `fwd` runs, less what only the residuals
             need. In programs the function and `fwd` are both traced then.
 
-        Errors:
-          At the call: `TypeError` for other structures and dtypes, `ValueError` for other shapes.
+        Returns:
+          Nothing.
+
+        Raises:
+          TypeError: at a call, for cotangents of another structure or dtype.
+          ValueError: at a call, for cotangents of another shape.
+
+        >>> import perspex, perspex.numpy as jnp
+        >>> @perspex.custom_vjp
+        ... def f(x):
+        ...     return jnp.sin(x)
+        >>> f.defvjp(lambda x: (f(x), x), lambda x, ct: (10 * ct,))
+        >>> perspex.grad(f)(1.0)
+        Array(10., dtype=float32, weak_type=True)
         """
         self.rule = (fwd, bwd)
         self.symbolic_zeros = symbolic_zeros
@@ -306,7 +324,7 @@ def _any_precision(found: Any, wanted: Any) -> bool:
     return True
 
 
-def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
+def zero_from_primal(val: PyTree, symbolic_zeros: bool = False) -> PyTree:
     """The zero tangent of each array in a pytree, for rules to return.
 
     Args:
@@ -315,6 +333,9 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
 
     Returns:
       A tree of the same structure; the tangents of integers have the dtype `float0`.
+
+    Raises:
+      TypeError: for leaves that are not arrays.
 
     >>> zero_from_primal({"w": 2.0})
     {'w': Array(0., dtype=float32, weak_type=True)}
@@ -329,10 +350,17 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
     return tree.map(zero, val)
 
 
-def custom_vjp_primal_tree_values(tree_of_primals: Any) -> Any:
+def custom_vjp_primal_tree_values(tree_of_primals: PyTree) -> PyTree:
     """The values in a tree of `CustomVJPPrimal`, which `fwd` gets with symbolic zeros.
 
-    Raises `TypeError` for other leaves.
+    Args:
+      tree_of_primals: a pytree whose leaves are of the class `CustomVJPPrimal`.
+
+    Returns:
+      A tree of the same structure.
+
+    Raises:
+      TypeError: for other leaves.
 
     >>> custom_vjp_primal_tree_values((CustomVJPPrimal(1.0, True),))
     (1.0,)

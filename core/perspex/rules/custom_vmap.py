@@ -27,6 +27,10 @@ class custom_vmap(CustomFunction):  # noqa: N801 - it is used as a decorator
       Where the function is differentiated, `grad` of `vmap` differentiates the rule, and `vmap` of
       `grad` batches the function itself.
 
+    Raises:
+      TypeError: if `fun` is not a function.
+      AttributeError: at a call without a rule.
+
     >>> import perspex, perspex.numpy as pnp
     >>> @custom_vmap
     ... def total(xs):
@@ -58,9 +62,20 @@ class custom_vmap(CustomFunction):  # noqa: N801 - it is used as a decorator
         Returns:
           `vmap_rule`, so that this is a decorator.
 
-        Errors:
-          At the call: `ValueError` for flags of another structure than the results, or results
-          without the axis that the flags promise.
+        Raises:
+          ValueError: at a call, for flags of another structure than the results, or results without
+            the axis that the flags promise.
+
+        >>> import perspex, perspex.numpy as jnp
+        >>> from perspex.custom_batching import custom_vmap
+        >>> @custom_vmap
+        ... def f(x):
+        ...     return jnp.sin(x)
+        >>> @f.def_vmap
+        ... def rule(axis_size, in_batched, x):
+        ...     return 10 * x, True
+        >>> perspex.vmap(f)(jnp.arange(3.0))
+        Array([ 0., 10., 20.], dtype=float32)
         """
         self.rule = vmap_rule
         return vmap_rule

@@ -9,6 +9,7 @@ import numpy as np
 
 from perspex import dtypes, tree
 from perspex.api.calls import Call, array_of, check_callable
+from perspex.base.tree_paths import PyTree
 from perspex.control.bodies import place
 from perspex.ir.avals import ShapedArray, shaped
 from perspex.jitted.signature import function_name
@@ -37,9 +38,10 @@ def linear_transpose(
       A function from a cotangent of the result, of its structure and types, to the tuple of those
       of the arguments.
 
-    Errors:
-      `TypeError` for integers mixed with other numbers, and for a cotangent of another structure
-      or type; `NotImplementedError` with the operation in which `fun` is not linear.
+    Raises:
+      TypeError: for arguments that have no shape and dtype, for integers mixed with other numbers,
+        and for a cotangent of another structure or type.
+      NotImplementedError: for an operation in which `fun` is not linear, and for `reduce_axes`.
 
     >>> import perspex.numpy as pnp
     >>> linear_transpose(lambda x, y: 2 * x - pnp.sum(y), 1.0, pnp.ones(2))(3.0)
@@ -119,23 +121,23 @@ def _check_numbers(call: Call, out_avals: Sequence[ShapedArray]) -> None:
 def linear_call(
     fun: Callable[[Any, Any], Any],
     fun_transpose: Callable[[Any, Any], Any],
-    residual_args: Any,
-    linear_args: Any,
-) -> Any:
+    residual_args: PyTree,
+    linear_args: PyTree,
+) -> PyTree:
     """Call a linear function that comes with its transpose.
 
     Args:
       fun: `fun(residual_args, linear_args)`, linear in its second argument.
       fun_transpose: `fun_transpose(residual_args, ct)` returns a cotangent of `linear_args`.
-      residual_args: pytree of arrays, by which one cannot differentiate.
-      linear_args: pytree of arrays.
+      residual_args: a pytree of arrays, without derivatives.
+      linear_args: a pytree of arrays.
 
     Returns:
       What `fun` returns. Its derivative is `fun`, and the transpose of that is `fun_transpose`.
 
-    Errors:
-      `TypeError` for a derivative by `residual_args`, and where `fun_transpose` returns another
-      structure or other types than `linear_args` have.
+    Raises:
+      TypeError: for a derivative with respect to `residual_args`, and where `fun_transpose` returns
+        another structure or other types than `linear_args` have.
 
     >>> import perspex
     >>> def divide(x, y):

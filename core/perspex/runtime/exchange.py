@@ -17,16 +17,20 @@ _CPU = 1
 
 
 def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = None) -> Any:
-    """An array of another library as an array of ours, without a copy where that is possible.
+    """Make an array of an array of another library, without a copy where that is possible.
 
     Args:
-      external_array: has the methods `__dlpack__` and `__dlpack_device__`.
-      device: where to put it; the default is where it is.
-      copy: True always copies; False raises `ValueError` where a copy is needed.
+      external_array: an object with the methods `__dlpack__` and `__dlpack_device__`.
+      device: where to put the array; it stays where it is if not given.
+      copy: True always copies; False refuses to.
 
-    Errors:
-      `TypeError` for an object without the protocol, `RuntimeError` for memory on a device that
-      this process does not have.
+    Returns:
+      An array of the same shape; its dtype has 32 bits instead of 64 unless `enable_x64` is on.
+
+    Raises:
+      TypeError: for an object without the protocol.
+      RuntimeError: for memory on a device that this process does not have.
+      ValueError: with `copy=False`, where a copy is needed.
 
     >>> import numpy as np
     >>> from_dlpack(np.arange(3, dtype=np.float32))

@@ -11,7 +11,7 @@ from perspex import dtypes
 from perspex import numpy as pnp
 from perspex.jitted.fused import fused
 from perspex.lax.control import fori_loop
-from perspex.numpy.linalg import solved
+from perspex.numpy.linalg.equations import solved
 from perspex.numpy.promotion import Array, ArrayLike, as_array, inexact, promote_dtypes
 from perspex.ops import linalg as ops
 from perspex.ops.linalg import solve as ops_solve

@@ -12,10 +12,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from perspex.arguments.types import Array
 from perspex.jitted.fused import fused
-from perspex.numpy import indexers
-from perspex.numpy.indexers import Index, Picks, Point, Span, parse
-from perspex.numpy.promotion import Array, expand
+from perspex.numpy.indexing.parse import Index, Picks, Point, Span, check_place, grow, parse, whole
+from perspex.numpy.indexing.windows import (
+    add_number,
+    as_places,
+    as_starts,
+    ascends,
+    is_advanced,
+    is_inside,
+    is_static,
+    place_dtype,
+    windows,
+    wrapped,
+)
+from perspex.numpy.promotion import expand
 from perspex.ops.dynamic import dynamic_slice
 from perspex.ops.indexing import gather
 from perspex.ops.shape import rev, slice, unstack
@@ -29,6 +41,8 @@ from perspex.ops.windows import (
 from perspex.runtime.dispatch import EVAL
 from perspex.tracing.trace import state
 
+__all__ = ["getitem", "iterate"]
+
 PROMISED = GatherScatterMode.PROMISE_IN_BOUNDS
 FILL = GatherScatterMode.FILL_OR_DROP
 
@@ -41,14 +55,22 @@ _TOGETHER = 4
 
 
 def getitem(x: Array, index: Any) -> Array:
-    """`x[index]`: integers, slices, `None`, `...`, arrays of integers, masks, and tuples of them.
+    """A part of an array: what `x[index]` is.
 
     Integers outside read the nearest element. Negative ones count from the end.
 
-    Errors:
-      `TypeError` for lists, floats and strings; `IndexError` for too many indices and masks that do
-      not fit; `NonConcreteBooleanIndexError` for masks that are traced; `OverflowError` for
-      integers beyond int32, unless they are on an axis that is as long.
+    Args:
+      x: an array.
+      index: integers, slices, `None`, `...`, arrays of integers, masks, and tuples of them.
+
+    Returns:
+      An array of the dtype of `x`.
+
+    Raises:
+      TypeError: for lists, floats and strings.
+      IndexError: for too many indices, masks that do not fit, and integers on an axis of size zero.
+      NonConcreteBooleanIndexError: for traced masks.
+      OverflowError: for integers beyond int32, unless they are on an axis that is as long.
 
     >>> import perspex.numpy as jnp
     >>> jnp.arange(6).reshape(2, 3)[1, ::2]
@@ -61,7 +83,7 @@ def getitem(x: Array, index: Any) -> Array:
             return evaluate(_read, x, parse(index, x.shape))
         except OverflowError:
             parsed = parse(index, x.shape)
-            if max(x.shape, default=0) < 2**31 or not indexers.is_static(parsed):
+            if max(x.shape, default=0) < 2**31 or not is_static(parsed):
                 raise
             return _read_far(x, parsed)
     shape = x.aval.shape
@@ -72,8 +94,8 @@ def getitem(x: Array, index: Any) -> Array:
 
 @fused
 def _row(x: Any, place: Any) -> Any:
-    indexers.check_place(0, x.shape)
-    return read(x, Index((Point(place), *indexers.whole(x.shape[1:]))))
+    check_place(0, x.shape)
+    return read(x, Index((Point(place), *whole(x.shape[1:]))))
 
 
 @fused(static=("index",))
@@ -98,7 +120,7 @@ def evaluate(program: Any, x: Any, parsed: Index, *rest: Any) -> Any:
     """Call the compiled `program(x, places, *rest, pattern)` for an index of a concrete array."""
     places: list[Any] = []
     pattern: list[Any] = []
-    sizes = iter(indexers.grow(x.shape, parsed.grown))
+    sizes = iter(grow(x.shape, parsed.grown))
     for e in parsed.entries:
         kind = e.__class__
         if e is None:
@@ -158,10 +180,10 @@ def read(
     """
     if index.grown:
         x = expand(x, index.grown)
-    advanced = indexers.is_advanced(index)
-    if advanced or (mode is FILL and not indexers.is_inside(index, x.shape, wrap)):
+    advanced = is_advanced(index)
+    if advanced or (mode is FILL and not is_inside(index, x.shape, wrap)):
         return _gathered(x, index, mode, fill_value, wrap, advanced, promises)
-    if indexers.is_static(index):
+    if is_static(index):
         return _sliced(x, index, wrap)
     return _sliced_at(x, index, wrap)
 
@@ -202,7 +224,7 @@ def _sliced_at(x: Any, index: Index, wrap: bool) -> Any:
     axes = [e for e in index.entries if e is not None]
     for axis, (e, n) in enumerate(zip(axes, x.shape, strict=True)):
         if e.__class__ is Point:
-            starts.append(indexers.wrapped(e.place, n) if wrap else e.place)
+            starts.append(wrapped(e.place, n) if wrap else e.place)
             sizes.append(1)
             steps.append(1)
             points.append(axis)
@@ -211,11 +233,11 @@ def _sliced_at(x: Any, index: Index, wrap: bool) -> Any:
         reach = (size - 1) * step if size else 0
         if step < 0:
             backwards.append(axis)
-            start = indexers.add_number(start, reach)
+            start = add_number(start, reach)
         starts.append(start)
         sizes.append(min(abs(reach) + 1, n) if size else 0)
         steps.append(abs(step))
-    x = dynamic_slice(x, *indexers.starts(starts), slice_sizes=tuple(sizes))
+    x = dynamic_slice(x, *as_starts(starts), slice_sizes=tuple(sizes))
     if any([s != 1 for s in steps]):
         x = slice(x, start_indices=(0,) * x.ndim, limit_indices=x.shape, strides=tuple(steps))
     return _finished(x, index, backwards, points)
@@ -240,7 +262,7 @@ def _gathered(
     advanced: bool,
     promises: dict[str, bool],
 ) -> Any:
-    w = indexers.windows(index, x.shape, wrap)
+    w = windows(index, x.shape, wrap)
     if 0 in w.shape:
         return nothing(x, w.shape)
     if w.index_map:
@@ -251,7 +273,7 @@ def _gathered(
             slice_sizes=w.window,
             unique_indices=promises.get("unique_indices", False) or not advanced,
             indices_are_sorted=promises.get("indices_are_sorted", False)
-            or (not advanced and indexers.ascends(index)),
+            or (not advanced and ascends(index)),
             mode=mode,
             fill_value=(fill_value or default_fill(x.dtype)) if mode is FILL else None,
         )
@@ -273,8 +295,14 @@ def nothing(x: Any, shape: tuple[int, ...]) -> Any:
 def iterate(x: Array) -> Iterator[Array]:
     """The elements along the first axis, one after another.
 
-    Errors:
-      `TypeError` for an array without axes.
+    Args:
+      x: an array of one axis or more.
+
+    Returns:
+      An iterator of arrays without that axis.
+
+    Raises:
+      TypeError: for an array without axes.
 
     >>> import perspex.numpy as jnp
     >>> [int(row.sum()) for row in jnp.arange(6).reshape(2, 3)]
@@ -298,8 +326,8 @@ def along(places: Any, shape: tuple[int, ...], axis: int, wrap: bool) -> Any:
     """
     lanes = _lanes(places.shape, shape, axis)
     if wrap:
-        places = indexers.wrapped(places, shape[axis])
-    places = indexers.as_places(places, indexers.place_dtype(places))
+        places = wrapped(places, shape[axis])
+    places = as_places(places, place_dtype(places))
     batching = tuple([d for d in lanes if d != axis and shape[d] != 1])
     return (
         reshape(places, new_sizes=(*[places.shape[d] for d in lanes], 1)),

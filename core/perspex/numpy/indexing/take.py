@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.glossary import describe
+from perspex.arguments.types import Array, ArrayLike, DTypeLike
 from perspex.jitted.fused import fused
-from perspex.numpy import indexers
+from perspex.numpy import words
 from perspex.numpy.arithmetic import remainder
-from perspex.numpy.indexers import INT32, Index, Picks, Point
-from perspex.numpy.indexing import FILL, PROMISED, read, read_along
+from perspex.numpy.indexing.parse import INT32, Index, Picks, Point, mask_places, whole
+from perspex.numpy.indexing.read import FILL, PROMISED, read, read_along
+from perspex.numpy.indexing.windows import wrapped
 from perspex.numpy.promotion import (
-    Array,
-    ArrayLike,
     arraylike,
     as_dtype,
     canonical_axis,
@@ -34,6 +35,11 @@ from perspex.ops.shape import iota
 from perspex.ops.structural import convert
 from perspex.ops.windows import FillValue, GatherScatterMode
 
+__all__ = [
+    "diag_indices", "diag_indices_from", "index_exp", "ix_", "ravel_multi_index", "s_", "take",
+    "take_along_axis", "unravel_index",
+]  # fmt: skip
+
 # ---- take ---------------------------------------------------------------------------------------
 
 
@@ -45,24 +51,25 @@ def take(
     mode: str | None = None,
     unique_indices: bool = False,
     indices_are_sorted: bool = False,
-    fill_value: Any = None,
+    fill_value: ArrayLike | None = None,
 ) -> Array:
-    """The elements of `a` at the places `indices` along `axis`.
+    """Take elements by number along an axis.
 
     Args:
       a: the array to read.
       indices: integers, an array of any shape; its axes take the place of `axis`.
       axis: the axis to read along; None reads from the elements in one axis.
-      out: not supported.
       mode: what happens outside: `"fill"` (the default) gives `fill_value`, `"clip"` the nearest
         element, and then nothing counts from the end; `"wrap"` starts again at the other end.
-      unique_indices: promises that no index comes twice.
-      indices_are_sorted: promises that the indices ascend.
-      fill_value: the default is NaN for floats, the least integer, the greatest unsigned one.
 
-    Errors:
-      `TypeError` for lists; `ValueError` for indices that are not integers and for other modes;
-      `IndexError` for an axis of size zero; `NotImplementedError` for `mode="raise"`.
+    Returns:
+      An array of the dtype of `a`.
+
+    Raises:
+      TypeError: for lists.
+      ValueError: for indices that are not integers, another mode, or an axis that does not exist.
+      IndexError: for an axis of size zero.
+      NotImplementedError: for `mode="raise"`, and if `out` is given.
 
     >>> import perspex.numpy as jnp
     >>> jnp.take(jnp.arange(0, 50, 10), jnp.array([3, -1]))
@@ -102,7 +109,7 @@ def _take(
     if mode == "wrap":
         places = remainder(places, n)
     entry = Picks(places) if places.ndim else Point(places)
-    entries = (*indexers.whole(a.shape[:axis]), entry, *indexers.whole(a.shape[axis + 1 :]))
+    entries = (*whole(a.shape[:axis]), entry, *whole(a.shape[axis + 1 :]))
     promises: Any = {"unique_indices": unique, "indices_are_sorted": is_sorted}
     if mode in (None, "fill"):
         return read(a, Index(entries), FILL, fill_value, **promises)
@@ -121,23 +128,25 @@ def take_along_axis(
     arr: ArrayLike,
     indices: ArrayLike,
     axis: int | None = -1,
-    mode: Any = None,
-    fill_value: Any = None,
+    mode: str | GatherScatterMode | None = None,
+    fill_value: ArrayLike | None = None,
     *,
     wrap_negative_indices: bool = True,
 ) -> Array:
-    """For each place of the other axes, the elements along `axis` that `indices` names there.
+    """Take elements along an axis, by other numbers at each place of the other axes.
 
     Args:
       arr: the array to read.
       indices: integers; as many axes as `arr`, of the same sizes or 1 except along `axis`.
       axis: the axis to read along; None reads from the elements in one axis.
-      mode: `"fill"` (the default), `"clip"` or `"promise_in_bounds"`: what happens outside.
-      fill_value: as for `take`.
-      wrap_negative_indices: count negative indices from the end.
+      mode: what happens outside: `"fill"` (the default), `"clip"` or `"promise_in_bounds"`.
 
-    Errors:
-      `TypeError` for indices that are not integers; `ValueError` for shapes that do not fit.
+    Returns:
+      An array of the dtype of `arr` and, along `axis`, of the size of `indices`.
+
+    Raises:
+      TypeError: for lists, and for indices that are not integers.
+      ValueError: for shapes that do not fit, another mode, or an axis that does not exist.
 
     >>> import perspex.numpy as jnp
     >>> x = jnp.array([[3, 1, 2], [9, 7, 8]])
@@ -205,8 +214,13 @@ def ix_(*args: ArrayLike) -> tuple[Array, ...]:
     Args:
       args: arrays of one axis, integers or masks; masks must be concrete.
 
-    Errors:
-      `TypeError` for lists; `ValueError` for arrays that do not have one axis.
+    Returns:
+      A tuple of int32 arrays that broadcast to the grid; integers keep their dtype.
+
+    Raises:
+      TypeError: for lists.
+      ValueError: for arrays without exactly one axis.
+      NonConcreteBooleanIndexError: for traced masks.
 
     >>> import perspex.numpy as jnp
     >>> jnp.arange(12).reshape(3, 4)[jnp.ix_(jnp.array([0, 2]), jnp.array([1, 3]))]
@@ -222,13 +236,13 @@ def ix_(*args: ArrayLike) -> tuple[Array, ...]:
         if x.size == 0:
             x = convert(x, INT32)
         elif x.dtype == bool:
-            x = arraylike("ix_", indexers.mask_places(x, x.shape, 0, k)[0])
+            x = arraylike("ix_", mask_places(x, x.shape, 0, k)[0])
         out.append(expand(x, [d for d in range(len(args)) if d != k]))
     return tuple(out)
 
 
 def unravel_index(indices: ArrayLike, shape: int | Sequence[int]) -> tuple[Array, ...]:
-    """The coordinates in an array of `shape` of elements counted in one axis.
+    """The coordinates of elements that are counted as if the array had one axis.
 
     Args:
       indices: integers; those outside are moved inside, negative ones count from the end.
@@ -236,6 +250,9 @@ def unravel_index(indices: ArrayLike, shape: int | Sequence[int]) -> tuple[Array
 
     Returns:
       For each axis an array of the shape of `indices`.
+
+    Raises:
+      TypeError: for lists, indices that are not integers, and sizes that are negative.
 
     >>> import perspex.numpy as jnp
     >>> jnp.unravel_index(jnp.array([7, -1]), (3, 4))
@@ -252,7 +269,7 @@ def _unravel_index(indices: Any, shape: tuple[int, ...]) -> list[Any]:
         raise TypeError(f"unravel_index: indices must be integers, got {x.dtype.name}")
     dtype, weak = x.dtype, x.aval.weak_type
     total = math.prod(shape)
-    rest = indexers.wrapped(x, total)
+    rest = wrapped(x, total)
     if dtypes.iinfo(rest.dtype).max < total:
         rest = convert(rest, INT32)
     number = rest.dtype.type
@@ -270,9 +287,9 @@ def ravel_multi_index(
     mode: str | Sequence[str] = "raise",
     order: str = "C",
     *,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
 ) -> Array:
-    """The number, counted in one axis, of the elements with the given coordinates.
+    """The numbers of elements, counted as if the array had one axis, from their coordinates.
 
     Args:
       multi_index: for each axis the coordinates, integers of shapes that broadcast.
@@ -280,11 +297,15 @@ def ravel_multi_index(
       mode: `"raise"` looks at the coordinates, which must be concrete; `"wrap"`, `"clip"` and
         `"ignore"` do not; or a sequence of these for the axes.
       order: `"C"` if the last axis changes fastest, `"F"` if the first one does.
-      dtype: an integer dtype for the result.
+      dtype: an integer dtype for the result; the default one if not given.
 
-    Errors:
-      `ValueError` for coordinates outside, unknown modes and orders, and coordinates that are not
-      integers.
+    Returns:
+      An array of integers.
+
+    Raises:
+      TypeError: for lists in place of arrays.
+      ValueError: for coordinates outside or not integers, and for unknown modes and orders.
+      ConcretizationTypeError: for traced coordinates with `mode="raise"`.
 
     >>> import perspex.numpy as jnp
     >>> jnp.ravel_multi_index((1, 2), (3, 4))
@@ -340,7 +361,18 @@ def _ravel_multi_index(places: Any, dims: Any, modes: Any, order: str, dtype: np
 
 
 def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
-    """Arrays that index the diagonal of an array of `ndim` axes of size `n`.
+    """Arrays that index a diagonal.
+
+    Args:
+      n: the size of each axis.
+      ndim: the number of axes.
+
+    Returns:
+      A tuple of `ndim` int32 arrays of shape `(n,)`.
+
+    Raises:
+      TypeError: for arguments that are not integers.
+      ValueError: for negative ones.
 
     >>> import perspex.numpy as jnp
     >>> jnp.diag_indices(2)
@@ -353,10 +385,17 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
 
 
 def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
-    """Arrays that index the diagonal of `arr`, whose axes have one size.
+    """Arrays that index the diagonal of an array.
 
-    Errors:
-      `ValueError` for fewer than two axes, and for axes of different sizes.
+    Args:
+      arr: an array of two axes or more, which have one size.
+
+    Returns:
+      A tuple of int32 arrays, one for each axis.
+
+    Raises:
+      TypeError: if `arr` is not an array.
+      ValueError: for fewer than two axes, and for axes of different sizes.
 
     >>> import perspex.numpy as jnp
     >>> jnp.diag_indices_from(jnp.zeros((2, 2)))[0]
@@ -369,3 +408,6 @@ def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
     if len(set(shape)) != 1:
         raise ValueError(f"diag_indices_from: all axes must be of equal length, got shape {shape}")
     return diag_indices(shape[0], len(shape))
+
+
+describe((take, take_along_axis), words.INDEXED)

@@ -1,0 +1,1 @@
+"""What stands between brackets: parsed, then read or written."""

@@ -1,0 +1,268 @@
+"""What an update of a part of an array is made of.
+
+Where the places are known to be inside, as they are for most integers and slices, the new elements
+are computed from a slice and written in one piece. All else is a scatter.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from perspex import dtypes
+from perspex.base import source
+from perspex.ir.avals import ShapedArray, shaped
+from perspex.ir.jaxpr import ClosedJaxpr
+from perspex.jitted.fused import fused
+from perspex.numpy.arithmetic import power, true_divide
+from perspex.numpy.indexing.parse import Index, Point
+from perspex.numpy.indexing.read import FILL, restored
+from perspex.numpy.indexing.windows import (
+    Windows,
+    add_number,
+    as_starts,
+    ascends,
+    is_advanced,
+    is_strided,
+    windows,
+    wrapped,
+)
+from perspex.numpy.promotion import as_dtype, expand, filled, spread
+from perspex.ops import elementwise as ops
+from perspex.ops.dynamic import dynamic_slice, dynamic_update_slice
+from perspex.ops.indexing import (
+    scatter,
+    scatter_add,
+    scatter_max,
+    scatter_min,
+    scatter_mul,
+    scatter_sub,
+)
+from perspex.ops.shape import rev
+from perspex.ops.structural import broadcast_in_dim, reshape
+from perspex.ops.windows import GatherScatterMode, ScatterDimensionNumbers
+from perspex.tracing.staging import stage
+
+# What each update makes of an element and the value, and the scatter that does so for many.
+OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "set": lambda old, value: value,
+    "add": ops.add,
+    "subtract": ops.sub,
+    "multiply": ops.mul,
+    "divide": true_divide,
+    "power": power,
+    "min": ops.min,
+    "max": ops.max,
+}
+_SCATTERS = {
+    "set": scatter,
+    "add": scatter_add,
+    "subtract": scatter_sub,
+    "multiply": scatter_mul,
+    "min": scatter_min,
+    "max": scatter_max,
+}
+
+
+class Options(NamedTuple):
+    """How to update: the operation, and what the keywords of the methods say.
+
+    `inside` promises that no integer in the index is outside.
+    """
+
+    operation: str
+    mode: GatherScatterMode = FILL
+    wrap: bool = True
+    unique: bool = False
+    is_sorted: bool = False
+    inside: bool = False
+
+
+@fused(static=("options", "pattern"))
+def update_program(x: Any, places: Any, values: Any, options: Options, pattern: Any) -> Any:
+    return updated(x, restored(places, pattern), values, options)
+
+
+@fused(static=("operation",))
+def masked(x: Any, mask: Any, value: Any, operation: str) -> Any:
+    """The update of the elements that a mask picks by one value: a choice, not a scatter."""
+    dtype, weak = x.dtype, x.aval.weak_type
+    x, value = _prepared(x, value, operation)
+    new = OPERATIONS[operation](x, value)
+    x = as_dtype(x, new.dtype)
+    mask = broadcast_in_dim(mask, shape=x.shape, broadcast_dimensions=tuple(range(mask.ndim)))
+    out = ops.select(mask, spread(new, x.shape), x)
+    return out if operation == "divide" else as_dtype(out, dtype, weak)
+
+
+def updated(x: Any, index: Index, value: Any, options: Options) -> Any:
+    """`x` with what the parsed index names updated."""
+    shape, dtype, weak = x.shape, x.dtype, x.aval.weak_type
+    x, value = _prepared(x, value, options.operation)
+    if index.grown:
+        x = expand(x, index.grown)
+    if options.inside and not is_advanced(index) and not is_strided(index):
+        out = _written(x, index, value, options)
+    else:
+        out = _scattered(x, index, value, options)
+    if index.grown:
+        out = reshape(out, new_sizes=shape)
+    return out if options.operation == "divide" else as_dtype(out, dtype, weak)
+
+
+def _prepared(x: Any, value: Any, operation: str) -> tuple[Any, Any]:
+    """Array and value at the dtype at which they meet."""
+    given, other = x.aval, shaped(value)
+    if (given.is_extended or other.is_extended) and (
+        operation != "set" or given.dtype != other.dtype
+    ):
+        raise TypeError(
+            f"x.at[...].{operation}: array of dtype {given.dtype.name} and value of dtype "
+            f"{other.dtype.name}; elements that are typed keys can be set to keys, nothing else"
+        )
+    meeting, _ = dtypes.promote(((given.dtype, given.weak_type), (other.dtype, other.weak_type)))
+    if operation == "divide":
+        meeting = dtypes.to_inexact_dtype(meeting)
+    elif meeting != given.dtype:
+        warnings.warn(
+            "scatter inputs have incompatible types: cannot safely cast value from "
+            f"dtype={other.dtype.name} to dtype={given.dtype.name}; convert the value with "
+            "astype. This will become an error",
+            FutureWarning,
+            stacklevel=source.stacklevel(),
+        )
+    if operation == "set":
+        return x, _as_value(value, given.dtype)
+    return as_dtype(x, meeting), _as_value(value, meeting)
+
+
+def _as_value(x: Any, dtype: Any) -> Any:
+    """A value as `dtype`; integers wrap round, of complex numbers the real part is taken."""
+    if hasattr(x, "aval"):
+        return as_dtype(x, dtype)
+    host = np.asarray(x)
+    if host.dtype.kind == "c" and not dtypes.issubdtype(dtype, np.complexfloating):
+        host = host.real
+    with np.errstate(all="ignore"):
+        return host.astype(dtype)[()]
+
+
+def _written(x: Any, index: Index, value: Any, options: Options) -> Any:
+    """The update of a block inside `x`, in one piece."""
+    starts: list[Any] = []
+    block, result, backwards = [], [], []
+    sizes = iter(x.shape)
+    for e in index.entries:
+        if e is None:
+            result.append(1)
+            continue
+        n = next(sizes)
+        if e.__class__ is Point:
+            starts.append(wrapped(e.place, n))
+            block.append(1)
+            continue
+        start, size, step, _ = e  # type: ignore[misc]
+        if step < 0 and size > 1:
+            backwards.append(len(block))
+            start = add_number(start, 1 - size)
+        starts.append(start)
+        block.append(size)
+        result.append(size)
+    value = fitted(value, tuple(result))
+    if np.ndim(value):
+        value = reshape(value, new_sizes=tuple(block)) if result != block else value
+        value = rev(value, dimensions=tuple(backwards)) if backwards else value
+    combine = OPERATIONS[options.operation]
+    if tuple(block) == x.shape:
+        return spread(combine(x, value), x.shape)
+    places = as_starts(starts)
+    old = x
+    if options.operation != "set":
+        old = dynamic_slice(x, *places, slice_sizes=tuple(block))
+    new = spread(combine(old, value), tuple(block))
+    return dynamic_update_slice(as_dtype(x, new.dtype), new, *places)
+
+
+def fitted(value: Any, shape: tuple[int, ...]) -> Any:
+    """A value spread over `shape`, scalars left as they are; `ValueError` if it does not fit."""
+    given = np.shape(value)
+    if not given:
+        return value
+    if len(given) > len(shape):
+        raise ValueError(
+            f"Cannot broadcast to shape with fewer dimensions: arr_shape={given} shape={shape}; "
+            "the value of an update must broadcast to the shape of `x[index]`"
+        )
+    if any([m not in (1, n) for m, n in zip(reversed(given), reversed(shape), strict=False)]):
+        raise ValueError(
+            f"Incompatible shapes for broadcasting: the value has shape {given} and `x[index]` "
+            f"has shape {shape}"
+        )
+    return spread(value, shape)
+
+
+def _scattered(x: Any, index: Index, value: Any, options: Options) -> Any:
+    operation = options.operation
+    if operation in ("divide", "power"):
+        ones = filled(x.dtype.type(1), x.shape)
+        factors = _scattered(ones, index, value, options._replace(operation="multiply"))
+        return OPERATIONS[operation](x, factors)
+    w = windows(index, x.shape, options.wrap)
+    value = fitted(value, w.shape)
+    if 0 in w.shape:
+        return x
+    return _SCATTERS[operation](
+        x, w.indices, _window_values(value, w), **_scatter_params(w, index, options)
+    )
+
+
+def _window_values(value: Any, w: Windows) -> Any:
+    """The value as updates of a scatter: of the shape of the windows, without new axes."""
+    shape = tuple([n for i, n in enumerate(w.shape) if i not in w.new])
+    if not np.ndim(value):
+        return spread(value, shape)
+    value = reshape(value, new_sizes=shape) if w.new else value
+    return rev(value, dimensions=w.reversed) if w.reversed else value
+
+
+def _scatter_params(w: Windows, index: Index, options: Options) -> dict[str, Any]:
+    alone = not is_advanced(index)
+    return {
+        "dimension_numbers": ScatterDimensionNumbers(w.offset, w.collapsed, w.index_map),
+        "indices_are_sorted": options.is_sorted or (alone and ascends(index)),
+        "unique_indices": options.unique or alone,
+        "mode": options.mode,
+    }
+
+
+def applied(x: Any, index: Index, func: Any, mode: GatherScatterMode, wrap: bool) -> Any:
+    """`func` applied to each element as often as the index names it."""
+    shape = x.shape
+    if index.grown:
+        x = expand(x, index.grown)
+    w = windows(index, x.shape, wrap)
+    if 0 in w.shape:
+        return x
+    aval = ShapedArray((), x.dtype)
+    jaxpr, consts = stage(lambda old, _: [as_dtype(func(old), x.dtype)], [aval, aval], "apply")
+    if consts:
+        raise NotImplementedError(
+            "apply: the function closes over arrays, and the index may name an element twice; "
+            "promise unique_indices=True, or write x.at[index].set(f(x[index]))"
+        )
+    if jaxpr.outvars[0].aval.shape:
+        raise TypeError(
+            "apply: the function must work element by element, but it made an array of shape "
+            f"{jaxpr.outvars[0].aval.shape} of a scalar"
+        )
+    out = scatter(
+        x,
+        w.indices,
+        _window_values(x.dtype.type(0), w),
+        update_jaxpr=ClosedJaxpr(jaxpr, []),
+        **_scatter_params(w, index, Options("apply", mode, wrap)),
+    )
+    return reshape(out, new_sizes=shape) if index.grown else out

@@ -1,4 +1,4 @@
-"""Images, and any other arrays, at other sizes.
+"""Images and other arrays, resized.
 
 Along each axis, an element of the result is a weighted mean of those elements of the input that lie
 near its place: `sum over i of w(|i - place|) x[i]` with weights that sum to one. For all axes
@@ -16,13 +16,16 @@ import numpy as np
 
 from perspex import dtypes
 from perspex import numpy as pnp
+from perspex.arguments.types import Array, ArrayLike, Shape
 from perspex.jitted.fused import fused
-from perspex.numpy.promotion import Array, ArrayLike, arraylike, canonical_axis
+from perspex.numpy.promotion import arraylike, canonical_axis
 from perspex.ops.linear import Precision, canonical_precision
+
+__all__ = ["ResizeMethod", "resize", "scale_and_translate"]
 
 
 class ResizeMethod(enum.Enum):
-    """How elements are weighted; names stand for them in functions.
+    """How elements are weighted; functions take these members or their names.
 
     * `NEAREST` (`"nearest"`): one element.
     * `LINEAR` (`"linear"`, `"bilinear"`, `"trilinear"`, `"triangle"`).
@@ -43,8 +46,12 @@ class ResizeMethod(enum.Enum):
 
     @staticmethod
     def from_string(s: str) -> ResizeMethod:
-        """The method of a name; `ValueError` for an unknown one.
+        """The method of a name.
 
+        Raises:
+          ValueError: for an unknown name.
+
+        >>> from perspex.image import ResizeMethod
         >>> ResizeMethod.from_string("bilinear")
         <ResizeMethod.LINEAR: 1>
         """
@@ -74,27 +81,31 @@ _NAMES = {
 
 def resize(
     image: ArrayLike,
-    shape: Sequence[int],
+    shape: Shape,
     method: str | ResizeMethod,
     antialias: bool = True,
     precision: Any = Precision.HIGHEST,
 ) -> Array:
-    """An array stretched or shrunk to another shape.
+    """Array stretched or shrunk to another shape.
 
     Args:
       image: an array of numbers, of any number of axes.
       shape: the shape of the result; axes that keep their size are left alone.
-      method: a `ResizeMethod` or its name.
+      method: a `ResizeMethod` or its name, such as `"linear"`.
       antialias: when shrinking, widen the weights so that all elements take part.
-      precision: how exactly accelerators multiply.
+      precision: how exactly accelerators multiply: a name or a member of `lax.Precision`.
 
     Returns:
-      An array of inexact numbers; of the dtype of `image` for `"nearest"`.
+      An array of shape `shape`, of floating or complex dtype; of the dtype of `image` for
+      `"nearest"`.
 
-    Errors:
-      `ValueError` for another number of axes and unknown methods.
+    Raises:
+      TypeError: if `image` is not an array or a number.
+      ValueError: for another number of axes and unknown methods.
 
-    >>> resize(pnp.array([0.0, 4.0]), (4,), "linear")
+    >>> import perspex.numpy as jnp
+    >>> from perspex import image
+    >>> image.resize(jnp.array([0.0, 4.0]), (4,), "linear")
     Array([0., 1., 3., 4.], dtype=float32)
     """
     x = arraylike("resize", image)
@@ -108,7 +119,7 @@ def resize(
 
 def scale_and_translate(
     image: ArrayLike,
-    shape: Sequence[int],
+    shape: Shape,
     spatial_dims: Sequence[int],
     scale: ArrayLike,
     translation: ArrayLike,
@@ -116,7 +127,7 @@ def scale_and_translate(
     antialias: bool = True,
     precision: Any = Precision.HIGHEST,
 ) -> Array:
-    """An array scaled and moved along some axes: `out[i scale + translation]` is `image[i]`.
+    """Array scaled and moved along some axes: `out[i * scale + translation]` is `image[i]`.
 
     Places are counted from the edges of elements; outside of `image` there are zeros.
 
@@ -125,13 +136,21 @@ def scale_and_translate(
       shape: the shape of the result.
       spatial_dims: the axes to scale, distinct.
       scale, translation: a number for each of `spatial_dims`; may be traced and differentiated.
-      method, antialias, precision: as for `resize`; there is no `"nearest"`.
+      method: a `ResizeMethod` or its name; not `"nearest"`.
+      antialias: when shrinking, widen the weights so that all elements take part.
+      precision: how exactly accelerators multiply: a name or a member of `lax.Precision`.
 
-    Errors:
-      `ValueError` for another number of axes or of numbers, repeated axes and unknown methods.
+    Returns:
+      An array of shape `shape`, of floating or complex dtype.
 
-    >>> x = pnp.array([1.0, 2.0, 3.0])
-    >>> scale_and_translate(x, (4,), (0,), pnp.ones(1), pnp.ones(1), "linear")
+    Raises:
+      TypeError: if `image` is not an array or a number.
+      ValueError: for another number of axes or of numbers, repeated axes and unknown methods.
+
+    >>> import perspex.numpy as jnp
+    >>> from perspex import image
+    >>> x = jnp.array([1.0, 2.0, 3.0])
+    >>> image.scale_and_translate(x, (4,), (0,), jnp.ones(1), jnp.ones(1), "linear")
     Array([0., 1., 2., 3.], dtype=float32)
     """
     name = "scale_and_translate"
@@ -230,7 +249,7 @@ def _inexact(x: Any) -> Any:
 
 
 def _weighted(x: Any, axes: tuple[int, ...], weights: Sequence[Any], precision: Any) -> Any:
-    """The product along each axis with its matrix."""
+    """The products with a matrix along each axis."""
     for axis, matrix in zip(axes, weights, strict=True):
         product = pnp.tensordot(x, matrix.astype(x.dtype), ((axis,), (0,)), precision=precision)
         x = pnp.moveaxis(product, -1, axis)
@@ -264,7 +283,7 @@ def _weights(
 
 
 def _repeating_border(place: Any, n: int) -> Any:
-    """The cubic weights where the first and the last element go on beyond the border."""
+    """The cubic weights if the first and the last element continue beyond the border."""
     reach = 2
     index = pnp.arange(-reach, n + reach, dtype=place.dtype)[:, None]
     weights = _keys(-0.75)(abs(place - index))

@@ -12,10 +12,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 _SECTION = re.compile(r"^( *)(Args|Returns|Raises|References):$|^( *)>>>", re.MULTILINE)
+_ERROR = re.compile(r"\w+: ")
 _ENTRY = re.compile(r"^ +(\**\w+(?:, \**\w+)*):", re.MULTILINE)
 
 
-def describe(functions: Iterable[Any], words: Mapping[str, str], raises: str = "") -> None:
+def describe(
+    functions: Iterable[Any], words: Mapping[str, str], raises: str = "", returns: str = ""
+) -> None:
     """Complete the docstrings of `functions`.
 
     Args:
@@ -23,16 +26,17 @@ def describe(functions: Iterable[Any], words: Mapping[str, str], raises: str = "
       words: the description of each shared parameter, by its name; one line, or several of which
         the later ones are indented below the first.
       raises: the body of the section `Raises` for docstrings without one, such as
-        "TypeError: for an argument that is not an array or a number."
+        "TypeError: for an argument that is not an array or a number."; a line for each error.
+      returns: the body of the section `Returns` for docstrings without one.
 
     A parameter that neither the docstring nor `words` describes is left out: a test finds it.
     """
     for function in functions:
         if function.__doc__:
-            function.__doc__ = _completed(function, words, raises)
+            function.__doc__ = _completed(function, words, raises, returns)
 
 
-def _completed(function: Any, words: Mapping[str, str], raises: str) -> str:
+def _completed(function: Any, words: Mapping[str, str], raises: str, returns: str) -> str:
     text: str = function.__doc__
     found = {match[2] or ">>>": match for match in reversed(list(_SECTION.finditer(text)))}
     first = min((match.start() for match in found.values()), default=len(text))
@@ -56,11 +60,19 @@ def _completed(function: Any, words: Mapping[str, str], raises: str) -> str:
     elif entries:
         text = f"{text[:first].rstrip()}\n\n{indent}Args:\n{entries}\n{text[first:]}"
     if raises and "Raises" not in found:
-        below = re.search(r"^ *(References:$|>>>)", text, re.MULTILINE)
-        at = below.start() if below else len(text)
-        body = _indented(raises, indent + "    ")
-        text = f"{text[:at].rstrip()}\n\n{indent}Raises:\n{indent}  {body}\n\n{text[at:]}"
+        lines = [f"{'' if _ERROR.match(x) else '  '}{x}" for x in raises.split("\n")]
+        body = _indented("\n".join(lines), indent + "  ")
+        text = _with_section(text, indent, "Raises", body, "References:$|>>>")
+    if returns and "Returns" not in found:
+        body = _indented(returns, indent + "  ")
+        text = _with_section(text, indent, "Returns", body, "Raises:$|References:$|>>>")
     return text
+
+
+def _with_section(text: str, indent: str, title: str, body: str, later: str) -> str:
+    match = re.search(f"^ *({later})", text, re.MULTILINE)
+    at = match.start() if match else len(text)
+    return f"{text[:at].rstrip()}\n\n{indent}{title}:\n{indent}  {body}\n\n{text[at:]}"
 
 
 def _indented(words: str, indent: str) -> str:

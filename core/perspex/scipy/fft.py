@@ -2,8 +2,8 @@
 
     y[k] = 2 sum over j of x[j] cos(pi k (2 j + 1) / (2 n))
 
-One Fourier transform of real numbers of the same size does it, on the elements with even indices
-followed by those with odd ones backwards: Makhoul, "A fast cosine transform in one and two
+They take one real Fourier transform of the same size, of the elements with even indices followed by
+those with odd indices in reverse order: Makhoul, "A fast cosine transform in one and two
 dimensions" (1980).
 """
 
@@ -17,29 +17,30 @@ import numpy as np
 
 from perspex import dtypes
 from perspex import numpy as pnp
+from perspex.arguments.glossary import describe
+from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
 from perspex.numpy import fft as nfft
-from perspex.numpy.promotion import Array, ArrayLike, arraylike, canonical_axes, canonical_axis
+from perspex.numpy.promotion import arraylike, canonical_axes, canonical_axis
+
+__all__ = ["dct", "dctn", "idct", "idctn"]
 
 
 def dct(
     x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None
 ) -> Array:
-    """The discrete cosine transform along an axis.
+    """Discrete cosine transform of type 2 along an axis.
+
+    `y[k] = 2 * sum(x[j] * cos(pi * k * (2 * j + 1) / (2 * n)))`, summed over `j`.
 
     Args:
-      x: an array of numbers; integers are converted to floats.
-      type: 2, the only one there is.
       n: the size to transform, to which `x` is cut or filled up with zeros; that of `x` if not
         given.
       axis: the axis to transform.
-      norm: `"ortho"` for an orthogonal transform; `None` or `"backward"` for the plain sums.
 
-    Errors:
-      `NotImplementedError` for another type; `ValueError` for another `norm`, a size below one or
-      an axis that is not there.
-
-    >>> dct(pnp.array([1.0, 1.0]))
+    >>> import perspex.numpy as jnp
+    >>> from perspex.scipy import fft
+    >>> fft.dct(jnp.array([1.0, 1.0]))
     Array([4., 0.], dtype=float32)
     """
     return _along("dct", x, type, n, axis, norm, False)
@@ -48,9 +49,16 @@ def dct(
 def idct(
     x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None
 ) -> Array:
-    """The inverse of `dct`; arguments and errors are the same.
+    """Inverse of `dct`.
 
-    >>> idct(pnp.array([4.0, 0.0]))
+    Args:
+      n: the size of the result, to which `x` is cut or filled up with zeros; that of `x` if not
+        given.
+      axis: the axis to transform.
+
+    >>> import perspex.numpy as jnp
+    >>> from perspex.scipy import fft
+    >>> fft.idct(jnp.array([4.0, 0.0]))
     Array([1., 1.], dtype=float32)
     """
     return _along("idct", x, type, n, axis, norm, True)
@@ -63,17 +71,11 @@ def dctn(
     axes: int | Sequence[int] | None = None,
     norm: str | None = None,
 ) -> Array:
-    """The discrete cosine transform along several axes, one after another.
+    """Discrete cosine transform of type 2 along several axes, one after another.
 
-    Args:
-      x, type, norm: as for `dct`.
-      s: the size along each of `axes`.
-      axes: the axes to transform; the last `len(s)`, or all of them, if not given.
-
-    Errors:
-      Those of `dct`; `ValueError` if `s` and `axes` have different lengths.
-
-    >>> dctn(pnp.ones((2, 2)))
+    >>> import perspex.numpy as jnp
+    >>> from perspex.scipy import fft
+    >>> fft.dctn(jnp.ones((2, 2)))
     Array([[16.,  0.],
            [ 0.,  0.]], dtype=float32)
     """
@@ -87,9 +89,11 @@ def idctn(
     axes: int | Sequence[int] | None = None,
     norm: str | None = None,
 ) -> Array:
-    """The inverse of `dctn`; arguments and errors are the same.
+    """Inverse of `dctn`.
 
-    >>> idctn(dctn(pnp.ones((2, 2))))
+    >>> import perspex.numpy as jnp
+    >>> from perspex.scipy import fft
+    >>> fft.idctn(fft.dctn(jnp.ones((2, 2))))
     Array([[1., 1.],
            [1., 1.]], dtype=float32)
     """
@@ -160,7 +164,7 @@ def _turns(x: Any, n: int, sign: int) -> Any:
 
 
 def _scales(n: int, dtype: Any) -> Any:
-    """What makes the plain transform orthogonal."""
+    """Factors that make the plain transform orthogonal."""
     return pnp.where(pnp.arange(n) == 0, (4 * n) ** -0.5, (2 * n) ** -0.5).astype(dtype)
 
 
@@ -168,7 +172,7 @@ def _forward(x: Any, n: int, ortho: bool) -> Any:
     v = pnp.concatenate([x[..., ::2], x[..., 1::2][..., ::-1]], -1)
     w = nfft.rfft(v)
     w = w * _turns(w, n, -1)
-    # Real parts are the first half; the imaginary parts are the rest, backwards.
+    # The real parts are the first half; the imaginary parts, reversed, are the rest.
     rest = -w.imag[..., 1 : (n + 1) // 2]
     y = 2 * pnp.concatenate([w.real, rest[..., ::-1]], -1)
     return y * _scales(n, y.dtype) if ortho else y
@@ -176,7 +180,7 @@ def _forward(x: Any, n: int, ortho: bool) -> Any:
 
 def _inverse(y: Any, n: int, ortho: bool) -> Any:
     y = y / _scales(n, y.dtype) if ortho else y
-    # Frequency k belongs with n - k, and frequency 0 with none.
+    # Frequency k pairs with n - k; frequency 0 has no partner.
     mirror = pnp.concatenate([pnp.zeros_like(y[..., :1]), y[..., 1:][..., ::-1]], -1)
     half = n // 2 + 1
     w = 0.5 * (y[..., :half] - 1j * mirror[..., :half])
@@ -186,3 +190,19 @@ def _inverse(y: Any, n: int, ortho: bool) -> Any:
         odd = pnp.concatenate([odd, pnp.zeros_like(even[..., :1])], -1)
     x = pnp.stack([even, odd], -1)
     return x.reshape(*x.shape[:-2], -1)[..., :n]
+
+
+describe(
+    (dct, idct, dctn, idctn),
+    {
+        "x": "an array of numbers; integers are converted to floats.",
+        "type": "2, the only one there is.",
+        "s": "the size along each of `axes`, as `n` of `dct`.",
+        "axes": "the axes to transform; the last `len(s)`, or all of them, if not given.",
+        "norm": '`"ortho"` for an orthogonal transform; `None` or `"backward"` for plain sums.',
+    },
+    "TypeError: if `x` is not an array or a number.\n"
+    "ValueError: for another `norm`, sizes below 1 or that do not fit, and axes out of range.\n"
+    "NotImplementedError: for another `type`.",
+    "An array of the transformed sizes, of floating or complex dtype of at least 32 bits.",
+)

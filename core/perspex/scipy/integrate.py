@@ -1,3 +1,5 @@
-"""`scipy.integrate` on arrays: the rule that needs no function."""
+"""Integrals of samples: those of `scipy.integrate`."""
 
-from perspex.numpy.calculus import trapezoid as trapezoid
+from perspex.numpy.calculus import trapezoid
+
+__all__ = ["trapezoid"]

@@ -10,8 +10,11 @@ import numpy as np
 
 from perspex import dtypes
 from perspex import numpy as pnp
+from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
-from perspex.numpy.promotion import Array, ArrayLike, arraylike
+from perspex.numpy.promotion import arraylike
+
+__all__ = ["map_coordinates"]
 
 _MODES = ("constant", "nearest", "wrap", "mirror", "reflect")
 
@@ -23,9 +26,9 @@ def map_coordinates(
     mode: str = "constant",
     cval: ArrayLike = 0.0,
 ) -> Array:
-    """The values of an array between its elements.
+    """Values of an array between its elements.
 
-    Differentiable in `input` and, for `order=1`, in the coordinates.
+    Differentiable with respect to `input` and, for `order=1`, to the coordinates.
 
     Args:
       input: an array of numbers with `n` axes.
@@ -39,12 +42,15 @@ def map_coordinates(
     Returns:
       An array of the shape of the coordinates and the dtype of `input`.
 
-    Errors:
-      `NotImplementedError` for other orders and modes; `ValueError` for another number of
-      coordinates.
+    Raises:
+      TypeError: if `input` is not an array or a number.
+      ValueError: for another number of coordinates.
+      NotImplementedError: for other orders and modes.
 
-    >>> x = pnp.array([[0.0, 10.0], [20.0, 30.0]])
-    >>> map_coordinates(x, [pnp.array([0.5, 0.0]), pnp.array([0.5, 0.25])], order=1)
+    >>> import perspex.numpy as jnp
+    >>> from perspex.scipy import ndimage
+    >>> x = jnp.array([[0.0, 10.0], [20.0, 30.0]])
+    >>> ndimage.map_coordinates(x, [jnp.array([0.5, 0.0]), jnp.array([0.5, 0.25])], order=1)
     Array([15. ,  2.5], dtype=float32)
     """
     x = arraylike("map_coordinates", input)
@@ -88,7 +94,7 @@ def _mapped(x: Any, coordinates: tuple[Any, ...], cval: Any, *, linear: bool, mo
 
 
 def _neighbours(coordinate: Any, linear: bool) -> list[tuple[Any, Any]]:
-    """The indices along an axis that a coordinate lies at, and how much each counts."""
+    """The indices along an axis next to a coordinate, and their weights."""
     index = dtypes.canonicalize_dtype(np.int32)
     if not linear:
         whole = dtypes.issubdtype(coordinate.dtype, np.integer)
@@ -106,14 +112,14 @@ def _nearest(x: Any) -> Any:
 
 
 def _placed(index: Any, n: int, mode: str) -> Any:
-    """The index within the array that `mode` puts in place of any index."""
+    """The index within the array for any index, as `mode` says."""
     if mode == "wrap":
         return index % n
     if mode == "mirror":
         period = max(2 * (n - 1), 1)
         return (n - 1) - abs(index % period - (n - 1))
     if mode == "reflect":
-        # Of twice the size, every other place, the border is met twice.
+        # The mirrored array has twice the size: the border stands twice.
         period = 2 * n
         turned = index % period
         return pnp.where(turned < n, turned, period - 1 - turned)

@@ -1,4 +1,4 @@
-"""`minimize`: where a function of many variables is least."""
+"""`minimize`: the minimum of a function of many variables."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ import numpy as np
 from perspex import dtypes, lax
 from perspex import numpy as pnp
 from perspex.api.differentiation import value_and_grad
+from perspex.arguments.types import Array, ArrayLike
 from perspex.ir.avals import shaped
+
+__all__ = ["OptimizeResults", "minimize"]
 
 
 class OptimizeResults(NamedTuple):
@@ -23,20 +26,20 @@ class OptimizeResults(NamedTuple):
     took.
     """
 
-    x: Any
-    success: Any
-    status: Any
-    fun: Any
-    jac: Any
-    hess_inv: Any
-    nfev: Any
-    njev: Any
-    nit: Any
+    x: Array
+    success: Array
+    status: Array
+    fun: Array
+    jac: Array
+    hess_inv: Array
+    nfev: Array
+    njev: Array
+    nit: Array
 
 
 def minimize(
     fun: Callable[..., Any],
-    x0: Any,
+    x0: ArrayLike,
     args: tuple[Any, ...] = (),
     *,
     method: str,
@@ -50,7 +53,7 @@ def minimize(
 
     Args:
       fun: `fun(x, *args)` takes an array of shape `(n,)` and returns a floating point scalar.
-      x0: where to start, of shape `(n,)` and a floating point dtype.
+      x0: where to start, of shape `(n,)` and floating dtype.
       args: further arguments of `fun`.
       method: `"BFGS"`.
       tol: the gradient's norm at which to stop; short for `options={"gtol": tol}`.
@@ -58,17 +61,19 @@ def minimize(
         `line_search_maxiter` (40), the most points to look at along one direction.
 
     Returns:
-      `OptimizeResults`.
+      An `OptimizeResults`, a named tuple: `x` is the solution, `success` whether it is one.
 
-    Errors:
-      `TypeError` for `args` that is no tuple, or for `x0` of another shape or dtype; `ValueError`
-      for another method, or options that it does not know.
+    Raises:
+      TypeError: if `args` is not a tuple, or `x0` not a vector of floats.
+      ValueError: for another method, and unknown options.
 
-    Nocedal and Wright, *Numerical Optimization*, 2nd edition (2006), chapter 6; the line search is
-    that of Lewis and Overton, "Nonsmooth optimization via quasi-Newton methods" (2013).
+    References:
+      J. Nocedal and S. J. Wright, "Numerical Optimization" (2006), chapter 6; the line search:
+      A. S. Lewis and M. L. Overton, "Nonsmooth optimization via quasi-Newton methods" (2013).
 
-    >>> import perspex.numpy as pnp
-    >>> found = minimize(lambda x: pnp.sum((x - 3.0) ** 2), pnp.zeros(2), method="BFGS")
+    >>> import perspex.numpy as jnp
+    >>> from perspex.scipy.optimize import minimize
+    >>> found = minimize(lambda x: jnp.sum((x - 3.0) ** 2), jnp.zeros(2), method="BFGS")
     >>> bool(found.success), [round(float(x), 3) for x in found.x]
     (True, [3.0, 3.0])
     """
@@ -174,11 +179,11 @@ class _Point(NamedTuple):
 
 
 def _along(both: Callable[[Any], Any], state: _State, direction: Any, most: int) -> _Point:
-    """A point along a direction where the value has fallen enough and the slope is less steep.
+    """A point along a direction with a lower value and a less steep slope.
 
-    Bisection: a point that is too high is the upper end of where to look, one that is too steep the
-    lower end, and while there is no upper end the step is doubled. If none is found the point is
-    the one to start from.
+    Bisection: a point that is too high becomes the upper end of the interval, a point that is too
+    steep the lower end. Without an upper end the step doubles. If the search fails, the result is
+    the starting point.
     """
     descent = state.slope @ direction
     dtype = state.x.dtype
@@ -189,7 +194,7 @@ def _along(both: Callable[[Any], Any], state: _State, direction: Any, most: int)
     def look(point: _Point) -> _Point:
         x = state.x + point.t * direction
         value, slope = both(x)
-        # Not `>`, so that a value that is no number is too high.
+        # Not `>`, so that NaN counts as too high.
         high = ~(value <= state.value + 1e-4 * point.t * descent)
         steep = slope @ direction < 0.9 * descent
         upper = pnp.where(high, point.t, point.high)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import pickle
 from typing import Any
 
 import numpy as np
@@ -119,6 +121,46 @@ def test_no_nan_derivatives_outside_the_support() -> None:
         parameters = CONTINUOUS[name][1]
         f = getattr(stats, name)
         assert np.isfinite(grad(lambda x, f=f, p=parameters: f.pdf(x, *p))(-1.5))
+
+
+INVALID = [
+    *[(name, (-1.2,)) for name in ("bernoulli.logpmf", "bernoulli.pmf", "bernoulli.cdf")],
+    *[(name, (4, -1.0, 2.5)) for name in ("betabinom.logpmf", "betabinom.pmf")],
+    *[(f"truncnorm.{f}", (2.0, 0.8)) for f in ("logpdf", "pdf", "logcdf", "cdf", "logsf", "sf")],
+]
+
+
+@pytest.mark.parametrize("name, parameters", INVALID)
+def test_values_of_impossible_distributions_are_nan(
+    name: str, parameters: tuple[float, ...]
+) -> None:
+    family, function = name.split(".")
+    assert np.isnan(getattr(getattr(reference, family), function)(COUNTS, *parameters)).all()
+    assert np.isnan(getattr(getattr(stats, family), function)(COUNTS, *parameters)).all()
+
+
+@pytest.mark.parametrize("name, function", [*CASES, *DISCRETE_CASES])
+def test_functions_look_handwritten(name: str, function: str) -> None:
+    module = getattr(stats, name)
+    f = getattr(module, function)
+    assert function in module.__all__
+    assert pickle.loads(pickle.dumps(f)) is f
+    first, *rest = inspect.signature(f).parameters.values()
+    assert first.name == ("q" if function in ("ppf", "isf") else "k" if name in DISCRETE else "x")
+    defaults = {"loc": 0, "scale": 1}
+    assert all(p.default == defaults.get(p.name, p.empty) for p in rest)
+    assert f"stats.{name}.{function}(" in f.__doc__
+
+
+def test_arguments_of_distributions() -> None:
+    found = stats.gamma.pdf(a=2.5, scale=1.2, x=0.7)
+    np.testing.assert_allclose(found, reference.gamma.pdf(0.7, 2.5, scale=1.2), rtol=1e-5)
+    with pytest.raises(TypeError, match="gamma.pdf: missing a required argument: 'a'"):
+        stats.gamma.pdf(0.7)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'rate'"):
+        jit(lambda x: stats.expon.pdf(x, rate=2.0))(0.7)
+    with pytest.raises(TypeError, match="requires ndarray or scalar"):
+        stats.norm.cdf([0.1])
 
 
 def test_poisson_entropy() -> None:

@@ -1,28 +1,33 @@
-"""Vector quantization: which of some points is nearest."""
+"""Vector quantization."""
 
 from __future__ import annotations
 
 import perspex.numpy as pnp
-from perspex.numpy.promotion import Array, ArrayLike, promote_dtypes
+from perspex.arguments.types import Array, ArrayLike
+from perspex.numpy.promotion import promote_dtypes
+
+__all__ = ["vq"]
 
 
 def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple[Array, Array]:
-    """The nearest point of a code book for each observation.
+    """Nearest point of a code book for each observation.
 
     Args:
       obs: observations, of shape `(m, n)`; or `m` numbers.
       code_book: points of shape `(k, n)`; or `k` numbers.
-      check_finite: taken for compatibility; nothing is checked.
+      check_finite: has no effect.
 
     Returns:
-      The positions of the nearest points, int32 of shape `(m,)`, of several the first; and their
-      Euclidean distances.
+      The indices of the nearest points, int32 of shape `(m,)`, of several the first; and their
+      Euclidean distances, of shape `(m,)` and floating dtype.
 
-    Errors:
-      `ValueError` for arrays of other ranks or of different `n`.
+    Raises:
+      TypeError: if an argument is not an array or a number.
+      ValueError: for arrays of other ranks or of different `n`.
 
-    >>> import perspex.numpy as pnp
-    >>> vq(pnp.array([[0.0, 1.0], [4.0, 5.0]]), pnp.array([[4.0, 4.0], [0.0, 0.0]]))
+    >>> import perspex.numpy as jnp
+    >>> from perspex.scipy.cluster.vq import vq
+    >>> vq(jnp.array([[0.0, 1.0], [4.0, 5.0]]), jnp.array([[4.0, 4.0], [0.0, 0.0]]))
     (Array([1, 0], dtype=int32), Array([1., 1.], dtype=float32))
     """
     obs, code_book = promote_dtypes("vq", obs, code_book)

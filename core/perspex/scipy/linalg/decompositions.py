@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from perspex import dtypes
 from perspex import numpy as pnp
+from perspex.arguments.glossary import describe
+from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
 from perspex.lax.control import fori_loop
 from perspex.lax.polar import qdwh
-from perspex.numpy.promotion import Array, ArrayLike, as_array, inexact, promote_dtypes
+from perspex.numpy.promotion import as_array, inexact
 from perspex.ops import linalg as ops
 from perspex.ops.linalg.matrices import (
     adjoint,
@@ -22,13 +23,12 @@ from perspex.ops.linalg.matrices import (
 )
 from perspex.ops.linalg.triangular import triangular_solve
 from perspex.ops.shape import concatenate
+from perspex.scipy.linalg.operands import WORDS, check_square, matrices, promoted
 
-
-def _matrices(name: str, a: Any) -> Any:
-    a = as_array(inexact(name, a))
-    if a.ndim < 2:
-        raise ValueError(f"{name} takes arrays of at least two axes, got the shape {a.shape}")
-    return a
+__all__ = [
+    "eigh", "eigh_tridiagonal", "hessenberg", "polar", "qr", "qr_multiply", "rsf2csf", "schur",
+    "svd",
+]  # fmt: skip
 
 
 def svd(
@@ -38,10 +38,26 @@ def svd(
     overwrite_a: bool = False,
     check_finite: bool = True,
     lapack_driver: str = "gesdd",
-) -> Any:
-    """Singular values and vectors, `(u, s, vh)`: see `numpy.linalg.svd`.
+) -> Array | tuple[Array, ...]:
+    """Singular values and vectors: `(u * s) @ vh` is `a`.
 
-    >>> svd(pnp.array([[3.0, 0.0], [0.0, 4.0]]), compute_uv=False)
+    Args:
+      a: matrices of shape `(..., m, n)`.
+      full_matrices: return square `u` and `vh`; otherwise `min(m, n)` columns and rows.
+      compute_uv: return vectors too.
+      lapack_driver: has no effect.
+
+    Returns:
+      `(u, s, vh)`, or `s` alone: the singular values in descending order, real, of shape
+      `(..., min(m, n))`.
+
+    Raises:
+      TypeError: if `a` is not an array or a number.
+      ValueError: for fewer than two axes.
+
+    >>> import perspex.numpy as jnp
+    >>> from perspex.scipy import linalg
+    >>> linalg.svd(jnp.array([[3.0, 0.0], [0.0, 4.0]]), compute_uv=False)
     Array([4., 3.], dtype=float32)
     """
     out = pnp.linalg.svd(a, full_matrices=full_matrices, compute_uv=compute_uv)
@@ -62,19 +78,30 @@ def eigh(
     eigvals: None = None,
     type: int = 1,
     check_finite: bool = True,
-) -> Any:
+) -> Array | tuple[Array, ...]:
     """Ascending eigenvalues, and eigenvectors, of a Hermitian matrix, or of a pair of them.
 
     Args:
-      a: shape `(..., n, n)`; `(a + a^H) / 2` is used.
-      b: a positive definite matrix: `a @ v = b @ v * w`.
+      a: Hermitian matrices of shape `(..., n, n)`; `(a + a^H) / 2` is used.
+      b: positive definite matrices, for `a @ v = b @ v * w`; the identity if not given.
       lower: has no effect, as both triangles are used.
-      eigvals_only: return `w` alone.
+      eigvals_only: return the eigenvalues alone.
       type: with `b`, which problem: 1 as above, 2 for `a @ b @ v = v * w`, 3 for
         `b @ a @ v = v * w`.
-      eigvals: not available.
+      eigvals: must be `None`.
 
-    >>> eigh(pnp.array([[2.0, 1.0], [1.0, 2.0]]), eigvals_only=True)
+    Returns:
+      `(w, v)`, or `w` alone: real eigenvalues of shape `(..., n)`, and eigenvectors in the columns
+      of an array of the shape of `a`.
+
+    Raises:
+      TypeError: if an argument is not an array or a number, or `b` is not like `a`.
+      ValueError: for matrices that are not square, and another `type`.
+      NotImplementedError: if `eigvals` is given.
+
+    >>> import perspex.numpy as jnp
+    >>> from perspex.scipy import linalg
+    >>> linalg.eigh(jnp.array([[2.0, 1.0], [1.0, 2.0]]), eigvals_only=True)
     Array([1., 3.], dtype=float32)
     """
     if eigvals is not None:
@@ -90,10 +117,7 @@ def eigh(
 
 @fused(static=("kind",))
 def _generalized(a: Any, b: Any, kind: int) -> Any:
-    a, b = (
-        hermitian_part(as_array(x))
-        for x in promote_dtypes("eigh", a, b, to=dtypes.to_inexact_dtype)
-    )
+    a, b = map(hermitian_part, promoted("eigh", a, b))
     factor = ops.cholesky(b, symmetrize_input=False)
     flags: dict[str, Any] = {"lower": True, "unit_diagonal": False}
     is_complex = factor.dtype.kind == "c"
@@ -125,17 +149,29 @@ def eigh_tridiagonal(
     select: str = "a",
     select_range: tuple[int, int] | None = None,
     tol: float | None = None,
-    key: Any = None,
-) -> Any:
+    key: ArrayLike | None = None,
+) -> Array | tuple[Array, ...]:
     """Ascending eigenvalues, and eigenvectors, of a Hermitian tridiagonal matrix.
 
     Args:
-      d: its diagonal, shape `(n,)`; e: that above it, shape `(n - 1,)`.
-      eigvals_only: return eigenvalues alone.
+      d: the diagonal, of shape `(n,)`; its imaginary part is ignored.
+      e: the diagonal above it, of shape `(n - 1,)`.
+      eigvals_only: return the eigenvalues alone.
       select: `"a"` for all, `"i"` for those from `select_range[0]` to `select_range[1]` inclusive.
+      select_range: two indices, for `select="i"`.
       tol, key: have no effect: the eigenvalues are those of the whole matrix, to full precision.
 
-    >>> eigh_tridiagonal(pnp.array([2.0, 2.0]), pnp.array([1.0]), eigvals_only=True)
+    Returns:
+      `(w, v)`, or `w` alone: real eigenvalues, and eigenvectors in the columns of a matrix.
+
+    Raises:
+      TypeError: if `d` or `e` is not an array or a number.
+      ValueError: for shapes that do not fit, and another `select`.
+      NotImplementedError: for `select="v"`.
+
+    >>> import perspex.numpy as jnp
+    >>> from perspex.scipy import linalg
+    >>> linalg.eigh_tridiagonal(jnp.array([2.0, 2.0]), jnp.array([1.0]), eigvals_only=True)
     Array([1., 3.], dtype=float32)
     """
     if select not in ("a", "i", "v"):
@@ -145,9 +181,7 @@ def eigh_tridiagonal(
             "eigh_tridiagonal: select='v' gives arrays whose shape depends on numbers; "
             "select from all eigenvalues with a mask"
         )
-    d, e = (
-        as_array(x) for x in promote_dtypes("eigh_tridiagonal", d, e, to=dtypes.to_inexact_dtype)
-    )
+    d, e = promoted("eigh_tridiagonal", d, e)
     if d.ndim != 1 or e.shape != (d.size - 1,):
         raise ValueError(
             f"eigh_tridiagonal takes vectors of n and n - 1 elements, got {d.shape} and {e.shape}"
@@ -166,19 +200,28 @@ def eigh_tridiagonal(
 def qr(
     a: ArrayLike,
     overwrite_a: bool = False,
-    lwork: Any = None,
+    lwork: int | None = None,
     mode: str = "full",
     pivoting: bool = False,
     check_finite: bool = True,
 ) -> tuple[Array, ...]:
-    """`q` with orthonormal columns and upper triangular `r` with `q @ r = a`.
+    """QR factorization: `q` with orthonormal columns and upper triangular `r` with `q @ r = a`.
 
     Args:
-      a: shape `(..., m, n)`.
-      mode: `"full"` for a square `q`, `"economic"`, or `"r"` for `r` without `q`.
-      pivoting: `q @ r = a[..., p]`; the permutation `p` is the last result.
+      a: matrices of shape `(..., m, n)`.
+      mode: `"full"` for a square `q`, `"economic"` for `min(m, n)` columns, `"r"` for `r` alone.
+      pivoting: permute the columns so that `q @ r = a[..., p]`; `p` is the last result.
 
-    >>> q, r = qr(pnp.array([[3.0], [4.0]]), mode="economic")
+    Returns:
+      `(q, r)`, `(q, r, p)`, `(r,)` or `(r, p)`, of floating or complex dtype; `p` is int32.
+
+    Raises:
+      TypeError: if `a` is not an array or a number.
+      ValueError: for fewer than two axes, and another `mode`.
+
+    >>> import perspex.numpy as jnp
+    >>> from perspex.scipy import linalg
+    >>> q, r = linalg.qr(jnp.array([[3.0], [4.0]]), mode="economic")
     >>> q @ r
     Array([[3.],
            [4.]], dtype=float32)
@@ -192,7 +235,7 @@ def qr(
 
 @fused(static=("mode", "pivoting"))
 def _qr(a: Any, mode: str, pivoting: bool) -> Any:
-    out = ops.qr(_matrices("qr", a), full_matrices=mode != "economic", pivoting=pivoting)
+    out = ops.qr(matrices("qr", a), full_matrices=mode != "economic", pivoting=pivoting)
     return tuple(out[1:] if mode == "r" else out)
 
 
@@ -205,23 +248,32 @@ def qr_multiply(
     overwrite_a: bool = False,
     overwrite_c: bool = False,
 ) -> tuple[Array, ...]:
-    """The product of `c` with the `q` of a QR factorization of `a`, and `r`.
+    """Product of `c` with the `q` of a QR factorization of `a`, and `r`.
 
     Args:
-      a: shape `(..., m, n)`.
+      a: matrices of shape `(..., m, n)`.
       c: a matrix, or a vector.
       mode: `"left"` for `q @ c`, `"right"` for `c @ q`.
       pivoting: as for `qr`.
       conjugate: use the conjugate of `q`.
 
-    >>> product, r = qr_multiply(pnp.array([[3.0], [4.0]]), pnp.ones((1, 1)), mode="left")
-    >>> pnp.abs(product)
+    Returns:
+      `(product, r)`, or `(product, r, p)` with `pivoting`.
+
+    Raises:
+      TypeError: if `a` or `c` is not an array or a number.
+      ValueError: for shapes that do not fit, and another `mode`.
+
+    >>> import perspex.numpy as jnp
+    >>> from perspex.scipy import linalg
+    >>> product, r = linalg.qr_multiply(jnp.array([[3.0], [4.0]]), jnp.ones((1, 1)), mode="left")
+    >>> jnp.abs(product)
     Array([[0.6],
            [0.8]], dtype=float32)
     """
     if mode not in ("left", "right"):
         raise ValueError(f"qr_multiply: mode must be 'left' or 'right', got {mode!r}")
-    a, c = (as_array(x) for x in promote_dtypes("qr_multiply", a, c, to=dtypes.to_inexact_dtype))
+    a, c = promoted("qr_multiply", a, c)
     q, *rest = qr(a, mode="economic", pivoting=pivoting)
     q = pnp.conj(q) if conjugate else q
     is_vector = c.ndim == 1
@@ -244,21 +296,30 @@ def qr_multiply(
 
 
 def schur(a: ArrayLike, output: str = "real") -> list[Array]:
-    """`t`, and unitary `z`, with `z @ t @ z^H = a`.
+    """Schur's form `t` and unitary `z`, with `z @ t @ z^H = a`.
 
     Args:
-      a: shape `(..., n, n)`.
+      a: square matrices of shape `(..., n, n)`.
       output: `"real"`, where complex eigenvalues of a real matrix are blocks of two rows, or
         `"complex"` for a triangular `t`.
 
-    >>> t, z = schur(pnp.array([[1.0, 2.0], [0.0, 3.0]]))
+    Returns:
+      A list `[t, z]` of arrays of the shape of `a`; complex for `"complex"`.
+
+    Raises:
+      TypeError: if `a` is not an array or a number.
+      ValueError: for matrices that are not square, and another `output`.
+
+    >>> import perspex.numpy as jnp
+    >>> from perspex.scipy import linalg
+    >>> t, z = linalg.schur(jnp.array([[1.0, 2.0], [0.0, 3.0]]))
     >>> t
     Array([[1., 2.],
            [0., 3.]], dtype=float32)
     """
     if output not in ("real", "complex"):
         raise ValueError(f"Expected 'output' to be either 'real' or 'complex', got {output=}.")
-    a = _matrices("schur", a)
+    a = matrices("schur", a)
     return complex_schur(a) if output == "complex" else ops.schur(a, compute_schur_vectors=True)
 
 
@@ -269,20 +330,26 @@ def complex_schur(a: Any) -> list[Any]:
 
 
 def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Array, Array]:
-    """The complex Schur form of a real one: `t` upper triangular, `z @ t @ z^H` unchanged.
+    """Complex Schur form of a real one: triangular `t`, with `z @ t @ z^H` unchanged.
 
     Args:
       T, Z: matrices of shape `(n, n)`, as `schur` returns them.
 
-    >>> t, z = rsf2csf(*schur(pnp.array([[0.0, 2.0], [-1.0, 0.0]])))
+    Returns:
+      `(t, z)`, complex matrices of shape `(n, n)`.
+
+    Raises:
+      TypeError: if `T` or `Z` is not an array or a number.
+      ValueError: for matrices that are not square, or of different shapes.
+
+    >>> import perspex.numpy as jnp
+    >>> from perspex.scipy import linalg
+    >>> t, z = linalg.rsf2csf(*linalg.schur(jnp.array([[0.0, 2.0], [-1.0, 0.0]])))
     >>> t[1, 0]
     Array(0.+0.j, dtype=complex64)
     """
-    t, z = (as_array(x) for x in promote_dtypes("rsf2csf", T, Z, to=dtypes.to_inexact_dtype))
-    if t.ndim != 2 or t.shape[0] != t.shape[1] or z.shape != t.shape:
-        raise ValueError(
-            f"rsf2csf takes square matrices of one shape, got the shapes {t.shape} and {z.shape}"
-        )
+    t, z = promoted("rsf2csf", T, Z)
+    check_square("rsf2csf", t, z, ndim=2)
     return _rsf2csf(t, z)
 
 
@@ -304,7 +371,7 @@ def _rsf2csf(t: Any, z: Any) -> Any:
         size = pnp.sqrt(pnp.abs(mu) ** 2 + pnp.abs(low) ** 2)
         c, s = mu / size, low / size
         g = pnp.stack([pnp.stack([pnp.conj(c), s]), pnp.stack([-s, c])])
-        # Nothing is turned where the element is zero already.
+        # No rotation where the element is zero already.
         g = pnp.where(low == 0, pnp.eye(2, dtype=wide), g)
         t = t.at[rows].set(g @ t[rows])
         t = t.at[:, rows].set(t[:, rows] @ adjoint(g))
@@ -317,14 +384,23 @@ def _rsf2csf(t: Any, z: Any) -> Any:
 
 def hessenberg(
     a: ArrayLike, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
-) -> Any:
-    """A matrix similar to `a` that is zero below the first diagonal below its diagonal.
+) -> Array | tuple[Array, ...]:
+    """Hessenberg's form: a similar matrix that is zero below its first subdiagonal.
 
     Args:
-      a: shape `(..., n, n)`.
+      a: square matrices of shape `(..., n, n)`.
       calc_q: return unitary `q` too, with `q @ h @ q^H = a`.
 
-    >>> hessenberg(pnp.ones((2, 2)))
+    Returns:
+      `h`, or `(h, q)`: arrays of the shape of `a`, of floating or complex dtype.
+
+    Raises:
+      TypeError: if `a` is not an array or a number.
+      ValueError: for matrices that are not square.
+
+    >>> import perspex.numpy as jnp
+    >>> from perspex.scipy import linalg
+    >>> linalg.hessenberg(jnp.ones((2, 2)))
     Array([[1., 1.],
            [1., 1.]], dtype=float32)
     """
@@ -333,7 +409,7 @@ def hessenberg(
 
 @fused(static=("calc_q",))
 def _hessenberg(a: Any, calc_q: bool) -> Any:
-    a = _matrices("hessenberg", a)
+    a = matrices("hessenberg", a)
     packed, taus = ops.hessenberg(a)
     n = a.shape[-1]
     h = packed * pnp.asarray(np.tri(n, n, 1).T, a.dtype)
@@ -360,17 +436,31 @@ def polar(
     eps: float | None = None,
     max_iterations: int | None = None,
 ) -> tuple[Array, Array]:
-    """`u @ p = a` with orthonormal columns or rows of `u`, and positive semidefinite `p`.
+    """Polar decomposition: `u @ p = a` with orthonormal `u` and positive semidefinite `p`.
 
     Args:
       a: a matrix of shape `(m, n)`.
       side: `"left"` for `p @ u = a`.
       method: `"qdwh"`, an iteration, which is for `m >= n` (`m <= n` with `side="left"`); or
         `"svd"`, which can be differentiated in reverse mode.
-      eps, max_iterations: for the iteration, see `lax.linalg.qdwh`.
+      eps, max_iterations: for the iteration; see `lax.linalg.qdwh`.
 
-    >>> u, p = polar(pnp.array([[2.0, 0.0], [0.0, -3.0]]), method="svd")
-    >>> pnp.allclose(u @ p, pnp.array([[2.0, 0.0], [0.0, -3.0]]), atol=1e-6)
+    Returns:
+      `(u, p)`: `u` of shape `(m, n)` with orthonormal columns or rows, and a square `p`.
+
+    Raises:
+      TypeError: if `a` is not an array or a number.
+      ValueError: if `a` is not a matrix, and for another `side` or `method`.
+      NotImplementedError: for `"qdwh"` with a matrix that has too few rows.
+
+    References:
+      Y. Nakatsukasa, Z. Bai and F. Gygi, "Optimizing Halley's iteration for computing the matrix
+      polar decomposition" (2010).
+
+    >>> import perspex.numpy as jnp
+    >>> from perspex.scipy import linalg
+    >>> u, p = linalg.polar(jnp.array([[2.0, 0.0], [0.0, -3.0]]), method="svd")
+    >>> jnp.allclose(u @ p, jnp.array([[2.0, 0.0], [0.0, -3.0]]), atol=1e-6)
     Array(True, dtype=bool)
     """
     if side not in ("right", "left"):
@@ -399,3 +489,6 @@ def _polar_by_svd(a: Any, left: bool) -> Any:
     s = s.astype(u.dtype)
     p = (u * s) @ adjoint(u) if left else (adjoint(vh) * s) @ vh
     return u @ vh, p
+
+
+describe((svd, eigh, qr, qr_multiply, rsf2csf, hessenberg), WORDS)

@@ -1,4 +1,4 @@
-"""Functions of matrices: what a power series says when its variable is a matrix."""
+"""Functions of matrices: power series with a matrix as their variable."""
 
 from __future__ import annotations
 
@@ -12,42 +12,62 @@ from perspex import dtypes
 from perspex import numpy as pnp
 from perspex.api.differentiation import jvp
 from perspex.api.mapping import vmap
+from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
 from perspex.lax.branches import cond
 from perspex.lax.control import fori_loop, scan
-from perspex.numpy.promotion import Array, ArrayLike, as_array, inexact, promote_dtypes
+from perspex.numpy.promotion import as_array, inexact
 from perspex.ops.linalg.matrices import identity, matmul, upper_part
 from perspex.ops.linalg.solve import solve as solve_matrices
 from perspex.ops.linalg.triangular import solve_upper
 from perspex.scipy.linalg.decompositions import complex_schur
+from perspex.scipy.linalg.operands import check_square, promoted
 
-# Of the approximation of exp by a quotient of polynomials: the degree that is worth its products,
-# and the largest norm of a matrix at which its error is below the rounding error. Higham (2005),
-# "The scaling and squaring method for the matrix exponential revisited", table 2.3.
+__all__ = ["expm", "expm_frechet", "funm", "sqrtm"]
+
+# For the Pade approximation of exp: a degree, and the largest norm of a matrix for which the error
+# is below the rounding error. Higham (2005), "The scaling and squaring method for the matrix
+# exponential revisited", table 2.3.
 _PADE = {"float32": (7, 3.925724783138660), "float64": (13, 5.371920351148152)}
 
 
 def _square(name: str, a: Any) -> Any:
     a = as_array(inexact(name, a))
-    if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
-        raise ValueError(
-            f"Expected {name}'s argument to be a (batched) square matrix, got the shape {a.shape}"
-        )
+    check_square(name, a)
     if dtypes.finfo(a.dtype).dtype.name not in _PADE:
         raise TypeError(f"{name}: dtype {a.dtype.name} is not supported; convert it to float32")
     return a
 
 
+def _one_square(name: str, a: Any) -> Any:
+    a = _square(name, a)
+    if a.ndim != 2:
+        raise ValueError(f"{name} takes one matrix, got the shape {a.shape}; use vmap for a batch")
+    return a
+
+
 def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 16) -> Array:
-    """The exponential of square matrices, by scaling and squaring (Higham 2005).
+    """Exponential of square matrices, by scaling and squaring.
 
     Args:
-      A: shape `(..., n, n)`.
+      A: matrices of shape `(..., n, n)`.
       upper_triangular: use that the matrices are upper triangular.
       max_squarings: how often the result of a scaled matrix may be squared. Matrices with a larger
         norm give NaN.
 
-    >>> expm(pnp.array([[0.0, 1.0], [0.0, 0.0]]))
+    Returns:
+      An array of the shape of `A`, of floating or complex dtype.
+
+    Raises:
+      TypeError: if `A` is not an array or a number, or has 16 bits.
+      ValueError: for matrices that are not square.
+
+    References:
+      N. J. Higham, "The scaling and squaring method for the matrix exponential revisited" (2005).
+
+    >>> import perspex.numpy as jnp
+    >>> from perspex.scipy import linalg
+    >>> linalg.expm(jnp.array([[0.0, 1.0], [0.0, 0.0]]))
     Array([[1., 1.],
            [0., 1.]], dtype=float32)
     """
@@ -121,28 +141,34 @@ def _combination(weights: Any, matrices: Any) -> Any:
 
 def expm_frechet(
     A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: bool = True
-) -> Any:
-    """The derivative of the exponential at `A` in the direction `E`.
+) -> Array | tuple[Array, ...]:
+    """Derivative of the exponential at `A` in the direction `E`.
 
     Args:
-      A, E: matrices of one shape `(n, n)`.
+      A, E: square matrices of one shape.
       method: has no effect.
-      compute_expm: return the exponential too, as the first of two.
+      compute_expm: return the exponential too.
 
-    >>> expm_frechet(pnp.zeros((1, 1)), pnp.ones((1, 1)), compute_expm=False)
+    Returns:
+      `(expm(A), derivative)`, or the derivative alone; matrices of the shape of `A`.
+
+    Raises:
+      TypeError: if `A` or `E` is not an array or a number, or has 16 bits.
+      ValueError: for matrices that are not square, or of different shapes.
+
+    >>> import perspex.numpy as jnp
+    >>> from perspex.scipy import linalg
+    >>> linalg.expm_frechet(jnp.zeros((1, 1)), jnp.ones((1, 1)), compute_expm=False)
     Array([[1.]], dtype=float32)
     """
-    a, e = (as_array(x) for x in promote_dtypes("expm_frechet", A, E, to=dtypes.to_inexact_dtype))
-    if a.ndim != 2 or a.shape[0] != a.shape[1] or a.shape != e.shape:
-        raise ValueError(
-            f"expm_frechet takes square matrices of one shape, got the shapes {a.shape}, {e.shape}"
-        )
+    a, e = promoted("expm_frechet", A, E)
+    check_square("expm_frechet", a, e, ndim=2)
     value, slope = jvp(expm, (a,), (e,))
     return (value, slope) if compute_expm else slope
 
 
 def _by_columns(t: Any, diagonal: Any, column: Callable[..., Any]) -> Any:
-    """An upper triangular matrix with such a diagonal, one column after the other.
+    """An upper triangular matrix with a given diagonal, one column after the other.
 
     `column(j, f)` gives the elements of column `j` above its diagonal, and anything below, given
     the columns before it.
@@ -158,23 +184,32 @@ def _by_columns(t: Any, diagonal: Any, column: Callable[..., Any]) -> Any:
 
 
 def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
-    """The principal square root of a matrix, complex.
+    """Principal square root of a matrix.
 
     Args:
       A: a matrix of shape `(n, n)`.
       blocksize: must be 1.
 
-    The method is that of Bjorck and Hammarling (1983), on the complex Schur form.
+    Returns:
+      A complex matrix of shape `(n, n)`.
 
-    >>> root = sqrtm(pnp.array([[4.0, 1.0], [0.0, 9.0]]))
-    >>> pnp.allclose(root @ root, pnp.array([[4.0, 1.0], [0.0, 9.0]]))
+    Raises:
+      TypeError: if `A` is not an array or a number, or has 16 bits.
+      ValueError: if `A` is not one square matrix.
+      NotImplementedError: for a greater `blocksize`.
+
+    References:
+      A. Bjorck and S. Hammarling, "A Schur method for the square root of a matrix" (1983).
+
+    >>> import perspex.numpy as jnp
+    >>> from perspex.scipy import linalg
+    >>> root = linalg.sqrtm(jnp.array([[4.0, 1.0], [0.0, 9.0]]))
+    >>> jnp.allclose(root @ root, jnp.array([[4.0, 1.0], [0.0, 9.0]]))
     Array(True, dtype=bool)
     """
     if blocksize > 1:
         raise NotImplementedError("sqrtm: blocks are not available; leave `blocksize` out")
-    a = _square("sqrtm", A)
-    if a.ndim != 2:
-        raise ValueError(f"sqrtm takes one matrix, got the shape {a.shape}; use vmap for a batch")
+    a = _one_square("sqrtm", A)
     return _sqrtm(a)
 
 
@@ -185,7 +220,7 @@ def _sqrtm(a: Any) -> Any:
     eye = identity(t.shape, t.dtype)
 
     def column(j: Any, f: Any) -> Any:
-        # (f + f[j, j]) f[:, j] = t[:, j], above the diagonal. Rows that f has not yet got are
+        # (f + f[j, j]) f[:, j] = t[:, j], above the diagonal. Rows that f lacks so far are
         # those of the identity.
         ready = (np.arange(t.shape[0]) < j)[:, None]
         rhs = pnp.where(ready[:, 0], t[:, j], 0)
@@ -194,24 +229,31 @@ def _sqrtm(a: Any) -> Any:
     return matmul(z, matmul(_by_columns(t, roots, column), z, "", "H"))
 
 
-def funm(A: ArrayLike, func: Callable[..., Any], disp: bool = True) -> Any:
-    """A function of a matrix, by its values at the eigenvalues.
+def funm(A: ArrayLike, func: Callable[..., Any], disp: bool = True) -> Array | tuple[Array, ...]:
+    """Function of a matrix, from its values at the eigenvalues.
 
     Args:
       A: a matrix of shape `(n, n)`, with eigenvalues that differ.
       func: a function of arrays of complex numbers, element by element.
-      disp: if false, return an estimate of the relative error too, as the second of two.
+      disp: if false, return an estimate of the relative error too.
 
     Returns:
-      A complex array. The method is that of Parlett (1976), on the complex Schur form.
+      A complex matrix of shape `(n, n)`; or the pair of it and the estimate.
 
-    >>> x = pnp.array([[1.0, 2.0], [0.0, 4.0]])
-    >>> pnp.allclose(funm(x, lambda v: v**2), x @ x)
+    Raises:
+      TypeError: if `A` is not an array or a number, or has 16 bits.
+      ValueError: if `A` is not one square matrix.
+
+    References:
+      B. N. Parlett, "A recurrence among the elements of functions of triangular matrices" (1976).
+
+    >>> import perspex.numpy as jnp
+    >>> from perspex.scipy import linalg
+    >>> x = jnp.array([[1.0, 2.0], [0.0, 4.0]])
+    >>> jnp.allclose(linalg.funm(x, lambda v: v**2), x @ x)
     Array(True, dtype=bool)
     """
-    a = _square("funm", A)
-    if a.ndim != 2:
-        raise ValueError(f"funm takes one matrix, got the shape {a.shape}; use vmap for a batch")
+    a = _one_square("funm", A)
     t, z = complex_schur(a)
     values = as_array(func(pnp.diag(t))).astype(t.dtype)
     eye = identity(t.shape, t.dtype)
@@ -227,7 +269,7 @@ def funm(A: ArrayLike, func: Callable[..., Any], disp: bool = True) -> Any:
     out = matmul(z, matmul(f, z, "", "H"))
     if disp:
         return out
-    # How close two eigenvalues come, among those whose quotient is taken.
+    # The smallest distance of two eigenvalues.
     gaps = pnp.abs(pnp.diag(t)[:, None] - pnp.diag(t)[None, :]) + pnp.where(eye == 1, pnp.inf, 0)
     least = pnp.min(gaps, initial=1.0)
     eps = float(dtypes.finfo(a.dtype).eps)

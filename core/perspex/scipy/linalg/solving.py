@@ -1,4 +1,4 @@
-"""Solutions of linear equations, by factorizations that can be kept."""
+"""Solutions of linear equations, and factorizations to reuse."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from perspex import dtypes
 from perspex import numpy as pnp
+from perspex.arguments.glossary import describe
+from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
 from perspex.lax.control import fori_loop
 from perspex.numpy.linalg.equations import solved
-from perspex.numpy.promotion import Array, ArrayLike, as_array, inexact, promote_dtypes
+from perspex.numpy.promotion import as_array, inexact
 from perspex.ops import linalg as ops
 from perspex.ops.linalg import solve as ops_solve
 from perspex.ops.linalg.matrices import (
@@ -26,27 +27,18 @@ from perspex.ops.linalg.matrices import (
 from perspex.ops.linalg.solve import inverse_permutation
 from perspex.ops.linalg.triangular import solve_lower, solve_upper
 from perspex.scipy.linalg.decompositions import complex_schur
+from perspex.scipy.linalg.operands import WORDS, check_right_side, check_square, promoted
 
-
-def _promoted(name: str, *xs: Any) -> list[Any]:
-    return [as_array(x) for x in promote_dtypes(name, *xs, to=dtypes.to_inexact_dtype)]
-
-
-def _square(name: str, a: Any) -> None:
-    if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
-        raise ValueError(
-            f"{name} takes square matrices, of shape [..., n, n], got the shape {a.shape}"
-        )
+__all__ = [
+    "cho_factor", "cho_solve", "cholesky", "det", "inv", "lu", "lu_factor", "lu_solve", "solve",
+    "solve_sylvester", "solve_triangular",
+]  # fmt: skip
 
 
 def _with_columns(name: str, a: Any, b: Any, solve: Callable[[Any, Any], Any]) -> Any:
-    """`solve(a, b)` for batches that broadcast; a `b` with one axis fewer than `a` is vectors."""
-    _square(name, a)
+    """`solve(a, b)` for batches that broadcast; a `b` with one axis less than `a` has vectors."""
     is_vector = b.ndim == 1 or b.ndim == a.ndim - 1
-    if not b.ndim or b.shape[-1 if is_vector else -2] != a.shape[-1]:
-        raise ValueError(
-            f"{name}: a matrix of shape {a.shape} does not fit a right-hand side of shape {b.shape}"
-        )
+    check_right_side(name, a, b, is_vector)
     if is_vector:
         return solved(a, b[..., None], solve)[..., 0]
     return solved(a, b, solve)
@@ -58,15 +50,21 @@ def _with_columns(name: str, a: Any, b: Any, solve: Callable[[Any, Any], Any]) -
 def lu_factor(
     a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Array, Array]:
-    """An LU factorization for `lu_solve`.
+    """LU factorization for `lu_solve`.
 
     Args:
-      a: shape `(..., m, n)`.
+      a: matrices of shape `(..., m, n)`.
 
     Returns:
-      Both factors in one matrix, and the rows that were exchanged, int32.
+      Both factors in one array of the shape of `a`, and int32 indices: which row each one was
+      exchanged with.
 
-    >>> lu, pivots = lu_factor(pnp.array([[1.0, 2.0], [2.0, 2.0]]))
+    Raises:
+      TypeError: if `a` is not an array or a number, or has fewer than two axes.
+
+    >>> import perspex.numpy as jnp
+    >>> from perspex.scipy import linalg
+    >>> lu, pivots = linalg.lu_factor(jnp.array([[1.0, 2.0], [2.0, 2.0]]))
     >>> pivots
     Array([1, 1], dtype=int32)
     """
@@ -81,14 +79,24 @@ def lu_solve(
     overwrite_b: bool = False,
     check_finite: bool = True,
 ) -> Array:
-    """The `x` with `a @ x = b`, given `lu_factor(a)`.
+    """Solution `x` of `a @ x = b`, given `lu_factor(a)`.
 
     Args:
-      lu_and_piv: what `lu_factor` returns.
-      b: shape `(..., n, k)`, or vectors `(..., n)`.
+      lu_and_piv: what `lu_factor` returns for a square matrix.
+      b: right-hand sides of shape `(..., n, k)`, or vectors `(..., n)`.
       trans: 1 for the transpose of `a`, 2 for its adjoint.
 
-    >>> lu_solve(lu_factor(pnp.array([[2.0, 0.0], [0.0, 4.0]])), pnp.array([2.0, 4.0]))
+    Returns:
+      An array of the shape of `b`, with the batch axes broadcast.
+
+    Raises:
+      TypeError: if an argument is not an array or a number.
+      ValueError: for shapes that do not fit, and another `trans`.
+
+    >>> import perspex.numpy as jnp
+    >>> from perspex.scipy import linalg
+    >>> factors = linalg.lu_factor(jnp.array([[2.0, 0.0], [0.0, 4.0]]))
+    >>> linalg.lu_solve(factors, jnp.array([2.0, 4.0]))
     Array([1., 1.], dtype=float32)
     """
     if trans not in (0, 1, 2):
@@ -98,8 +106,8 @@ def lu_solve(
 
 @fused(static=("trans",))
 def _lu_solve(lu: Any, pivots: Any, b: Any, trans: int) -> Any:
-    lu, b = _promoted("lu_solve", lu, b)
-    _square("lu_solve", lu)
+    lu, b = promoted("lu_solve", lu, b)
+    check_square("lu_solve", lu)
     order = ops.lu_pivots_to_permutation(pivots, permutation_size=lu.shape[-1])
     triangular = {"left_side": True}
 
@@ -122,14 +130,22 @@ def _complex(x: Any) -> bool:
 
 def lu(
     a: ArrayLike, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True
-) -> Any:
-    """`p @ l @ u = a`, with a permutation matrix `p` and triangular `l` and `u`.
+) -> tuple[Array, ...]:
+    """LU factorization: `p @ l @ u = a` with a permutation matrix `p` and triangular `l`, `u`.
 
     Args:
-      a: shape `(..., m, n)`.
+      a: matrices of shape `(..., m, n)`.
       permute_l: return `p @ l` and `u`.
 
-    >>> p, l, u = lu(pnp.array([[1.0, 2.0], [2.0, 2.0]]))
+    Returns:
+      `(p, l, u)`, or `(p @ l, u)`; `l` has ones on its diagonal.
+
+    Raises:
+      TypeError: if `a` is not an array or a number, or has fewer than two axes.
+
+    >>> import perspex.numpy as jnp
+    >>> from perspex.scipy import linalg
+    >>> p, l, u = linalg.lu(jnp.array([[1.0, 2.0], [2.0, 2.0]]))
     >>> l
     Array([[1. , 0. ],
            [0.5, 1. ]], dtype=float32)
@@ -162,19 +178,24 @@ def solve(
     check_finite: bool = True,
     assume_a: str = "gen",
 ) -> Array:
-    """The `x` with `a @ x = b`.
+    """Solution `x` of `a @ x = b`.
 
     Args:
-      a: shape `(..., n, n)`.
-      b: shape `(n,)`, or `(..., n, k)`; the batch axes broadcast.
-      lower: for a positive definite `a`, the triangle that is read.
-      assume_a: `"gen"`, `"sym"`, `"her"`, or `"pos"` for a positive definite matrix, which is
+      b: right-hand sides of shape `(n,)`, or `(..., n, k)`; the batch axes broadcast.
+      lower: for a positive definite `a`, read the lower triangle.
+      assume_a: `"gen"`, `"sym"`, `"her"`, or `"pos"` for positive definite matrices, which are
         factored by Cholesky's method.
 
-    Errors:
-      `ValueError` for shapes that do not fit or another `assume_a`.
+    Returns:
+      An array of the shape of `b`, with the batch axes broadcast.
 
-    >>> solve(pnp.array([[4.0, 0.0], [0.0, 1.0]]), pnp.array([4.0, 1.0]), assume_a="pos")
+    Raises:
+      TypeError: if an argument is not an array or a number.
+      ValueError: for shapes that do not fit, and another `assume_a`.
+
+    >>> import perspex.numpy as jnp
+    >>> from perspex.scipy import linalg
+    >>> linalg.solve(jnp.array([[4.0, 0.0], [0.0, 1.0]]), jnp.array([4.0, 1.0]), assume_a="pos")
     Array([1., 1.], dtype=float32)
     """
     if assume_a not in ("gen", "sym", "her", "pos"):
@@ -188,12 +209,8 @@ def solve(
 
 @fused(static=("lower",))
 def _solve_positive(a: Any, b: Any, lower: bool) -> Any:
-    a, b = _promoted("solve", a, b)
-    _square("solve", a)
-    if not b.ndim or b.shape[-1 if b.ndim == 1 else -2] != a.shape[-1]:
-        raise ValueError(
-            f"solve: a matrix of shape {a.shape} does not fit a right-hand side of shape {b.shape}"
-        )
+    a, b = promoted("solve", a, b)
+    check_right_side("solve", a, b, b.ndim == 1)
     return solved(a if lower else adjoint(a), b, ops_solve.solve_positive)
 
 
@@ -204,19 +221,28 @@ def solve_triangular(
     lower: bool = False,
     unit_diagonal: bool = False,
     overwrite_b: bool = False,
-    debug: Any = None,
+    debug: bool | None = None,
     check_finite: bool = True,
 ) -> Array:
-    """The `x` with `a @ x = b`, for one triangle of `a`.
+    """Solution `x` of `a @ x = b`, for one triangle of `a`.
 
     Args:
-      a: shape `(..., n, n)`.
-      b: shape `(..., n, k)`, or vectors `(..., n)`.
+      b: right-hand sides of shape `(..., n, k)`, or vectors `(..., n)`.
       trans: 1 or `"T"` for the transpose of `a`, 2 or `"C"` for its adjoint.
-      lower: the triangle below the diagonal.
+      lower: use the lower triangle.
       unit_diagonal: take the diagonal of `a` for ones.
 
-    >>> solve_triangular(pnp.array([[2.0, 9.0], [1.0, 1.0]]), pnp.array([4.0, 3.0]), lower=True)
+    Returns:
+      An array of the shape of `b`, with the batch axes broadcast.
+
+    Raises:
+      TypeError: if an argument is not an array or a number.
+      ValueError: for shapes that do not fit, and another `trans`.
+
+    >>> import perspex.numpy as jnp
+    >>> from perspex.scipy import linalg
+    >>> a = jnp.array([[2.0, 9.0], [1.0, 1.0]])
+    >>> linalg.solve_triangular(a, jnp.array([4.0, 3.0]), lower=True)
     Array([2., 1.], dtype=float32)
     """
     kinds: dict[Any, str] = {0: "N", "N": "N", 1: "T", "T": "T", 2: "C", "C": "C"}
@@ -229,7 +255,7 @@ def solve_triangular(
 
 @fused(static=("trans", "lower", "unit_diagonal"))
 def _solve_triangular(a: Any, b: Any, trans: str, lower: bool, unit_diagonal: bool) -> Any:
-    a, b = _promoted("solve_triangular", a, b)
+    a, b = promoted("solve_triangular", a, b)
 
     def solve(a: Any, b: Any) -> Any:
         return ops.triangular_solve(
@@ -246,9 +272,18 @@ def _solve_triangular(a: Any, b: Any, trans: str, lower: bool, unit_diagonal: bo
 
 
 def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
-    """The inverse of square matrices.
+    """Inverse of square matrices.
 
-    >>> inv(pnp.array([[2.0, 0.0], [0.0, 4.0]]))
+    Returns:
+      An array of the shape of `a`, of floating or complex dtype.
+
+    Raises:
+      TypeError: if `a` is not an array or a number.
+      ValueError: for matrices that are not square.
+
+    >>> import perspex.numpy as jnp
+    >>> from perspex.scipy import linalg
+    >>> linalg.inv(jnp.array([[2.0, 0.0], [0.0, 4.0]]))
     Array([[0.5 , 0.  ],
            [0.  , 0.25]], dtype=float32)
     """
@@ -256,9 +291,18 @@ def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> A
 
 
 def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
-    """The determinant of square matrices.
+    """Determinant of square matrices.
 
-    >>> det(pnp.array([[1.0, 2.0], [3.0, 4.0]]))
+    Returns:
+      An array of shape `(...)`, of floating or complex dtype.
+
+    Raises:
+      TypeError: if `a` is not an array or a number.
+      ValueError: for matrices that are not square.
+
+    >>> import perspex.numpy as jnp
+    >>> from perspex.scipy import linalg
+    >>> linalg.det(jnp.array([[1.0, 2.0], [3.0, 4.0]]))
     Array(-2., dtype=float32)
     """
     return pnp.linalg.det(a)
@@ -278,13 +322,22 @@ def _cholesky(a: Any, lower: bool) -> Any:
 def cholesky(
     a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> Array:
-    """The triangular factor of a positive definite matrix: `u^H @ u = a`, or `l @ l^H = a`.
+    """Triangular factor of a positive definite matrix: `u^H @ u = a`, or `l @ l^H = a`.
 
     Args:
-      a: shape `(..., n, n)`, of which one triangle is read: that of the result.
+      a: matrices of shape `(..., n, n)`; one triangle is read, that of the result.
       lower: return `l`.
 
-    >>> cholesky(pnp.array([[4.0, 2.0], [2.0, 5.0]]))
+    Returns:
+      An array of the shape of `a`; NaN where a matrix is not positive definite.
+
+    Raises:
+      TypeError: if `a` is not an array or a number, or has fewer than two axes.
+      ValueError: for matrices that are not square.
+
+    >>> import perspex.numpy as jnp
+    >>> from perspex.scipy import linalg
+    >>> linalg.cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]]))
     Array([[2., 1.],
            [0., 2.]], dtype=float32)
     """
@@ -294,9 +347,22 @@ def cholesky(
 def cho_factor(
     a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Array, bool]:
-    """The factor of a positive definite matrix for `cho_solve`, and which triangle it is.
+    """Factor of a positive definite matrix for `cho_solve`, and which triangle it is.
 
-    >>> c, lower = cho_factor(pnp.array([[4.0, 2.0], [2.0, 5.0]]))
+    Args:
+      a: matrices of shape `(..., n, n)`; one triangle is read.
+      lower: whether that is the lower one.
+
+    Returns:
+      `(c, lower)`: an array of the shape of `a`, and a bool.
+
+    Raises:
+      TypeError: if `a` is not an array or a number, or has fewer than two axes.
+      ValueError: for matrices that are not square.
+
+    >>> import perspex.numpy as jnp
+    >>> from perspex.scipy import linalg
+    >>> c, lower = linalg.cho_factor(jnp.array([[4.0, 2.0], [2.0, 5.0]]))
     >>> lower
     False
     """
@@ -309,13 +375,23 @@ def cho_solve(
     overwrite_b: bool = False,
     check_finite: bool = True,
 ) -> Array:
-    """The `x` with `a @ x = b`, given `cho_factor(a)`.
+    """Solution `x` of `a @ x = b`, given `cho_factor(a)`.
 
     Args:
       c_and_lower: what `cho_factor` returns.
-      b: shape `(..., n, k)`, or vectors `(..., n)`.
+      b: right-hand sides of shape `(..., n, k)`, or vectors `(..., n)`.
 
-    >>> cho_solve(cho_factor(pnp.array([[4.0, 0.0], [0.0, 1.0]])), pnp.array([4.0, 1.0]))
+    Returns:
+      An array of the shape of `b`, with the batch axes broadcast.
+
+    Raises:
+      TypeError: if an argument is not an array or a number.
+      ValueError: for shapes that do not fit.
+
+    >>> import perspex.numpy as jnp
+    >>> from perspex.scipy import linalg
+    >>> factor = linalg.cho_factor(jnp.array([[4.0, 0.0], [0.0, 1.0]]))
+    >>> linalg.cho_solve(factor, jnp.array([4.0, 1.0]))
     Array([1., 1.], dtype=float32)
     """
     c, lower = c_and_lower
@@ -324,7 +400,7 @@ def cho_solve(
 
 @fused(static=("lower",))
 def _cho_solve(c: Any, b: Any, lower: bool) -> Any:
-    c, b = _promoted("cho_solve", c, b)
+    c, b = promoted("cho_solve", c, b)
 
     def solve(c: Any, b: Any) -> Any:
         for adjointed in (not lower, lower):
@@ -348,18 +424,28 @@ def _cho_solve(c: Any, b: Any, lower: bool) -> Any:
 def solve_sylvester(
     A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "schur", tol: float = 1e-8
 ) -> Array:
-    """The `x` with `a @ x + x @ b = c`.
+    """Solution `x` of Sylvester's equation `a @ x + x @ b = c`.
 
     Args:
-      A: a matrix of shape `(m, m)`; B: `(n, n)`; C: `(m, n)`.
-      method: `"schur"` (Bartels and Stewart 1972), or `"eigen"`, for matrices that can be
-        diagonalized.
+      A: a matrix of shape `(m, m)`.
+      B: a matrix of shape `(n, n)`.
+      C: a matrix of shape `(m, n)`.
+      method: `"schur"`, or `"eigen"` for matrices that can be diagonalized.
       tol: sums of an eigenvalue of `a` and one of `b` with a smaller modulus count as zero.
 
     Returns:
-      An array of the dtype of the operands; NaN where there is no unique solution.
+      A matrix of shape `(m, n)`, of the dtype of the operands; NaN without a unique solution.
 
-    >>> solve_sylvester(pnp.eye(2), 3 * pnp.eye(2), pnp.array([[4.0, 8.0], [0.0, 4.0]]))
+    Raises:
+      TypeError: if an argument is not an array or a number.
+      ValueError: for shapes that do not fit, and another `method`.
+
+    References:
+      R. H. Bartels and G. W. Stewart, "Solution of the matrix equation AX + XB = C" (1972).
+
+    >>> import perspex.numpy as jnp
+    >>> from perspex.scipy import linalg
+    >>> linalg.solve_sylvester(jnp.eye(2), 3 * jnp.eye(2), jnp.array([[4.0, 8.0], [0.0, 4.0]]))
     Array([[1., 2.],
            [0., 1.]], dtype=float32)
     """
@@ -367,7 +453,7 @@ def solve_sylvester(
         raise ValueError(
             f'Unrecognized method {method}. The two valid methods are either "schur" or "eigen".'
         )
-    a, b, c = _promoted("solve_sylvester", A, B, C)
+    a, b, c = promoted("solve_sylvester", A, B, C)
     fits = a.ndim == b.ndim == c.ndim == 2 and c.shape == (a.shape[0], b.shape[0])
     if not fits or a.shape[0] != a.shape[1] or b.shape[0] != b.shape[1]:
         raise ValueError(
@@ -392,7 +478,7 @@ def _sylvester(a: Any, b: Any, c: Any, tol: Any, method: str) -> Any:
         eye = identity(t.shape, wide)
 
         def column(j: Any, y: Any) -> Any:
-            # Those of y from j on are still zero, so that s needs no cutting.
+            # The columns of y from j on are still zero, so all of s may take part.
             rhs = f[:, j] - y @ s[:, j]
             found = solve_upper(t + s[j, j] * eye, rhs[:, None])
             return y.at[:, j].set(found[:, 0])
@@ -401,3 +487,9 @@ def _sylvester(a: Any, b: Any, c: Any, tol: Any, method: str) -> Any:
         x = matmul(u, matmul(y, v, "", "H"))
     x = pnp.where(pnp.any(pnp.abs(sums) < tol), pnp.nan, x)
     return x if _complex(a) else pnp.real(x)
+
+
+describe(
+    (lu_factor, lu_solve, lu, solve, solve_triangular, inv, det, cholesky, cho_factor, cho_solve),
+    WORDS,
+)

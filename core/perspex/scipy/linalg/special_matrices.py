@@ -1,4 +1,4 @@
-"""Matrices with a pattern, made of a few numbers."""
+"""Matrices with a pattern."""
 
 from __future__ import annotations
 
@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 
 from perspex import numpy as pnp
-from perspex.numpy.promotion import Array, ArrayLike, arraylike, check_arraylike, promote_dtypes
+from perspex.arguments.glossary import describe
+from perspex.arguments.types import Array, ArrayLike, DTypeLike
+from perspex.numpy.promotion import arraylike, check_arraylike, promote_dtypes
+
+__all__ = [
+    "block_diag", "circulant", "companion", "convolution_matrix", "dft", "fiedler",
+    "fiedler_companion", "hadamard", "hankel", "helmert", "hilbert", "invhilbert", "invpascal",
+    "leslie", "pascal", "toeplitz",
+]  # fmt: skip
 
 
 def _vectors(name: str, x: ArrayLike, least: int = 0) -> Any:
@@ -29,15 +37,21 @@ def _size(name: str, n: Any, least: int = 0) -> int:
 
 
 def block_diag(*arrs: ArrayLike) -> Array:
-    """A matrix with the given ones along its diagonal.
+    """Matrix with the given ones along its diagonal, and zeros elsewhere.
 
     Args:
-      arrs: matrices; vectors are rows, numbers are matrices of one element.
+      *arrs: matrices; vectors are rows, numbers are matrices of one element.
 
-    Errors:
-      `ValueError` for arrays with more axes.
+    Returns:
+      A matrix of the dtype to which the arguments promote; of shape `(1, 0)` without arguments.
 
-    >>> block_diag(pnp.ones((1, 2)), 3.0)
+    Raises:
+      TypeError: if an argument is not an array or a number.
+      ValueError: for arrays with more than two axes.
+
+    >>> import perspex.numpy as jnp
+    >>> from perspex.scipy import linalg
+    >>> linalg.block_diag(jnp.ones((1, 2)), 3.0)
     Array([[1., 1., 0.],
            [0., 0., 3.]], dtype=float32)
     """
@@ -59,14 +73,19 @@ def block_diag(*arrs: ArrayLike) -> Array:
 
 
 def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
-    """A matrix that is constant along its diagonals.
+    """Matrix that is constant along its diagonals: `t[i, j]` depends on `i - j`.
 
     Args:
-      c: the first column, shape `(..., m)`.
-      r: the first row, shape `(..., n)`, of which the first element is not looked at; by default
-        the conjugate of `c`.
+      c: the first column, of shape `(..., m)`.
+      r: the first row, of shape `(..., n)`; its first element is ignored. The conjugate of `c` if
+        not given.
 
-    >>> toeplitz(pnp.array([1, 2, 3]))
+    Returns:
+      An array of shape `(..., m, n)`.
+
+    >>> import perspex.numpy as jnp
+    >>> from perspex.scipy import linalg
+    >>> linalg.toeplitz(jnp.array([1, 2, 3]))
     Array([[1, 2, 3],
            [2, 1, 2],
            [3, 2, 1]], dtype=int32)
@@ -82,14 +101,18 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
 
 
 def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
-    """A matrix that is constant along the diagonals that go up.
+    """Matrix that is constant along its antidiagonals: `h[i, j]` depends on `i + j`.
 
     Args:
-      c: the first column, shape `(..., m)`.
-      r: the last row, shape `(..., n)`, of which the first element is not looked at; by default
-        zeros.
+      c: the first column, of shape `(..., m)`.
+      r: the last row, of shape `(..., n)`; its first element is ignored. Zeros if not given.
 
-    >>> hankel(pnp.array([1, 2, 3]))
+    Returns:
+      An array of shape `(..., m, n)`.
+
+    >>> import perspex.numpy as jnp
+    >>> from perspex.scipy import linalg
+    >>> linalg.hankel(jnp.array([1, 2, 3]))
     Array([[1, 2, 3],
            [2, 3, 0],
            [3, 0, 0]], dtype=int32)
@@ -104,9 +127,17 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
 
 
 def circulant(c: ArrayLike) -> Array:
-    """A matrix whose columns are the first one, `c` of shape `(..., n)`, turned round.
+    """Matrix whose columns are the first one, shifted cyclically.
 
-    >>> circulant(pnp.array([1, 2, 3]))
+    Args:
+      c: the first column, of shape `(..., n)`.
+
+    Returns:
+      An array of shape `(..., n, n)` of the dtype of `c`.
+
+    >>> import perspex.numpy as jnp
+    >>> from perspex.scipy import linalg
+    >>> linalg.circulant(jnp.array([1, 2, 3]))
     Array([[1, 3, 2],
            [2, 1, 3],
            [3, 2, 1]], dtype=int32)
@@ -117,12 +148,21 @@ def circulant(c: ArrayLike) -> Array:
 
 
 def companion(a: ArrayLike) -> Array:
-    """The matrix whose eigenvalues are the roots of a polynomial.
+    """Matrix whose eigenvalues are the roots of a polynomial.
 
     Args:
-      a: coefficients, the highest power first, shape `(..., n)`, at least two.
+      a: at least two coefficients, the highest power first, of shape `(..., n)`.
 
-    >>> companion(pnp.array([1.0, -3.0, 2.0]))
+    Returns:
+      An array of shape `(..., n - 1, n - 1)`, of floating or complex dtype.
+
+    Raises:
+      TypeError: if `a` is not an array or a number.
+      ValueError: for fewer than two coefficients.
+
+    >>> import perspex.numpy as jnp
+    >>> from perspex.scipy import linalg
+    >>> linalg.companion(jnp.array([1.0, -3.0, 2.0]))
     Array([[ 3., -2.],
            [ 1.,  0.]], dtype=float32)
     """
@@ -135,12 +175,24 @@ def companion(a: ArrayLike) -> Array:
 
 
 def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
-    """The matrix that convolves a vector of `n` elements with `a`, of shape `(..., k)`.
+    """Matrix whose product with a vector of `n` elements convolves it with `a`.
 
     Args:
+      a: vectors of shape `(..., k)`, not empty.
+      n: the size of the vectors to convolve, at least 1.
       mode: `"full"`, `"same"` or `"valid"`, as for `numpy.convolve`.
 
-    >>> convolution_matrix(pnp.array([1, 2]), 2)
+    Returns:
+      An array of shape `(..., size, n)` of the dtype of `a`, where `size` is `n + k - 1` for
+      `"full"`.
+
+    Raises:
+      TypeError: if `a` is not an array or a number, or `n` not an integer.
+      ValueError: for an empty `a`, an `n` below 1, and another `mode`.
+
+    >>> import perspex.numpy as jnp
+    >>> from perspex.scipy import linalg
+    >>> linalg.convolution_matrix(jnp.array([1, 2]), 2)
     Array([[1, 0],
            [2, 1],
            [0, 2]], dtype=int32)
@@ -161,14 +213,24 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
     return full[..., start : start + length, :]
 
 
-def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Array:
-    """The matrix of the discrete Fourier transform of `n` numbers.
+def dft(n: int, scale: str | None = None, *, dtype: DTypeLike = None) -> Array:
+    """Matrix of the discrete Fourier transform: `exp(-2j * pi * j * k / n)`.
 
     Args:
+      n: the size, an integer.
       scale: `"sqrtn"` divides by the root of `n`, `"n"` by `n`.
-      dtype: complex; complex128 by default where that is enabled.
+      dtype: a complex dtype; by default the default one.
 
-    >>> pnp.real(dft(2))
+    Returns:
+      A complex matrix of shape `(n, n)`.
+
+    Raises:
+      TypeError: if `n` is not an integer.
+      ValueError: if `n` is negative, and for another `scale`.
+
+    >>> import perspex.numpy as jnp
+    >>> from perspex.scipy import linalg
+    >>> jnp.real(linalg.dft(2))
     Array([[ 1.,  1.],
            [ 1., -1.]], dtype=float32)
     """
@@ -182,9 +244,17 @@ def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Array:
 
 
 def fiedler(a: ArrayLike) -> Array:
-    """The distances `|a[i] - a[j]|` of all pairs of numbers of `a`, shape `(..., n)`.
+    """Distances `abs(a[i] - a[j])` of all pairs of numbers.
 
-    >>> fiedler(pnp.array([1, 4]))
+    Args:
+      a: vectors of shape `(..., n)`.
+
+    Returns:
+      An array of shape `(..., n, n)`.
+
+    >>> import perspex.numpy as jnp
+    >>> from perspex.scipy import linalg
+    >>> linalg.fiedler(jnp.array([1, 4]))
     Array([[0, 3],
            [3, 0]], dtype=int32)
     """
@@ -193,12 +263,24 @@ def fiedler(a: ArrayLike) -> Array:
 
 
 def fiedler_companion(a: ArrayLike) -> Array:
-    """A matrix of five diagonals whose eigenvalues are the roots of a polynomial.
+    """Matrix of five diagonals whose eigenvalues are the roots of a polynomial.
 
     Args:
       a: a vector of coefficients, the highest power first.
 
-    >>> fiedler_companion(pnp.array([1.0, -3.0, 2.0]))
+    Returns:
+      A matrix of shape `(n - 1, n - 1)`, of floating or complex dtype.
+
+    Raises:
+      TypeError: if `a` is not an array or a number.
+      ValueError: if `a` is not a vector.
+
+    References:
+      M. Fiedler, "A note on companion matrices" (2003).
+
+    >>> import perspex.numpy as jnp
+    >>> from perspex.scipy import linalg
+    >>> linalg.fiedler_companion(jnp.array([1.0, -3.0, 2.0]))
     Array([[ 3., -2.],
            [ 1.,  0.]], dtype=float32)
     """
@@ -209,7 +291,7 @@ def fiedler_companion(a: ArrayLike) -> Array:
     n = max(a.size - 1, 0)
     if n < 2:
         return -(a[1:] / a[0]).reshape(n, n)
-    # Two coefficients in each even row, and a one in the next but one column and row.
+    # Each even row has two coefficients; ones stand two places beside the diagonal.
     even = np.arange(0, n, 2)
     left = [(r, max(r - 1, 0), r + 1) for r in even]
     right = [(r, r + 1, r + 2) for r in even if r + 1 < n]
@@ -222,10 +304,22 @@ def fiedler_companion(a: ArrayLike) -> Array:
     return pnp.asarray(ones, dtype=a.dtype).at[rows, columns].set(-a[which] / a[0])
 
 
-def hadamard(n: int, dtype: Any = int) -> Array:
-    """Sylvester's matrix of ones and minus ones with orthogonal columns; `n` is a power of two.
+def hadamard(n: int, dtype: DTypeLike = int) -> Array:
+    """Sylvester's matrix of ones and minus ones with orthogonal columns.
 
-    >>> hadamard(2)
+    Args:
+      n: the size, a power of two.
+      dtype: the dtype of the result; by default the default integer one.
+
+    Returns:
+      A matrix of shape `(n, n)`.
+
+    Raises:
+      TypeError: if `n` is not an integer.
+      ValueError: if `n` is not a positive power of two.
+
+    >>> from perspex.scipy import linalg
+    >>> linalg.hadamard(2)
     Array([[ 1,  1],
            [ 1, -1]], dtype=int32)
     """
@@ -239,12 +333,21 @@ def hadamard(n: int, dtype: Any = int) -> Array:
 
 
 def helmert(n: int, full: bool = False) -> Array:
-    """A matrix with orthonormal rows, each against the mean of those before.
+    """Helmert's matrix: orthonormal rows that compare an element with the mean of those before.
 
     Args:
-      full: with the constant row first.
+      n: the number of columns, at least 1.
+      full: return the constant row too, first.
 
-    >>> helmert(2)
+    Returns:
+      A matrix of shape `(n - 1, n)`, or `(n, n)`, of the default floating dtype.
+
+    Raises:
+      TypeError: if `n` is not an integer.
+      ValueError: if `n` is below 1.
+
+    >>> from perspex.scipy import linalg
+    >>> linalg.helmert(2)
     Array([[ 0.70710677, -0.70710677]], dtype=float32)
     """
     n = _size("helmert", n, 1)
@@ -257,9 +360,20 @@ def helmert(n: int, full: bool = False) -> Array:
 
 
 def hilbert(n: int) -> Array:
-    """The ill-conditioned matrix of `1 / (i + j + 1)`.
+    """Hilbert's ill-conditioned matrix of the elements `1 / (i + j + 1)`.
 
-    >>> hilbert(2)
+    Args:
+      n: the size, an integer.
+
+    Returns:
+      A matrix of shape `(n, n)`, of the default floating dtype.
+
+    Raises:
+      TypeError: if `n` is not an integer.
+      ValueError: if `n` is negative.
+
+    >>> from perspex.scipy import linalg
+    >>> linalg.hilbert(2)
     Array([[1.        , 0.5       ],
            [0.5       , 0.33333334]], dtype=float32)
     """
@@ -268,9 +382,20 @@ def hilbert(n: int) -> Array:
 
 
 def invhilbert(n: int) -> Array:
-    """The inverse of `hilbert(n)`, whose elements are integers.
+    """Inverse of `hilbert(n)`, whose elements are integers.
 
-    >>> invhilbert(2)
+    Args:
+      n: the size, an integer.
+
+    Returns:
+      A matrix of shape `(n, n)`, of the default floating dtype.
+
+    Raises:
+      TypeError: if `n` is not an integer.
+      ValueError: if `n` is negative.
+
+    >>> from perspex.scipy import linalg
+    >>> linalg.invhilbert(2)
     Array([[ 4., -6.],
            [-6., 12.]], dtype=float32)
     """
@@ -296,12 +421,21 @@ def _kind(kind: str | None) -> str:
 
 
 def pascal(n: int, kind: str | None = None) -> Array:
-    """Pascal's triangle as a matrix.
+    """Pascal's triangle as a matrix: binomial coefficients.
 
     Args:
+      n: the size, an integer.
       kind: `"symmetric"`, which is the default, `"lower"` or `"upper"` triangular.
 
-    >>> pascal(3)
+    Returns:
+      A matrix of shape `(n, n)`, of the default floating dtype.
+
+    Raises:
+      TypeError: if `n` is not an integer.
+      ValueError: if `n` is negative, and for another `kind`.
+
+    >>> from perspex.scipy import linalg
+    >>> linalg.pascal(3)
     Array([[1., 1., 1.],
            [1., 2., 3.],
            [1., 3., 6.]], dtype=float32)
@@ -316,9 +450,21 @@ def pascal(n: int, kind: str | None = None) -> Array:
 
 
 def invpascal(n: int, kind: str | None = None) -> Array:
-    """The inverse of `pascal(n, kind)`.
+    """Inverse of `pascal(n, kind)`, whose elements are integers.
 
-    >>> invpascal(2)
+    Args:
+      n: the size, an integer.
+      kind: `"symmetric"`, which is the default, `"lower"` or `"upper"` triangular.
+
+    Returns:
+      A matrix of shape `(n, n)`, of the default floating dtype.
+
+    Raises:
+      TypeError: if `n` is not an integer.
+      ValueError: if `n` is negative, and for another `kind`.
+
+    >>> from perspex.scipy import linalg
+    >>> linalg.invpascal(2)
     Array([[ 2., -1.],
            [-1.,  1.]], dtype=float32)
     """
@@ -331,13 +477,25 @@ def invpascal(n: int, kind: str | None = None) -> Array:
 
 
 def leslie(f: ArrayLike, s: ArrayLike) -> Array:
-    """The matrix of a population by age.
+    """Leslie's matrix, which takes a population by age from one time to the next.
 
     Args:
-      f: fecundities, shape `(..., n)`.
-      s: the fractions that survive, shape `(..., n - 1)`.
+      f: the fecundities, of shape `(..., n)`.
+      s: the fractions that survive, of shape `(..., n - 1)`.
 
-    >>> leslie(pnp.array([0.1, 2.0]), pnp.array([0.5]))
+    Returns:
+      An array of shape `(..., n, n)`, of the dtype to which `f` and `s` promote.
+
+    Raises:
+      TypeError: if `f` or `s` is not an array or a number.
+      ValueError: for shapes that do not fit.
+
+    References:
+      P. H. Leslie, "On the use of matrices in certain population mathematics" (1945).
+
+    >>> import perspex.numpy as jnp
+    >>> from perspex.scipy import linalg
+    >>> linalg.leslie(jnp.array([0.1, 2.0]), jnp.array([0.5]))
     Array([[0.1, 2. ],
            [0.5, 0. ]], dtype=float32)
     """
@@ -351,3 +509,10 @@ def leslie(f: ArrayLike, s: ArrayLike) -> Array:
     f, s = pnp.broadcast_to(f, (*batch, n)), pnp.broadcast_to(s, (*batch, n - 1))
     out = pnp.zeros((*batch, n, n), f.dtype).at[..., 0, :].set(f)
     return out.at[..., np.arange(1, n), np.arange(n - 1)].set(s)
+
+
+describe(
+    (toeplitz, hankel, circulant, fiedler),
+    {},
+    "TypeError: if an argument is not an array or a number.",
+)

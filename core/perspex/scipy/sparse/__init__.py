@@ -1,3 +1,3 @@
-"""Solvers for large systems of equations whose matrix need not be written out."""
+"""Solvers for large linear systems, given products with the matrix."""
 
 from perspex.scipy.sparse import linalg as linalg

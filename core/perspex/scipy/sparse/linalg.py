@@ -1,61 +1,65 @@
 """Iterative solvers of linear systems: `cg`, `bicgstab`, `gmres`.
 
 The matrix is a function that multiplies by it. Vectors are pytrees of arrays, which the solvers see
-as one long vector. Solutions are differentiated by the equation, not through the iteration
+as one long vector. Derivatives come from the equation, not from the iteration
 (`lax.custom_linear_solve`): a derivative is another solution with the same matrix.
 
-Saad, *Iterative Methods for Sparse Linear Systems*, 2nd edition (2003), has all three.
+Y. Saad, "Iterative Methods for Sparse Linear Systems" (2003), has all three.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from perspex import dtypes, lax, tree
 from perspex import numpy as pnp
 from perspex.api.differentiation import vjp
+from perspex.arguments.glossary import describe
+from perspex.arguments.types import Array, ArrayLike
 from perspex.ir.avals import shaped
 
+__all__ = ["bicgstab", "cg", "gmres"]
+
+# A function of pytrees like `b`, or a matrix.
+Operator: TypeAlias = Callable[[Any], Any] | ArrayLike
+Tree: TypeAlias = Any
 Vector = Any
 Matvec = Callable[[Any], Any]
 
 
 def cg(
-    A: Any,
-    b: Any,
-    x0: Any = None,
+    A: Operator,
+    b: Tree,
+    x0: Tree | None = None,
     *,
     tol: float = 1e-5,
     atol: float = 0.0,
     maxiter: int | None = None,
-    M: Any = None,
-) -> tuple[Any, None]:
+    M: Operator | None = None,
+) -> tuple[Tree, None]:
     """Solve `A x = b` for a Hermitian, positive definite matrix by conjugate gradients.
 
     Args:
-      A: a linear function of pytrees like `b`, or a square matrix.
-      b: the right-hand side, a pytree of floating point arrays.
-      x0: where to start, a pytree like `b`; zeros if not given.
-      tol, atol: stop when the norm of the residual is below `max(tol * norm(b), atol)`.
+      A: a linear function of pytrees like `b`, or a square matrix; Hermitian, positive definite.
       maxiter: the most steps to take; ten times the number of unknowns if not given.
       M: an approximation of the inverse of `A`, Hermitian and positive definite, as a function or a
         matrix.
 
     Returns:
-      `(x, None)`; SciPy's second value says how it went, which nobody knows before it has run.
+      `(x, None)`, where `x` is like `b`. SciPy's second value, how it went, is not known while a
+      program is traced.
 
-    Errors:
-      `TypeError` for operators that are neither functions nor arrays, or `b` that is no floating
-      point; `ValueError` for a matrix that is not square, or `x0` unlike `b`.
+    References:
+      M. R. Hestenes and E. Stiefel, "Methods of conjugate gradients for solving linear systems"
+      (1952).
 
-    Hestenes and Stiefel, "Methods of conjugate gradients for solving linear systems" (1952).
-
-    >>> import perspex.numpy as pnp
-    >>> x, _ = cg(pnp.array([[2.0, 0.0], [0.0, 4.0]]), pnp.array([1.0, 2.0]))
-    >>> pnp.round(x, 3)
+    >>> import perspex.numpy as jnp
+    >>> from perspex.scipy.sparse.linalg import cg
+    >>> x, _ = cg(jnp.array([[2.0, 0.0], [0.0, 4.0]]), jnp.array([1.0, 2.0]))
+    >>> jnp.round(x, 3)
     Array([0.5, 0.5], dtype=float32)
     """
     problem = _Problem("cg", A, b, x0, tol, atol, maxiter, M)
@@ -63,30 +67,30 @@ def cg(
 
 
 def bicgstab(
-    A: Any,
-    b: Any,
-    x0: Any = None,
+    A: Operator,
+    b: Tree,
+    x0: Tree | None = None,
     *,
     tol: float = 1e-5,
     atol: float = 0.0,
     maxiter: int | None = None,
-    M: Any = None,
-) -> tuple[Any, None]:
+    M: Operator | None = None,
+) -> tuple[Tree, None]:
     """Solve `A x = b` for any invertible matrix by stabilized bi-conjugate gradients.
 
     Args:
-      A, b, x0, tol, atol, maxiter, M: as in `cg`; `A` and `M` need not be Hermitian.
+      maxiter: the most steps to take; ten times the number of unknowns if not given.
 
     Returns:
-      `(x, None)`, as `cg`.
+      `(x, None)`, where `x` is like `b`. SciPy's second value, how it went, is not known while a
+      program is traced.
 
-    Errors:
-      Those of `cg`.
+    References:
+      H. A. van der Vorst, "Bi-CGSTAB: a fast and smoothly converging variant of Bi-CG" (1992).
 
-    Van der Vorst, "Bi-CGSTAB: a fast and smoothly converging variant of Bi-CG" (1992).
-
-    >>> import perspex.numpy as pnp
-    >>> x, _ = bicgstab(lambda x: 2 * x, pnp.array([1.0, 2.0]))
+    >>> import perspex.numpy as jnp
+    >>> from perspex.scipy.sparse.linalg import bicgstab
+    >>> x, _ = bicgstab(lambda x: 2 * x, jnp.array([1.0, 2.0]))
     >>> x
     Array([0.5, 1. ], dtype=float32)
     """
@@ -95,38 +99,42 @@ def bicgstab(
 
 
 def gmres(
-    A: Any,
-    b: Any,
-    x0: Any = None,
+    A: Operator,
+    b: Tree,
+    x0: Tree | None = None,
     *,
     tol: float = 1e-5,
     atol: float = 0.0,
     restart: int = 20,
     maxiter: int | None = None,
-    M: Any = None,
+    M: Operator | None = None,
     solve_method: str = "batched",
-) -> tuple[Any, Any]:
+) -> tuple[Tree, Array]:
     """Solve `A x = b` for any invertible matrix by the generalized minimal residual method.
 
     Args:
-      A, b, x0, tol, atol, M: as in `cg`; `A` and `M` need not be Hermitian.
       restart: how many products with the matrix one search takes. More need fewer searches, and
         memory for as many vectors.
       maxiter: the most searches; ten times the number of unknowns if not given.
-      solve_method: `"batched"` or `"incremental"`, which are the same here: each search is followed
-        by one small least squares problem.
+      solve_method: `"batched"` or `"incremental"`, which are the same here: a small least squares
+        problem follows each search.
 
     Returns:
-      `(x, info)`, where `info` is 0, or -1 if `x` is not a number.
+      `(x, info)`, where `x` is like `b`, and `info` is -1 if `x` has a NaN, otherwise 0.
 
-    Errors:
-      Those of `cg`; `ValueError` for another `solve_method` or a `restart` below 1.
+    Raises:
+      TypeError: for operators that are neither functions nor arrays, and a `b` of integers.
+      ValueError: for a matrix that is not square, an `x0` unlike `b`, another `solve_method`, and a
+        `restart` below 1.
 
-    Saad and Schultz, "GMRES: a generalized minimal residual algorithm" (1986).
+    References:
+      Y. Saad and M. H. Schultz, "GMRES: a generalized minimal residual algorithm for solving
+      nonsymmetric linear systems" (1986).
 
-    >>> import perspex.numpy as pnp
-    >>> x, info = gmres(lambda x: 2 * x, pnp.array([1.0, 2.0]))
-    >>> pnp.round(x, 3), int(info)
+    >>> import perspex.numpy as jnp
+    >>> from perspex.scipy.sparse.linalg import gmres
+    >>> x, info = gmres(lambda x: 2 * x, jnp.array([1.0, 2.0]))
+    >>> jnp.round(x, 3), int(info)
     (Array([0.5, 1. ], dtype=float32), 0)
     """
     if solve_method not in ("batched", "incremental"):
@@ -165,7 +173,7 @@ class _System(NamedTuple):
 
 
 class _Problem:
-    """What the user asked for, checked."""
+    """The arguments of a solver, checked."""
 
     def __init__(
         self,
@@ -312,7 +320,7 @@ def _bicgstab(system: _System) -> Any:
         s = r - alpha * q
         s_hat = M(s)
         t = A(s_hat)
-        # Half a step may be enough, and then t is too small to divide by.
+        # Half a step may be enough; then t is too small to divide by.
         enough = _square(s) <= goal
         size = pnp.where(enough, 1, _square(t)).astype(s.dtype)
         omega = pnp.where(enough, 0, pnp.vdot(t, s) / size)
@@ -326,22 +334,22 @@ def _gmres(system: _System, count: int) -> Any:
     A, M, b, x0, *_ = system
     size = pnp.linalg.norm(b)
     whole = pnp.linalg.norm(M(b))
-    # The residual that is at hand is that of the preconditioned system: M r.
+    # The iteration has the residual of the preconditioned system, M r.
     goal = whole * pnp.minimum(1.0, system.goal() / pnp.where(size == 0, 1, size))
     least = pnp.finfo(b.dtype).eps
 
     def arnoldi(k: Any, state: Any) -> Any:
-        """One more direction, orthogonal to those before it (`V`), and what it was made of."""
+        """Add a direction to `V`, orthogonal to the others, and its coefficients to `H`."""
         V, H = state
         w = M(A(V[k]))
         before = pnp.linalg.norm(w)
-        # Once more, because the first time leaves errors of rounding behind.
+        # Orthogonalize twice: the first pass leaves rounding errors.
         h = V.conj() @ w
         w = w - h @ V
         again = V.conj() @ w
         w = w - again @ V
         length = pnp.linalg.norm(w)
-        # Nothing is left: the solution lies in the space that there is.
+        # Nothing is left: the solution lies in the space spanned so far.
         length = pnp.where(length <= 10 * least * before, 0, length).astype(w.dtype)
         v = pnp.where(length == 0, 0, w / pnp.where(length == 0, 1, length))
         h = (h + again).at[k + 1].set(length)
@@ -367,3 +375,18 @@ def _gmres(system: _System, count: int) -> Any:
 
 def _square(v: Any) -> Any:
     return pnp.vdot(v, v).real
+
+
+describe(
+    (cg, bicgstab, gmres),
+    {
+        "A": "a linear function of pytrees like `b`, or a square matrix.",
+        "b": "the right-hand side, a pytree of arrays of floating or complex dtype.",
+        "x0": "where to start, a pytree like `b`; zeros if not given.",
+        "tol": "stop when the norm of the residual is below `tol * norm(b)`;",
+        "atol": "or below `atol`.",
+        "M": "an approximation of the inverse of `A`, as a function or a matrix.",
+    },
+    "TypeError: for operators that are neither functions nor arrays, and a `b` of integers.\n"
+    "ValueError: for a matrix that is not square, and an `x0` unlike `b`.",
+)

@@ -8,33 +8,40 @@ differentiable in their parameters where the distribution is.
 0.975
 """
 
-from perspex.scipy.stats import bernoulli as bernoulli
-from perspex.scipy.stats import beta as beta
-from perspex.scipy.stats import betabinom as betabinom
-from perspex.scipy.stats import binom as binom
-from perspex.scipy.stats import cauchy as cauchy
-from perspex.scipy.stats import chi2 as chi2
-from perspex.scipy.stats import dirichlet as dirichlet
-from perspex.scipy.stats import expon as expon
-from perspex.scipy.stats import gamma as gamma
-from perspex.scipy.stats import gennorm as gennorm
-from perspex.scipy.stats import geom as geom
-from perspex.scipy.stats import gumbel_l as gumbel_l
-from perspex.scipy.stats import gumbel_r as gumbel_r
-from perspex.scipy.stats import laplace as laplace
-from perspex.scipy.stats import logistic as logistic
-from perspex.scipy.stats import multinomial as multinomial
-from perspex.scipy.stats import multivariate_normal as multivariate_normal
-from perspex.scipy.stats import nbinom as nbinom
-from perspex.scipy.stats import norm as norm
-from perspex.scipy.stats import pareto as pareto
-from perspex.scipy.stats import poisson as poisson
-from perspex.scipy.stats import t as t
-from perspex.scipy.stats import truncnorm as truncnorm
-from perspex.scipy.stats import uniform as uniform
-from perspex.scipy.stats import vonmises as vonmises
-from perspex.scipy.stats import wrapcauchy as wrapcauchy
-from perspex.scipy.stats.kernel_density import gaussian_kde as gaussian_kde
-from perspex.scipy.stats.ranks import mode as mode
-from perspex.scipy.stats.ranks import rankdata as rankdata
-from perspex.scipy.stats.ranks import sem as sem
+from perspex.scipy.stats import (
+    bernoulli,
+    beta,
+    betabinom,
+    binom,
+    cauchy,
+    chi2,
+    dirichlet,
+    expon,
+    gamma,
+    gennorm,
+    geom,
+    gumbel_l,
+    gumbel_r,
+    laplace,
+    logistic,
+    multinomial,
+    multivariate_normal,
+    nbinom,
+    norm,
+    pareto,
+    poisson,
+    t,
+    truncnorm,
+    uniform,
+    vonmises,
+    wrapcauchy,
+)
+from perspex.scipy.stats.kernel_density import gaussian_kde
+from perspex.scipy.stats.ranks import mode, rankdata, sem
+
+__all__ = [
+    "bernoulli", "beta", "betabinom", "binom", "cauchy", "chi2", "dirichlet", "expon", "gamma",
+    "gaussian_kde", "gennorm", "geom", "gumbel_l", "gumbel_r", "laplace", "logistic", "mode",
+    "multinomial", "multivariate_normal", "nbinom", "norm", "pareto", "poisson", "rankdata", "sem",
+    "t", "truncnorm", "uniform", "vonmises", "wrapcauchy",
+]  # fmt: skip

@@ -1,58 +1,36 @@
-"""The binomial distribution whose probability follows a beta distribution."""
+"""The binomial distribution with a probability from a beta distribution."""
 
 from __future__ import annotations
 
-import math
-
 from perspex import numpy as pnp
-from perspex.jitted.fused import fused
-from perspex.numpy.promotion import Array, ArrayLike
-from perspex.scipy.functions.gammas import betaln
-from perspex.scipy.stats.densities import at, floats, inside
+from perspex.arguments.types import Array
+from perspex.scipy.special.gammas import betaln
+from perspex.scipy.stats.families import Discrete
+
+__all__ = ["logpmf", "pmf"]
+
+_betabinom = Discrete(
+    "betabinom",
+    "the beta-binomial distribution",
+    "The probability is `comb(n, y) * beta(y + a, n - y + b) / beta(a, b)` with `y = k - loc`, "
+    "for `0 <= y <= n`, and 0 elsewhere. Values are NaN where `a` or `b` is not positive.",
+    {
+        "n": "the number of trials.",
+        "a": "the first shape of the beta distribution, positive.",
+        "b": "its second shape, positive.",
+        "loc": "the smallest value.",
+    },
+    example="1, 5, 2.0, 3.0",
+    support=lambda k, n, a, b: ~((k < 0) | (k > n)),
+    safe=0,
+    invalid=lambda n, a, b: (a <= 0) | (b <= 0),
+)
 
 
-@fused
-def logpmf(k: ArrayLike, n: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0) -> Array:
-    """The logarithm of the probability of `k`.
-
-    Args:
-      k: whole numbers.
-      n: the number of trials.
-      a: the first shape of the beta distribution.
-      b: its second shape.
-      loc: the start, or the centre, of the distribution.
-
-    Returns:
-      An array of the shape to which the arguments broadcast, of floating dtype.
-
-    >>> round(float(logpmf(1, 5, 2.0, 3.0)), 3)
-    -1.435
-    """
-    k, n, a, b, loc = floats("betabinom.logpmf", k, n, a, b, loc)
-    k = k - loc
-    possible = ~((k < 0) | (k > n))
-    y = at(possible, k, 0)
-    ways = -pnp.log1p(n) - betaln(n - y + 1, y + 1)
-    value = ways + betaln(y + a, n - y + b) - betaln(a, b)
-    value = inside(possible, value, -math.inf)
-    return pnp.where((a <= 0) | (b <= 0), math.nan, value)
+def _log_probability(k: Array, n: Array, a: Array, b: Array) -> Array:
+    ways = -pnp.log1p(n) - betaln(n - k + 1, k + 1)
+    return ways + betaln(k + a, n - k + b) - betaln(a, b)
 
 
-@fused
-def pmf(k: ArrayLike, n: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0) -> Array:
-    """The probability of `k`.
-
-    Args:
-      k: whole numbers.
-      n: the number of trials.
-      a: the first shape of the beta distribution.
-      b: its second shape.
-      loc: the start, or the centre, of the distribution.
-
-    Returns:
-      An array of the shape to which the arguments broadcast, of floating dtype.
-
-    >>> round(float(pmf(1, 5, 2.0, 3.0)), 3)
-    0.238
-    """
-    return pnp.exp(logpmf(k, n, a, b, loc))
+logpmf = _betabinom.define("logpmf", -1.435, _log_probability)
+pmf = _betabinom.define("pmf", 0.238)

@@ -2,54 +2,34 @@
 
 from __future__ import annotations
 
-import math
-
 from perspex import numpy as pnp
-from perspex.jitted.fused import fused
-from perspex.numpy.promotion import Array, ArrayLike
-from perspex.scipy.functions.gammas import betaln
+from perspex.arguments.types import Array
 from perspex.scipy.special import xlog1py, xlogy
-from perspex.scipy.stats.densities import at, floats, inside
+from perspex.scipy.special.gammas import betaln
+from perspex.scipy.stats.families import Discrete
+
+__all__ = ["logpmf", "pmf"]
+
+_binom = Discrete(
+    "binom",
+    "the binomial distribution",
+    "The probability is `comb(n, y) * p**y * (1 - p)**(n - y)` with `y = k - loc`, for `0 <= y <= "
+    "n`, and 0 elsewhere: of `y` successes in `n` trials.",
+    {
+        "n": "the number of trials.",
+        "p": "the probability of a success.",
+        "loc": "the smallest value.",
+    },
+    example="1, 5, 0.3",
+    support=lambda k, n, p: ~((k < 0) | (k > n)),
+    safe=0,
+)
 
 
-@fused
-def logpmf(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
-    """The logarithm of the probability of `k`.
-
-    Args:
-      k: whole numbers.
-      n: the number of trials.
-      p: the probability of success.
-      loc: the start, or the centre, of the distribution.
-
-    Returns:
-      An array of the shape to which the arguments broadcast, of floating dtype.
-
-    >>> round(float(logpmf(1, 5, 0.3)), 3)
-    -1.021
-    """
-    k, n, p, loc = floats("binom.logpmf", k, n, p, loc)
-    k = k - loc
-    possible = ~((k < 0) | (k > n))
-    k = at(possible, k, 0)
+def _log_probability(k: Array, n: Array, p: Array) -> Array:
     ways = -betaln(n - k + 1, k + 1) - pnp.log1p(n)
-    return inside(possible, ways + xlogy(k, p) + xlog1py(n - k, -p), -math.inf)
+    return ways + xlogy(k, p) + xlog1py(n - k, -p)
 
 
-@fused
-def pmf(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
-    """The probability of `k`.
-
-    Args:
-      k: whole numbers.
-      n: the number of trials.
-      p: the probability of success.
-      loc: the start, or the centre, of the distribution.
-
-    Returns:
-      An array of the shape to which the arguments broadcast, of floating dtype.
-
-    >>> round(float(pmf(1, 5, 0.3)), 3)
-    0.36
-    """
-    return pnp.exp(logpmf(k, n, p, loc))
+logpmf = _binom.define("logpmf", -1.021, _log_probability)
+pmf = _binom.define("pmf", 0.36)

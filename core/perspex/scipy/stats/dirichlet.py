@@ -1,4 +1,4 @@
-"""The distribution of Dirichlet, of vectors of positive numbers with sum 1."""
+"""Dirichlet's distribution, of vectors of positive numbers with sum 1."""
 
 from __future__ import annotations
 
@@ -6,28 +6,38 @@ import math
 
 from perspex import dtypes
 from perspex import numpy as pnp
+from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
-from perspex.numpy.promotion import Array, ArrayLike, promote_dtypes
+from perspex.numpy.promotion import promote_dtypes
 from perspex.ops.special import lgamma
 from perspex.scipy.special import xlogy
 from perspex.tracing.trace import typeof
 
+__all__ = ["logpdf", "pdf"]
+
 
 @fused
 def logpdf(x: ArrayLike, alpha: ArrayLike) -> Array:
-    """The logarithm of the density at `x`.
+    """Logarithm of the density of Dirichlet's distribution at `x`.
+
+    The density is `gamma(sum(alpha)) * prod(x**(alpha - 1) / gamma(alpha))` where the numbers of
+    `x` are not negative and have the sum 1, and 0 elsewhere.
 
     Args:
       x: vectors of shape `(n, ...)`, or `(n - 1, ...)` without the last number.
-      alpha: positive numbers of shape `(n,)`.
+      alpha: the concentrations, positive numbers of shape `(n,)`.
 
     Returns:
-      An array of the shape of `x` without its first axis; minus infinity where it has no density.
+      An array of the shape of `x` without its first axis, of floating dtype.
 
     Raises:
-      ValueError: the shapes do not fit.
+      TypeError: for an argument that is not an array or a number.
+      ValueError: for shapes that do not fit.
 
-    >>> round(float(logpdf(pnp.array([0.2, 0.8]), pnp.array([1.0, 2.0]))), 3)
+    >>> import perspex.numpy as jnp
+    >>> from perspex.scipy import stats
+    >>> x, alpha = jnp.array([0.2, 0.8]), jnp.array([1.0, 2.0])
+    >>> round(float(stats.dirichlet.logpdf(x, alpha)), 3)
     0.47
     """
     x, alpha = promote_dtypes("dirichlet.logpdf", x, alpha, to=dtypes.to_inexact_dtype)
@@ -49,9 +59,25 @@ def logpdf(x: ArrayLike, alpha: ArrayLike) -> Array:
 
 @fused
 def pdf(x: ArrayLike, alpha: ArrayLike) -> Array:
-    """The density at `x`: see `logpdf`.
+    """Density of Dirichlet's distribution at `x`.
 
-    >>> round(float(pdf(pnp.array([0.2, 0.8]), pnp.array([1.0, 2.0]))), 3)
+    The density is `gamma(sum(alpha)) * prod(x**(alpha - 1) / gamma(alpha))` where the numbers of
+    `x` are not negative and have the sum 1, and 0 elsewhere.
+
+    Args:
+      x: vectors of shape `(n, ...)`, or `(n - 1, ...)` without the last number.
+      alpha: the concentrations, positive numbers of shape `(n,)`.
+
+    Returns:
+      An array of the shape of `x` without its first axis, of floating dtype.
+
+    Raises:
+      TypeError: for an argument that is not an array or a number.
+      ValueError: for shapes that do not fit.
+
+    >>> import perspex.numpy as jnp
+    >>> from perspex.scipy import stats
+    >>> round(float(stats.dirichlet.pdf(jnp.array([0.2, 0.8]), jnp.array([1.0, 2.0]))), 3)
     1.6
     """
     return pnp.exp(logpdf(x, alpha))

@@ -2,137 +2,43 @@
 
 from __future__ import annotations
 
-import math
-
-from perspex import numpy as pnp
-from perspex.jitted.fused import fused
-from perspex.numpy.promotion import Array, ArrayLike
+from perspex.arguments.types import Array
 from perspex.ops.special import lgamma
-from perspex.scipy.functions.gammas import gammainc, gammaincc
 from perspex.scipy.special import xlogy
-from perspex.scipy.stats.densities import at, floats, inside
+from perspex.scipy.special.gammas import gammainc, gammaincc
+from perspex.scipy.stats.families import Continuous, at
+
+__all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
+
+_gamma = Continuous(
+    "gamma",
+    "the gamma distribution",
+    "The density is `y**(a - 1) * exp(-y) / (gamma(a) * scale)` with `y = (x - loc) / scale`, for "
+    "`x >= loc`, and 0 below.",
+    {
+        "a": "the shape, positive.",
+        "loc": "the lower bound.",
+        "scale": "the scale, positive: the inverse of the rate; the mean is `loc + a * scale`.",
+    },
+    example="0.5, 2.0",
+    support=lambda y, a: ~(y < 0),
+    safe=1,
+)
 
 
-@fused
-def logpdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The logarithm of the density at `x`.
-
-    Args:
-      x: real numbers.
-      a: the shape, positive.
-      loc: the start, or the centre, of the distribution.
-      scale: its scale, positive.
-
-    Returns:
-      An array of the shape to which the arguments broadcast, of floating dtype.
-
-    >>> round(float(logpdf(0.5, 2.0)), 3)
-    -1.193
-    """
-    x, a, loc, scale = floats("gamma.logpdf", x, a, loc, scale)
-    y = (x - loc) / scale
-    above = ~(y < 0)
-    safe = at(above, y, 1)
-    value = xlogy(a - 1, safe) - safe - lgamma(a) - pnp.log(scale)
-    return inside(above, value, -math.inf)
-
-
-@fused
-def pdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The density at `x`.
-
-    Args:
-      x: real numbers.
-      a: the shape, positive.
-      loc: the start, or the centre, of the distribution.
-      scale: its scale, positive.
-
-    Returns:
-      An array of the shape to which the arguments broadcast, of floating dtype.
-
-    >>> round(float(pdf(0.5, 2.0)), 3)
-    0.303
-    """
-    return pnp.exp(logpdf(x, a, loc, scale))
-
-
-@fused
-def cdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The distribution function: the mass up to `x`.
-
-    Args:
-      x: real numbers.
-      a: the shape, positive.
-      loc: the start, or the centre, of the distribution.
-      scale: its scale, positive.
-
-    Returns:
-      An array of the shape to which the arguments broadcast, of floating dtype.
-
-    >>> round(float(cdf(0.5, 2.0)), 3)
-    0.09
-    """
-    x, a, loc, scale = floats("gamma.cdf", x, a, loc, scale)
-    y = (x - loc) / scale
+def _mass(y: Array, a: Array) -> Array:
     above = ~(y <= 0)
-    return inside(above, gammainc(a, at(above, y, 1)), 0.0)
+    return at(above, gammainc(a, at(above, y, 1)), 0.0)
 
 
-@fused
-def logcdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The logarithm of the mass up to `x`.
-
-    Args:
-      x: real numbers.
-      a: the shape, positive.
-      loc: the start, or the centre, of the distribution.
-      scale: its scale, positive.
-
-    Returns:
-      An array of the shape to which the arguments broadcast, of floating dtype.
-
-    >>> round(float(logcdf(0.5, 2.0)), 3)
-    -2.406
-    """
-    return pnp.log(cdf(x, a, loc, scale))
-
-
-@fused
-def sf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The survival function: the mass above `x`.
-
-    Args:
-      x: real numbers.
-      a: the shape, positive.
-      loc: the start, or the centre, of the distribution.
-      scale: its scale, positive.
-
-    Returns:
-      An array of the shape to which the arguments broadcast, of floating dtype.
-
-    >>> round(float(sf(0.5, 2.0)), 3)
-    0.91
-    """
-    x, a, loc, scale = floats("gamma.sf", x, a, loc, scale)
-    y = (x - loc) / scale
+def _tail(y: Array, a: Array) -> Array:
     above = ~(y <= 0)
-    return inside(above, gammaincc(a, at(above, y, 1)), 1.0)
+    return at(above, gammaincc(a, at(above, y, 1)), 1.0)
 
 
-@fused
-def logsf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The logarithm of the mass above `x`.
-
-    Args:
-      x: real numbers.
-      a: the shape, positive.
-      loc: the start, or the centre, of the distribution.
-      scale: its scale, positive.
-
-    Returns:
-      An array of the shape to which the arguments broadcast, of floating dtype.
-
-    >>> round(float(logsf(0.5, 2.0)), 3)
-    -0.095
-    """
-    return pnp.log(sf(x, a, loc, scale))
+logpdf = _gamma.define("logpdf", -1.193, lambda y, a: xlogy(a - 1, y) - y - lgamma(a))
+pdf = _gamma.define("pdf", 0.303)
+cdf = _gamma.define("cdf", 0.09, _mass)
+logcdf = _gamma.define("logcdf", -2.406)
+sf = _gamma.define("sf", 0.91, _tail)
+logsf = _gamma.define("logsf", -0.095)

@@ -1,64 +1,31 @@
-"""The generalized normal distribution, `exp(-abs(x)**beta)`."""
+"""The generalized normal distribution."""
 
 from __future__ import annotations
 
 from perspex import numpy as pnp
-from perspex.jitted.fused import fused
-from perspex.numpy.promotion import Array, ArrayLike
+from perspex.arguments.types import Array
 from perspex.ops.special import lgamma
-from perspex.scipy.functions.gammas import gammaincc
-from perspex.scipy.stats.densities import floats
+from perspex.scipy.special.gammas import gammaincc
+from perspex.scipy.stats.families import Continuous
+
+__all__ = ["cdf", "logpdf", "pdf"]
+
+_gennorm = Continuous(
+    "gennorm",
+    "the generalized normal distribution",
+    "The density is `beta * exp(-abs(x)**beta) / (2 * gamma(1 / beta))`, for all real `x`.",
+    {"beta": "the exponent, positive: 1 for Laplace's, 2 for a normal distribution."},
+    example="0.5, 1.5",
+)
 
 
-@fused
-def logpdf(x: ArrayLike, beta: ArrayLike) -> Array:
-    """The logarithm of the density at `x`.
-
-    Args:
-      x: real numbers.
-      beta: the exponent, positive.
-
-    Returns:
-      An array of the shape to which the arguments broadcast, of floating dtype.
-
-    >>> round(float(logpdf(0.5, 1.5)), 3)
-    -0.944
-    """
-    x, beta = floats("gennorm.logpdf", x, beta)
-    return pnp.log(0.5 * beta) - lgamma(1 / beta) - pnp.abs(x) ** beta
-
-
-@fused
-def pdf(x: ArrayLike, beta: ArrayLike) -> Array:
-    """The density at `x`.
-
-    Args:
-      x: real numbers.
-      beta: the exponent, positive.
-
-    Returns:
-      An array of the shape to which the arguments broadcast, of floating dtype.
-
-    >>> round(float(pdf(0.5, 1.5)), 3)
-    0.389
-    """
-    return pnp.exp(logpdf(x, beta))
-
-
-@fused
-def cdf(x: ArrayLike, beta: ArrayLike) -> Array:
-    """The distribution function: the mass up to `x`.
-
-    Args:
-      x: real numbers.
-      beta: the exponent, positive.
-
-    Returns:
-      An array of the shape to which the arguments broadcast, of floating dtype.
-
-    >>> round(float(cdf(0.5, 1.5)), 3)
-    0.742
-    """
-    x, beta = floats("gennorm.cdf", x, beta)
+def _mass(x: Array, beta: Array) -> Array:
     half = 0.5 * gammaincc(1 / beta, pnp.abs(x) ** beta)
     return pnp.where(x <= 0, half, 1 - half)
+
+
+logpdf = _gennorm.define(
+    "logpdf", -0.944, lambda x, beta: pnp.log(0.5 * beta) - lgamma(1 / beta) - pnp.abs(x) ** beta
+)
+pdf = _gennorm.define("pdf", 0.389)
+cdf = _gennorm.define("cdf", 0.742, _mass)

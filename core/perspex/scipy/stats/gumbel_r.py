@@ -1,139 +1,27 @@
-"""The distribution of the largest of many, `exp(-exp(-x))`."""
+"""Gumbel's distribution of the largest of many values."""
 
 from __future__ import annotations
 
 from perspex import numpy as pnp
-from perspex.jitted.fused import fused
-from perspex.numpy.promotion import Array, ArrayLike
-from perspex.scipy.stats.densities import floats
+from perspex.scipy.stats.families import Continuous
 
+__all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
 
-@fused
-def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The logarithm of the density at `x`.
+_gumbel_r = Continuous(
+    "gumbel_r",
+    "Gumbel's distribution of maxima",
+    "The density is `exp(-y - exp(-y)) / scale` with `y = (x - loc) / scale`, for all real `x`.",
+    {
+        "loc": "the mode; the mean is greater.",
+        "scale": "the scale, positive; the standard deviation is `pi / sqrt(6)` times as large.",
+    },
+    example="0.5",
+)
 
-    Args:
-      x: real numbers.
-      loc: the start, or the centre, of the distribution.
-      scale: its scale, positive.
-
-    Returns:
-      An array of the shape to which the arguments broadcast, of floating dtype.
-
-    >>> round(float(logpdf(0.5)), 3)
-    -1.107
-    """
-    x, loc, scale = floats("gumbel_r.logpdf", x, loc, scale)
-    y = (x - loc) / scale
-    return -(y + pnp.exp(-y)) - pnp.log(scale)
-
-
-@fused
-def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The density at `x`.
-
-    Args:
-      x: real numbers.
-      loc: the start, or the centre, of the distribution.
-      scale: its scale, positive.
-
-    Returns:
-      An array of the shape to which the arguments broadcast, of floating dtype.
-
-    >>> round(float(pdf(0.5)), 3)
-    0.331
-    """
-    return pnp.exp(logpdf(x, loc, scale))
-
-
-@fused
-def logcdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The logarithm of the mass up to `x`.
-
-    Args:
-      x: real numbers.
-      loc: the start, or the centre, of the distribution.
-      scale: its scale, positive.
-
-    Returns:
-      An array of the shape to which the arguments broadcast, of floating dtype.
-
-    >>> round(float(logcdf(0.5)), 3)
-    -0.607
-    """
-    x, loc, scale = floats("gumbel_r.logcdf", x, loc, scale)
-    y = (x - loc) / scale
-    return -pnp.exp(-y)
-
-
-@fused
-def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The distribution function: the mass up to `x`.
-
-    Args:
-      x: real numbers.
-      loc: the start, or the centre, of the distribution.
-      scale: its scale, positive.
-
-    Returns:
-      An array of the shape to which the arguments broadcast, of floating dtype.
-
-    >>> round(float(cdf(0.5)), 3)
-    0.545
-    """
-    return pnp.exp(logcdf(x, loc, scale))
-
-
-@fused
-def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The survival function: the mass above `x`.
-
-    Args:
-      x: real numbers.
-      loc: the start, or the centre, of the distribution.
-      scale: its scale, positive.
-
-    Returns:
-      An array of the shape to which the arguments broadcast, of floating dtype.
-
-    >>> round(float(sf(0.5)), 3)
-    0.455
-    """
-    return -pnp.expm1(logcdf(x, loc, scale))
-
-
-@fused
-def logsf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The logarithm of the mass above `x`.
-
-    Args:
-      x: real numbers.
-      loc: the start, or the centre, of the distribution.
-      scale: its scale, positive.
-
-    Returns:
-      An array of the shape to which the arguments broadcast, of floating dtype.
-
-    >>> round(float(logsf(0.5)), 3)
-    -0.788
-    """
-    return pnp.log(sf(x, loc, scale))
-
-
-@fused
-def ppf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The quantile function: where the mass up to there is `q`.
-
-    Args:
-      q: probabilities, from 0 to 1.
-      loc: the start, or the centre, of the distribution.
-      scale: its scale, positive.
-
-    Returns:
-      An array of the shape to which the arguments broadcast, of floating dtype.
-
-    >>> round(float(ppf(0.25)), 3)
-    -0.327
-    """
-    q, loc, scale = floats("gumbel_r.ppf", q, loc, scale)
-    return loc - pnp.log(-pnp.log(q)) * scale
+logpdf = _gumbel_r.define("logpdf", -1.107, lambda y: -(y + pnp.exp(-y)))
+pdf = _gumbel_r.define("pdf", 0.331)
+logcdf = _gumbel_r.define("logcdf", -0.607, lambda y: -pnp.exp(-y))
+cdf = _gumbel_r.define("cdf", 0.545)
+sf = _gumbel_r.define("sf", 0.455)
+logsf = _gumbel_r.define("logsf", -0.788)
+ppf = _gumbel_r.define("ppf", -0.327, lambda q: -pnp.log(-pnp.log(q)))

@@ -7,11 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 from perspex import numpy as pnp
+from perspex.arguments.types import Array, ArrayLike, Shape
 from perspex.base.pytree_registry import register_pytree_node
 from perspex.lax import linalg
-from perspex.numpy.promotion import Array, ArrayLike, check_arraylike, inexact
+from perspex.numpy.promotion import check_arraylike, inexact
 from perspex.random import choice, multivariate_normal, split
 from perspex.scipy.special import logsumexp, ndtr
+
+__all__ = ["gaussian_kde"]
 
 _FIELDS = "neff", "dataset", "weights", "covariance", "inv_cov"
 
@@ -27,8 +30,19 @@ class gaussian_kde:  # noqa: N801 - the name in SciPy
 
     It is a pytree, so it may be an argument or result of transformed functions.
 
-    >>> estimate = gaussian_kde(pnp.array([1.0, 2.0, 4.0]))
-    >>> bool(estimate(pnp.array([2.0]))[0] > estimate(pnp.array([9.0]))[0])
+    Raises:
+      TypeError: if `dataset` or `weights` is not an array or a number.
+      ValueError: for fewer than two numbers, weights of another shape, or an unknown `bw_method`.
+      NotImplementedError: for complex samples.
+
+    References:
+      D. W. Scott, "Multivariate Density Estimation" (1992); B. W. Silverman, "Density Estimation
+      for Statistics and Data Analysis" (1986).
+
+    >>> import perspex.numpy as jnp
+    >>> from perspex.scipy import stats
+    >>> estimate = stats.gaussian_kde(jnp.array([1.0, 2.0, 4.0]))
+    >>> bool(estimate(jnp.array([2.0]))[0] > estimate(jnp.array([9.0]))[0])
     True
     """
 
@@ -108,7 +122,12 @@ class gaussian_kde:  # noqa: N801 - the name in SciPy
         return logsumexp(exponents, b=self.weights, axis=1) - norm
 
     def integrate_gaussian(self, mean: ArrayLike, cov: ArrayLike) -> Array:
-        """The integral of the estimate times a normal density."""
+        """The integral of the estimate times a normal density.
+
+        Args:
+          mean: the mean of the density, of shape `(d,)`.
+          cov: its covariance, of shape `(d, d)`.
+        """
         center = pnp.atleast_1d(inexact("integrate_gaussian", mean))
         spread = pnp.atleast_2d(inexact("integrate_gaussian", cov))
         if center.shape != (self.d,) or spread.shape != (self.d, self.d):
@@ -129,7 +148,7 @@ class gaussian_kde:  # noqa: N801 - the name in SciPy
         return pnp.sum(self.weights * (above - below))
 
     def integrate_kde(self, other: gaussian_kde) -> Array:
-        """The integral of the product of two estimates of one dimension."""
+        """The integral of the product of this estimate and another of the same dimension."""
         if other.d != self.d:
             raise ValueError(
                 f"integrate_kde: the estimates have different dimensions, {self.d} and {other.d}"
@@ -138,7 +157,7 @@ class gaussian_kde:  # noqa: N801 - the name in SciPy
         overlap = _overlap(away.reshape(self.d, -1), self.covariance + other.covariance)
         return self.weights @ overlap.reshape(self.n, other.n) @ other.weights
 
-    def resample(self, key: Any, shape: tuple[int, ...] = ()) -> Array:
+    def resample(self, key: ArrayLike, shape: Shape = ()) -> Array:
         """Random points of the estimated density, of shape `(d, *shape)`."""
         first, second = split(key)
         centers = choice(first, self.n, shape, p=self.weights)

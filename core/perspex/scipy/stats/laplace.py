@@ -1,67 +1,29 @@
-"""The distribution of Laplace."""
+"""Laplace's distribution."""
 
 from __future__ import annotations
 
+import math
+
 from perspex import numpy as pnp
-from perspex.jitted.fused import fused
-from perspex.numpy.promotion import Array, ArrayLike
-from perspex.scipy.stats.densities import floats
+from perspex.arguments.types import Array
+from perspex.scipy.stats.families import Continuous
+
+__all__ = ["cdf", "logpdf", "pdf"]
+
+_laplace = Continuous(
+    "laplace",
+    "Laplace's distribution",
+    "The density is `exp(-abs(y)) / (2 * scale)` with `y = (x - loc) / scale`, for all real `x`.",
+    {"loc": "the mean.", "scale": "the mean distance from `loc`, positive."},
+    example="0.5",
+)
 
 
-@fused
-def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The logarithm of the density at `x`.
-
-    Args:
-      x: real numbers.
-      loc: the start, or the centre, of the distribution.
-      scale: its scale, positive.
-
-    Returns:
-      An array of the shape to which the arguments broadcast, of floating dtype.
-
-    >>> round(float(logpdf(0.5)), 3)
-    -1.193
-    """
-    x, loc, scale = floats("laplace.logpdf", x, loc, scale)
-    y = (x - loc) / scale
-    return -pnp.abs(y) - pnp.log(2 * scale)
-
-
-@fused
-def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The density at `x`.
-
-    Args:
-      x: real numbers.
-      loc: the start, or the centre, of the distribution.
-      scale: its scale, positive.
-
-    Returns:
-      An array of the shape to which the arguments broadcast, of floating dtype.
-
-    >>> round(float(pdf(0.5)), 3)
-    0.303
-    """
-    return pnp.exp(logpdf(x, loc, scale))
-
-
-@fused
-def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The distribution function: the mass up to `x`.
-
-    Args:
-      x: real numbers.
-      loc: the start, or the centre, of the distribution.
-      scale: its scale, positive.
-
-    Returns:
-      An array of the shape to which the arguments broadcast, of floating dtype.
-
-    >>> round(float(cdf(0.5)), 3)
-    0.697
-    """
-    x, loc, scale = floats("laplace.cdf", x, loc, scale)
-    y = (x - loc) / scale
+def _mass(y: Array) -> Array:
     half = 0.5 * pnp.exp(-pnp.abs(y))
     return pnp.where(y <= 0, half, 1 - half)
+
+
+logpdf = _laplace.define("logpdf", -1.193, lambda y: -pnp.abs(y) - math.log(2))
+pdf = _laplace.define("pdf", 0.303)
+cdf = _laplace.define("cdf", 0.697, _mass)

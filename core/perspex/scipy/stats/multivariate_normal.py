@@ -4,33 +4,42 @@ from __future__ import annotations
 
 from perspex import dtypes
 from perspex import numpy as pnp
+from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
 from perspex.lax import linalg
-from perspex.numpy.promotion import Array, ArrayLike, promote_dtypes
-from perspex.scipy.stats.densities import HALF_LOG_TWO_PI
+from perspex.numpy.promotion import promote_dtypes
+from perspex.scipy.stats.families import HALF_LOG_TWO_PI
 from perspex.tracing.trace import typeof
+
+__all__ = ["logpdf", "pdf"]
 
 
 @fused
 def logpdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike, allow_singular: None = None) -> Array:
-    """The logarithm of the density at `x`.
+    """Logarithm of the density of the multivariate normal distribution at `x`.
+
+    The density is `exp(-0.5 * y @ inv(cov) @ y) / sqrt(det(2 * pi * cov))` with `y = x - mean`.
 
     Args:
       x: vectors of shape `(..., n)`.
-      mean: of shape `(n,)` or `(..., n)`.
-      cov: positive definite matrices of shape `(..., n, n)`, or a number, the variance of each
-        component.
+      mean: the mean, of shape `(n,)` or `(..., n)`; a number for a distribution of numbers.
+      cov: positive definite matrices of shape `(..., n, n)`, or the variance of each component, a
+        number.
       allow_singular: must be `None`.
 
     Returns:
-      An array of the shape to which the batches broadcast; NaN where `cov` is not positive
-      definite.
+      An array of the shape to which the batches broadcast, of floating dtype; NaN where `cov` is
+      not positive definite.
 
     Raises:
-      ValueError: the shapes do not fit.
-      NotImplementedError: `allow_singular` is given.
+      TypeError: for an argument that is not an array or a number.
+      ValueError: for shapes that do not fit.
+      NotImplementedError: if `allow_singular` is given.
 
-    >>> round(float(logpdf(pnp.ones(2), pnp.zeros(2), pnp.eye(2))), 3)
+    >>> import perspex.numpy as jnp
+    >>> from perspex.scipy import stats
+    >>> x, mean, cov = jnp.ones(2), jnp.zeros(2), jnp.eye(2)
+    >>> round(float(stats.multivariate_normal.logpdf(x, mean, cov)), 3)
     -2.838
     """
     if allow_singular is not None:
@@ -64,9 +73,27 @@ def logpdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike, allow_singular: None =
 
 @fused
 def pdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike) -> Array:
-    """The density at `x`: see `logpdf`.
+    """Density of the multivariate normal distribution at `x`.
 
-    >>> round(float(pdf(pnp.ones(2), pnp.zeros(2), pnp.eye(2))), 4)
+    The density is `exp(-0.5 * y @ inv(cov) @ y) / sqrt(det(2 * pi * cov))` with `y = x - mean`.
+
+    Args:
+      x: vectors of shape `(..., n)`.
+      mean: the mean, of shape `(n,)` or `(..., n)`; a number for a distribution of numbers.
+      cov: positive definite matrices of shape `(..., n, n)`, or the variance of each component, a
+        number.
+
+    Returns:
+      An array of the shape to which the batches broadcast, of floating dtype; NaN where `cov` is
+      not positive definite.
+
+    Raises:
+      TypeError: for an argument that is not an array or a number.
+      ValueError: for shapes that do not fit.
+
+    >>> import perspex.numpy as jnp
+    >>> from perspex.scipy import stats
+    >>> round(float(stats.multivariate_normal.pdf(jnp.ones(2), jnp.zeros(2), jnp.eye(2))), 4)
     0.0585
     """
     return pnp.exp(logpdf(x, mean, cov))

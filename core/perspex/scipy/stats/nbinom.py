@@ -1,55 +1,34 @@
-"""The negative binomial distribution: failures before the `n`-th success."""
+"""The negative binomial distribution."""
 
 from __future__ import annotations
 
-import math
-
-from perspex import numpy as pnp
-from perspex.jitted.fused import fused
-from perspex.numpy.promotion import Array, ArrayLike
+from perspex.arguments.types import Array
 from perspex.ops.special import lgamma
 from perspex.scipy.special import xlog1py, xlogy
-from perspex.scipy.stats.densities import at, floats, inside
+from perspex.scipy.stats.families import Discrete
+
+__all__ = ["logpmf", "pmf"]
+
+_nbinom = Discrete(
+    "nbinom",
+    "the negative binomial distribution",
+    "The probability is `comb(y + n - 1, y) * p**n * (1 - p)**y` with `y = k - loc`, for `y >= "
+    "0`, and 0 below: of `y` failures before the success number `n`.",
+    {
+        "n": "the number of successes, positive; fractions are allowed.",
+        "p": "the probability of a success.",
+        "loc": "the smallest value.",
+    },
+    example="1, 3.0, 0.4",
+    support=lambda k, n, p: ~(k < 0),
+    safe=0,
+)
 
 
-@fused
-def logpmf(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
-    """The logarithm of the probability of `k`.
-
-    Args:
-      k: whole numbers.
-      n: the number of successes, positive.
-      p: the probability of success.
-      loc: the start, or the centre, of the distribution.
-
-    Returns:
-      An array of the shape to which the arguments broadcast, of floating dtype.
-
-    >>> round(float(logpmf(1, 3, 0.4)), 3)
-    -2.161
-    """
-    k, n, p, loc = floats("nbinom.logpmf", k, n, p, loc)
-    k = k - loc
-    possible = ~(k < 0)
-    k = at(possible, k, 0)
+def _log_probability(k: Array, n: Array, p: Array) -> Array:
     ways = lgamma(k + n) - lgamma(k + 1) - lgamma(n)
-    return inside(possible, ways + xlogy(n, p) + xlog1py(k, -p), -math.inf)
+    return ways + xlogy(n, p) + xlog1py(k, -p)
 
 
-@fused
-def pmf(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
-    """The probability of `k`.
-
-    Args:
-      k: whole numbers.
-      n: the number of successes, positive.
-      p: the probability of success.
-      loc: the start, or the centre, of the distribution.
-
-    Returns:
-      An array of the shape to which the arguments broadcast, of floating dtype.
-
-    >>> round(float(pmf(1, 3, 0.4)), 3)
-    0.115
-    """
-    return pnp.exp(logpmf(k, n, p, loc))
+logpmf = _nbinom.define("logpmf", -2.161, _log_probability)
+pmf = _nbinom.define("pmf", 0.115)

@@ -8,10 +8,13 @@ import numpy as np
 
 from perspex import dtypes
 from perspex import numpy as pnp
+from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
 from perspex.lax import cummax, cummin
-from perspex.numpy.promotion import Array, ArrayLike, check_arraylike, inexact
+from perspex.numpy.promotion import check_arraylike, inexact
 from perspex.tracing.trace import typeof
+
+__all__ = ["ModeResult", "mode", "rankdata", "sem"]
 
 
 class ModeResult(NamedTuple):
@@ -38,18 +41,23 @@ def mode(
     """The most frequent value along an axis, the smallest of several.
 
     Args:
-      a: an array.
-      axis: an integer, or `None` for all elements.
+      a: an array of numbers.
+      axis: the axis to search; `None` for all elements.
       nan_policy: must be `"propagate"`: NaN is the largest value, and equal to itself.
-      keepdims: whether the axis stays, with size 1.
+      keepdims: keep the axis, with size 1.
 
     Returns:
-      A pair `(mode, count)` of arrays.
+      A named tuple `(mode, count)` of arrays: the values, of the dtype of `a`, and how often they
+      occur, of integer dtype.
 
-    Errors:
-      `ValueError` for an unknown policy, `NotImplementedError` for the others.
+    Raises:
+      TypeError: if `a` is not an array or a number.
+      ValueError: for an unknown policy, and an axis that `a` does not have.
+      NotImplementedError: for the policies `"omit"` and `"raise"`.
 
-    >>> found = mode(pnp.array([3, 1, 2, 1]))
+    >>> import perspex.numpy as jnp
+    >>> from perspex.scipy import stats
+    >>> found = stats.mode(jnp.array([3, 1, 2, 1]))
     >>> int(found.mode), int(found.count)
     (1, 2)
     """
@@ -65,7 +73,7 @@ def _mode(a: Any, axis: int | None, keepdims: bool) -> tuple[Array, Array]:
     lines = a.reshape(-1) if axis is None else pnp.moveaxis(a, axis, -1)
     ordered = pnp.sort(lines, axis=-1)
     size = ordered.shape[-1]
-    # How often each value has occurred so far: its place less that of its first occurrence.
+    # The count of each value so far: its place minus that of its first occurrence.
     new = pnp.concatenate(
         [pnp.ones_like(ordered[..., :1], bool), ordered[..., 1:] != ordered[..., :-1]], axis=-1
     )
@@ -98,20 +106,23 @@ def rankdata(
     """The place of each element in the order of all, from 1.
 
     Args:
-      a: an array.
-      method: what equal elements get: the average, the smallest or the largest of their places,
-        the number of different values up to theirs (`"dense"`), or each one of its own
-        (`"ordinal"`).
-      axis: rank along this axis; `None` ranks all elements, and the result is a vector.
+      a: an array of real numbers.
+      method: the rank of equal elements: the `"average"`, `"min"` or `"max"` of their places, the
+        number of different values up to theirs (`"dense"`), or a place for each (`"ordinal"`).
+      axis: the axis to rank along; `None` ranks all elements.
       nan_policy: must be `"propagate"`: where there is a NaN, all ranks are NaN.
 
     Returns:
-      An array of floats.
+      An array of the shape of `a` (1-D for `axis=None`), of the default floating dtype.
 
-    Errors:
-      `ValueError` for an unknown method or policy, `NotImplementedError` for other policies.
+    Raises:
+      TypeError: if `a` is not an array or a number.
+      ValueError: for an unknown method or policy, and an axis that `a` does not have.
+      NotImplementedError: for the policies `"omit"` and `"raise"`.
 
-    >>> rankdata(pnp.array([20, 10, 20]))
+    >>> import perspex.numpy as jnp
+    >>> from perspex.scipy import stats
+    >>> stats.rankdata(jnp.array([20, 10, 20]))
     Array([2.5, 1. , 2.5], dtype=float32)
     """
     _check_nan_policy("rankdata", nan_policy)
@@ -161,22 +172,26 @@ def sem(
     *,
     keepdims: bool = False,
 ) -> Array:
-    """The standard error of the mean: the standard deviation divided by the root of the count.
+    """Standard error of the mean: the standard deviation divided by the root of the count.
 
     Args:
-      a: numbers.
-      axis: an integer, or `None` for all elements.
-      ddof: what is subtracted from the count where it divides the sum of squares.
-      nan_policy: must be `"propagate"`, or `"omit"`, which leaves NaNs out.
-      keepdims: whether the axis stays, with size 1.
+      a: an array of numbers.
+      axis: the axis of the samples; `None` for all elements.
+      ddof: the degrees of freedom that the standard deviation subtracts from the count.
+      nan_policy: `"propagate"`: the error of samples with a NaN is NaN; `"omit"` leaves NaNs out.
+      keepdims: keep the axis, with size 1.
 
     Returns:
-      An array of floats.
+      An array of the shape of `a` without the axis, of floating dtype.
 
-    Errors:
-      `ValueError` for an unknown policy.
+    Raises:
+      TypeError: if `a` is not an array or a number.
+      ValueError: for an unknown policy, and an axis that `a` does not have.
+      NotImplementedError: for the policy `"raise"`.
 
-    >>> round(float(sem(pnp.array([1.0, 2.0, 3.0]))), 4)
+    >>> import perspex.numpy as jnp
+    >>> from perspex.scipy import stats
+    >>> round(float(stats.sem(jnp.array([1.0, 2.0, 3.0]))), 4)
     0.5774
     """
     if nan_policy != "omit":

@@ -1,46 +1,27 @@
-"""The distribution of von Mises, of angles."""
+"""Von Mises' distribution of angles."""
 
 from __future__ import annotations
 
 import math
 
 from perspex import numpy as pnp
-from perspex.jitted.fused import fused
-from perspex.numpy.promotion import Array, ArrayLike
 from perspex.ops.bessel import bessel_i0e
-from perspex.scipy.stats.densities import floats
+from perspex.scipy.stats.families import Continuous
 
+__all__ = ["logpdf", "pdf"]
 
-@fused
-def logpdf(x: ArrayLike, kappa: ArrayLike) -> Array:
-    """The logarithm of the density at `x`.
+_vonmises = Continuous(
+    "vonmises",
+    "von Mises' distribution",
+    "The density is `exp(kappa * cos(x)) / (2 * pi * i0(kappa))`, on a circle: it has period `2 * "
+    "pi`, with integral 1 over a period.",
+    {"x": "angles in radians.", "kappa": "the concentration around 0, not negative."},
+    example="0.5, 2.0",
+)
 
-    Args:
-      x: real numbers.
-      kappa: the concentration, not negative.
-
-    Returns:
-      An array of the shape to which the arguments broadcast, of floating dtype.
-
-    >>> round(float(logpdf(0.5, 2.0)), 3)
-    -0.907
-    """
-    x, kappa = floats("vonmises.logpdf", x, kappa)
-    return kappa * (pnp.cos(x) - 1) - pnp.log(2 * math.pi * bessel_i0e(kappa))
-
-
-@fused
-def pdf(x: ArrayLike, kappa: ArrayLike) -> Array:
-    """The density at `x`.
-
-    Args:
-      x: real numbers.
-      kappa: the concentration, not negative.
-
-    Returns:
-      An array of the shape to which the arguments broadcast, of floating dtype.
-
-    >>> round(float(pdf(0.5, 2.0)), 3)
-    0.404
-    """
-    return pnp.exp(logpdf(x, kappa))
+logpdf = _vonmises.define(
+    "logpdf",
+    -0.907,
+    lambda x, kappa: kappa * (pnp.cos(x) - 1) - pnp.log(2 * math.pi * bessel_i0e(kappa)),
+)
+pdf = _vonmises.define("pdf", 0.404)

@@ -1,47 +1,32 @@
-"""The distribution of Cauchy, wrapped around a circle: angles from 0 to 2 pi."""
+"""Cauchy's distribution, wrapped around a circle."""
 
 from __future__ import annotations
 
 import math
 
 from perspex import numpy as pnp
-from perspex.jitted.fused import fused
-from perspex.numpy.promotion import Array, ArrayLike
-from perspex.scipy.stats.densities import floats, inside
+from perspex.arguments.types import Array
+from perspex.scipy.stats.families import Continuous
+
+__all__ = ["logpdf", "pdf"]
+
+_wrapcauchy = Continuous(
+    "wrapcauchy",
+    "the wrapped Cauchy distribution",
+    "The density is `(1 - c**2) / (2 * pi * (1 + c**2 - 2 * c * cos(x)))` for `0 <= x <= 2 * pi`, "
+    "and 0 elsewhere.",
+    {
+        "x": "angles in radians.",
+        "c": "the concentration around 0, between 0 and 1; the density is 0 for others.",
+    },
+    example="0.5, 0.3",
+    support=lambda x, c: (x >= 0) & (x <= 2 * math.pi) & (c > 0) & (c < 1),
+)
 
 
-@fused
-def logpdf(x: ArrayLike, c: ArrayLike) -> Array:
-    """The logarithm of the density at `x`.
-
-    Args:
-      x: real numbers.
-      c: the concentration, between 0 and 1.
-
-    Returns:
-      An array of the shape to which the arguments broadcast, of floating dtype.
-
-    >>> round(float(logpdf(0.5, 0.3)), 3)
-    -1.359
-    """
-    x, c = floats("wrapcauchy.logpdf", x, c)
-    within = (x >= 0) & (x <= 2 * math.pi) & (c > 0) & (c < 1)
-    value = pnp.log(1 - c * c) - math.log(2 * math.pi) - pnp.log(1 + c * c - 2 * c * pnp.cos(x))
-    return inside(within, value, -math.inf)
+def _log_density(x: Array, c: Array) -> Array:
+    return pnp.log(1 - c * c) - math.log(2 * math.pi) - pnp.log(1 + c * c - 2 * c * pnp.cos(x))
 
 
-@fused
-def pdf(x: ArrayLike, c: ArrayLike) -> Array:
-    """The density at `x`.
-
-    Args:
-      x: real numbers.
-      c: the concentration, between 0 and 1.
-
-    Returns:
-      An array of the shape to which the arguments broadcast, of floating dtype.
-
-    >>> round(float(pdf(0.5, 0.3)), 3)
-    0.257
-    """
-    return pnp.exp(logpdf(x, c))
+logpdf = _wrapcauchy.define("logpdf", -1.359, _log_density)
+pdf = _wrapcauchy.define("pdf", 0.257)

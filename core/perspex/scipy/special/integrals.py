@@ -9,18 +9,26 @@ import numpy as np
 
 from perspex import dtypes
 from perspex import numpy as pnp
+from perspex.arguments.glossary import describe
+from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
-from perspex.numpy.promotion import Array, ArrayLike, check_arraylike, inexact, promote_inexact
+from perspex.numpy.promotion import check_arraylike, inexact, promote_inexact
 from perspex.ops import hypergeometric, integrals
-from perspex.scipy.functions.gammas import floats, strong
+from perspex.scipy.special.gammas import RAISES, RAISES_FOR_ONE, RETURNS, floats, strong
 from perspex.tracing.trace import typeof
+
+__all__ = [
+    "bessel_jn", "boxcox", "boxcox1p", "exp1", "expi", "expn", "fresnel", "hyp1f1", "hyp2f1",
+    "sici", "spence", "sph_harm_y",
+]  # fmt: skip
 
 
 @fused
 def exp1(x: ArrayLike) -> Array:
-    """The integral of `exp(-t) / t` from `x` to infinity; NaN for negative `x`.
+    """Integral of `exp(-t) / t` from `x` to infinity; NaN for negative `x`. DLMF 6.2.1.
 
-    >>> round(float(exp1(np.float32(1))), 4)
+    >>> from perspex.scipy import special
+    >>> round(float(special.exp1(1.0)), 4)
     0.2194
     """
     return integrals.exp1(strong(inexact("exp1", x)))
@@ -28,9 +36,10 @@ def exp1(x: ArrayLike) -> Array:
 
 @fused
 def expi(x: ArrayLike) -> Array:
-    """The integral of `exp(t) / t` from minus infinity to `x`, through 0 as a principal value.
+    """Integral of `exp(t) / t` from minus infinity to `x`, as a principal value. DLMF 6.2.5.
 
-    >>> round(float(expi(np.float32(1))), 4)
+    >>> from perspex.scipy import special
+    >>> round(float(special.expi(1.0)), 4)
     1.8951
     """
     return integrals.expi(strong(inexact("expi", x)))
@@ -38,13 +47,14 @@ def expi(x: ArrayLike) -> Array:
 
 @fused
 def expn(n: ArrayLike, x: ArrayLike) -> Array:
-    """The integral of `exp(-x t) / t**n` for `t` from 1 to infinity.
+    """Integral of `exp(-x * t) / t**n` for `t` from 1 to infinity. DLMF 8.19.3.
 
     Args:
       n: whole numbers, not negative; fractions are cut off.
       x: real numbers, not negative.
 
-    >>> round(float(expn(2, np.float32(1))), 4)
+    >>> from perspex.scipy import special
+    >>> round(float(special.expn(2, 1.0)), 4)
     0.1485
     """
     return integrals.expn(*map(strong, promote_inexact("expn", n, x)))
@@ -52,11 +62,16 @@ def expn(n: ArrayLike, x: ArrayLike) -> Array:
 
 @fused
 def sici(x: ArrayLike) -> tuple[Array, Array]:
-    """The sine and the cosine integral.
+    """Sine and cosine integral.
 
-    The integrals of `sin(t) / t` from 0 to `x`, and of `cos(t) / t` from infinity to `abs(x)`.
+    The integrals of `sin(t) / t` from 0 to `x` (DLMF 6.2.9), and of `cos(t) / t` from infinity to
+    `abs(x)` (DLMF 6.2.11).
 
-    >>> si, ci = sici(np.float32(1))
+    Returns:
+      A pair of arrays of the shape of `x`, of floating dtype: the sine and the cosine integral.
+
+    >>> from perspex.scipy import special
+    >>> si, ci = special.sici(1.0)
     >>> round(float(si), 4), round(float(ci), 4)
     (0.9461, 0.3374)
     """
@@ -66,15 +81,19 @@ def sici(x: ArrayLike) -> tuple[Array, Array]:
 
 @fused
 def fresnel(x: ArrayLike) -> tuple[Array, Array]:
-    """The integrals of `sin(pi t**2 / 2)` and of `cos(pi t**2 / 2)` from 0 to `x`.
+    """Fresnel's integrals of `sin(pi * t**2 / 2)` and `cos(pi * t**2 / 2)` from 0 to `x`.
 
-    Args:
-      x: real numbers.
+    DLMF 7.2.7 and 7.2.8.
+
+    Returns:
+      A pair of arrays of the shape of `x`, of floating dtype: that of the sine comes first.
 
     Raises:
-      NotImplementedError: `x` is complex.
+      TypeError: if `x` is not an array or a number.
+      NotImplementedError: if `x` is complex.
 
-    >>> s, c = fresnel(np.float32(1))
+    >>> from perspex.scipy import special
+    >>> s, c = special.fresnel(1.0)
     >>> round(float(s), 4), round(float(c), 4)
     (0.4383, 0.7799)
     """
@@ -88,12 +107,13 @@ def fresnel(x: ArrayLike) -> tuple[Array, Array]:
 
 @fused
 def spence(x: ArrayLike) -> Array:
-    """The dilogarithm of `1 - x`: the integral of `log(t) / (1 - t)` from 1 to `x`.
+    """Dilogarithm of `1 - x`: the integral of `log(t) / (1 - t)` from 1 to `x`. DLMF 25.12.2.
 
     Args:
       x: real numbers, not negative; NaN below.
 
-    >>> round(float(spence(np.float32(0))), 4)  # pi^2 / 6
+    >>> from perspex.scipy import special
+    >>> round(float(special.spence(0.0)), 4)  # pi^2 / 6
     1.6449
     """
     return integrals.spence(inexact("spence", x))
@@ -101,9 +121,12 @@ def spence(x: ArrayLike) -> Array:
 
 @fused
 def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
-    """The confluent hypergeometric function, differentiable in `x`.
+    """Confluent hypergeometric function of Kummer, differentiable with respect to `x`.
 
-    >>> round(float(hyp1f1(1.0, 2.0, 0.5)), 4)  # (exp(x) - 1) / x
+    The sum of `a (a + 1) ... (a + k - 1) / (b (b + 1) ... (b + k - 1)) * x**k / k!`. DLMF 13.2.2.
+
+    >>> from perspex.scipy import special
+    >>> round(float(special.hyp1f1(1.0, 2.0, 0.5)), 4)  # (exp(x) - 1) / x
     1.2974
     """
     return hypergeometric.hyp1f1(*map(strong, floats("hyp1f1", a, b, x)))
@@ -111,9 +134,13 @@ def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
 
 @fused
 def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
-    """The hypergeometric function of Gauss for `x <= 1`, differentiable in `x`; infinite above.
+    """Hypergeometric function of Gauss, differentiable with respect to `x`. DLMF 15.2.1.
 
-    >>> round(float(hyp2f1(1.0, 1.0, 2.0, 0.5)), 4)  # -log(1 - x) / x
+    Args:
+      x: real numbers up to 1; above, the result is infinite.
+
+    >>> from perspex.scipy import special
+    >>> round(float(special.hyp2f1(1.0, 1.0, 2.0, 0.5)), 4)  # -log(1 - x) / x
     1.3863
     """
     return hypergeometric.hyp2f1(*map(strong, floats("hyp2f1", a, b, c, x)))
@@ -121,12 +148,17 @@ def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
 
 @fused
 def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
-    """The transformation `(x**lmbda - 1) / lmbda` of Box and Cox, `log(x)` where `lmbda` is 0.
+    """Transformation of Box and Cox, `(x**lmbda - 1) / lmbda`; `log(x)` where `lmbda` is 0.
 
     Args:
       x: real numbers, not negative; NaN below.
+      lmbda: the exponent, real numbers.
 
-    >>> round(float(boxcox(2.0, 0.5)), 4)
+    References:
+      G. E. P. Box and D. R. Cox, "An analysis of transformations" (1964).
+
+    >>> from perspex.scipy import special
+    >>> round(float(special.boxcox(2.0, 0.5)), 4)
     0.8284
     """
     x, power = promote_inexact("boxcox", x, lmbda)
@@ -135,9 +167,14 @@ def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
 
 @fused
 def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
-    """`boxcox(1 + x, lmbda)`, accurate for small `x`.
+    """Transformation of Box and Cox of `1 + x`: `boxcox(1 + x, lmbda)`, accurate for small `x`.
 
-    >>> round(float(boxcox1p(1.0, 0.5)), 4)
+    Args:
+      x: real numbers, at least -1; NaN below.
+      lmbda: the exponent, real numbers.
+
+    >>> from perspex.scipy import special
+    >>> round(float(special.boxcox1p(1.0, 0.5)), 4)
     0.8284
     """
     x, power = promote_inexact("boxcox1p", x, lmbda)
@@ -146,7 +183,7 @@ def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
 
 def _box_cox(log_x: Array, power: Array) -> Array:
     zero = power == 0
-    # Near zero by the series of expm1, which has a derivative there.
+    # The series of expm1 has a derivative at zero.
     small = pnp.abs(power) < float(dtypes.finfo(typeof(log_x).dtype).eps)
     safe = pnp.where(zero | small, 1, power)
     series = log_x * (1 + 0.5 * power * log_x)
@@ -154,7 +191,7 @@ def _box_cox(log_x: Array, power: Array) -> Array:
 
 
 def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
-    """Bessel functions of the first kind of the orders 0 to `v`.
+    """Bessel functions of the first kind of the orders 0 to `v`. DLMF 10.2.2.
 
     By the continued fraction of their ratios (DLMF 10.10.1), from `n_iter` terms.
 
@@ -164,12 +201,14 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
       n_iter: from which order to start.
 
     Returns:
-      An array of shape `(v + 1, *z.shape)`.
+      An array of shape `(v + 1, *z.shape)`, of floating or complex dtype.
 
     Raises:
-      ValueError: `v` is negative or not below `n_iter`.
+      TypeError: if `z` is not an array or a number.
+      ValueError: if `v` is negative or not below `n_iter`.
 
-    >>> [round(float(y), 4) for y in bessel_jn(np.float32(1), v=1)]
+    >>> from perspex.scipy import special
+    >>> [round(float(y), 4) for y in special.bessel_jn(1.0, v=1)]
     [0.7652, 0.4401]
     """
     check_arraylike("bessel_jn", z)
@@ -207,7 +246,9 @@ def sph_harm_y(
     diff_n: int | None = None,
     n_max: int | None = None,
 ) -> Array:
-    """Spherical harmonics of degree `n` and order `m`.
+    """Spherical harmonics of degree `n` and order `m`. DLMF 14.30.1.
+
+    They are normalized: the integral of their square modulus over the sphere is 1.
 
     Args:
       n, m: integers with `abs(m) <= n`; else the result is 0. Arrays of one shape or scalars.
@@ -219,7 +260,13 @@ def sph_harm_y(
     Returns:
       A complex array of the shape to which everything broadcasts.
 
-    >>> round(float(sph_harm_y(0, 0, 0.3, 0.5).real), 4)  # 1 / sqrt(4 pi)
+    Raises:
+      TypeError: for arguments that are not arrays or numbers.
+      ValueError: for shapes that do not broadcast.
+      NotImplementedError: if `diff_n` is given.
+
+    >>> from perspex.scipy import special
+    >>> round(float(special.sph_harm_y(0, 0, 0.3, 0.5).real), 4)  # 1 / sqrt(4 pi)
     0.2821
     """
     check_arraylike("sph_harm_y", n, m, theta, phi)
@@ -262,3 +309,19 @@ def _sph_harm_y(n: Any, m: Any, theta: Any, phi: Any, n_max: int) -> Array:
     real = found * pnp.cos(angle) * flip
     imaginary = found * pnp.sin(angle) * flip * turn
     return pnp.where(size <= n, real + 1j * imaginary, 0)
+
+
+describe((exp1, expi, sici, fresnel, spence), {"x": "real numbers."}, RAISES_FOR_ONE, RETURNS)
+describe(
+    (expn, hyp1f1, hyp2f1),
+    {name: "real numbers." for name in "abcx"},
+    RAISES,
+    RETURNS,
+)
+describe(
+    (boxcox, boxcox1p),
+    {},
+    "TypeError: for arguments that are not arrays or numbers, and for shapes that do not\n"
+    "broadcast (ValueError if their ranks differ).",
+    RETURNS,
+)

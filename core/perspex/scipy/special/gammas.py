@@ -1,4 +1,4 @@
-"""The gamma function and its relatives."""
+"""The gamma function and its relatives. "DLMF" is https://dlmf.nist.gov."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 
 from perspex import dtypes
 from perspex import numpy as pnp
+from perspex.arguments.glossary import describe
+from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
 from perspex.numpy.promotion import (
-    Array,
-    ArrayLike,
     as_dtype,
     check_arraylike,
     concrete,
@@ -23,6 +23,19 @@ from perspex.numpy.promotion import (
 )
 from perspex.ops import incomplete, integrals, special
 from perspex.tracing.trace import typeof
+
+__all__ = [
+    "bernoulli", "beta", "betainc", "betaln", "comb", "digamma", "factorial", "gamma", "gammainc",
+    "gammaincc", "gammaln", "gammasgn", "loggamma", "multigammaln", "poch", "polygamma", "zeta",
+]  # fmt: skip
+
+# For `describe`, in all modules of special functions.
+RETURNS = "An array of the shape to which the arguments broadcast, of floating dtype."
+RAISES = (
+    "TypeError: for arguments that are not real arrays or numbers, and for shapes that do not\n"
+    "broadcast (ValueError if their ranks differ)."
+)
+RAISES_FOR_ONE = "TypeError: if the argument is not a real array or number."
 
 
 def floats(name: str, *args: Any) -> Any:
@@ -35,7 +48,7 @@ def floats(name: str, *args: Any) -> Any:
 
 
 def strong(x: Any) -> Any:
-    """An array that does not give way to the dtype of its neighbour."""
+    """`x` without a weak type."""
     return as_dtype(x, typeof(x).dtype)
 
 
@@ -47,12 +60,10 @@ def refuse_complex(name: str, *args: Any) -> None:
 
 @fused
 def gammaln(x: ArrayLike) -> Array:
-    """The logarithm of the absolute value of the gamma function.
+    """Logarithm of the absolute value of the gamma function.
 
-    Args:
-      x: real numbers.
-
-    >>> gammaln(1.0)
+    >>> from perspex.scipy import special
+    >>> special.gammaln(1.0)
     Array(0., dtype=float32, weak_type=True)
     """
     return special.lgamma(inexact("gammaln", x))
@@ -60,12 +71,12 @@ def gammaln(x: ArrayLike) -> Array:
 
 @fused
 def gamma(x: ArrayLike) -> Array:
-    """The gamma function, `(x - 1)!` for whole numbers; NaN at -1, -2, ..., infinite at 0.
+    """Gamma function: the integral of `t**(x - 1) * exp(-t)` from 0 to infinity. DLMF 5.2.1.
 
-    Args:
-      x: real numbers.
+    It is `(x - 1)!` for whole `x`, NaN at -1, -2, ... and infinite at 0.
 
-    >>> gamma(np.float32(5))
+    >>> from perspex.scipy import special
+    >>> special.gamma(5.0)
     Array(24., dtype=float32)
     """
     return integrals.gamma(strong(inexact("gamma", x)))
@@ -73,9 +84,10 @@ def gamma(x: ArrayLike) -> Array:
 
 @fused
 def gammasgn(x: ArrayLike) -> Array:
-    """The sign of the gamma function: 1 or -1, NaN at -1, -2, ...
+    """Sign of the gamma function: 1 or -1; NaN at -1, -2, ...
 
-    >>> gammasgn(np.float32(-0.5))
+    >>> from perspex.scipy import special
+    >>> special.gammasgn(-0.5)
     Array(-1., dtype=float32)
     """
     (x,) = floats("gammasgn", x)
@@ -87,7 +99,7 @@ def gammasgn(x: ArrayLike) -> Array:
 
 @fused
 def loggamma(x: ArrayLike) -> Array:
-    """The principal branch of the logarithm of the gamma function.
+    """Principal branch of the logarithm of the gamma function.
 
     It is analytic but for a cut along the negative axis, where `gammaln` gives the logarithm of the
     absolute value; for real numbers below zero it is NaN.
@@ -95,13 +107,20 @@ def loggamma(x: ArrayLike) -> Array:
     Args:
       x: real or complex numbers.
 
-    >>> complex(loggamma(np.complex64(1j))).imag < 0
+    Returns:
+      An array of the shape of `x`, of floating or complex dtype.
+
+    Raises:
+      TypeError: if `x` is not an array or a number.
+
+    >>> from perspex.scipy import special
+    >>> complex(special.loggamma(np.complex64(1j))).imag < 0
     True
     """
     x = inexact("loggamma", x)
     if typeof(x).dtype.kind != "c":
         return pnp.where(x < 0, math.nan, special.lgamma(x))
-    # DLMF 5.5.3 leads the left half plane back to the right one; in the upper half plane
+    # DLMF 5.5.3 reflects the left half plane to the right one. In the upper half plane
     # log sin(pi z) is log(1/2) + i pi/2 - i pi z + log(1 - exp(2 i pi z)).
     left, below = x.real < 0, pnp.signbit(x.imag)
     z = pnp.where(below, pnp.conj(x), x)
@@ -114,7 +133,7 @@ def loggamma(x: ArrayLike) -> Array:
 
 
 def _log_gamma_right(z: Array) -> Array:
-    """By Stirling's formula (DLMF 5.11.1) for z + 8, led back to z."""
+    """By Stirling's formula (DLMF 5.11.1) at z + 8, and the recurrence down to z."""
     steps = 8
     w = z + steps
     square = 1 / (w * w)
@@ -125,9 +144,10 @@ def _log_gamma_right(z: Array) -> Array:
 
 @fused
 def digamma(x: ArrayLike) -> Array:
-    """The derivative of the logarithm of the gamma function.
+    """Derivative of the logarithm of the gamma function. DLMF 5.2.2.
 
-    >>> digamma(1.0)
+    >>> from perspex.scipy import special
+    >>> special.digamma(1.0)
     Array(-0.5772157, dtype=float32, weak_type=True)
     """
     return special.digamma(inexact("digamma", x))
@@ -135,16 +155,18 @@ def digamma(x: ArrayLike) -> Array:
 
 @fused
 def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
-    """Derivative number `n` of `digamma`.
+    """Derivative number `n` of `digamma`. DLMF 5.15.
 
     Args:
       n: integers, 0 or more.
       x: real numbers.
 
     Raises:
-      ValueError: `n` is not of an integer dtype.
+      TypeError: for arguments that are not real arrays or numbers.
+      ValueError: if `n` is not of an integer dtype.
 
-    >>> round(float(polygamma(1, 1.0)), 4)  # pi^2 / 6
+    >>> from perspex.scipy import special
+    >>> round(float(special.polygamma(1, 1.0)), 4)  # pi^2 / 6
     1.6449
     """
     check_arraylike("polygamma", n, x)
@@ -155,9 +177,10 @@ def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
 
 @fused
 def beta(a: ArrayLike, b: ArrayLike) -> Array:
-    """The beta function, `gamma(a) * gamma(b) / gamma(a + b)`.
+    """Beta function, `gamma(a) * gamma(b) / gamma(a + b)`. DLMF 5.12.1.
 
-    >>> round(float(beta(2.0, 3.0)), 4)
+    >>> from perspex.scipy import special
+    >>> round(float(special.beta(2.0, 3.0)), 4)
     0.0833
     """
     a, b = promote_inexact("beta", a, b)
@@ -167,9 +190,10 @@ def beta(a: ArrayLike, b: ArrayLike) -> Array:
 
 @fused
 def betaln(a: ArrayLike, b: ArrayLike) -> Array:
-    """The logarithm of the absolute value of the beta function, also where that vanishes.
+    """Logarithm of the absolute value of the beta function, also where that vanishes.
 
-    >>> round(float(betaln(2.0, 3.0)), 4)
+    >>> from perspex.scipy import special
+    >>> round(float(special.betaln(2.0, 3.0)), 4)
     -2.4849
     """
     return incomplete.betaln(*promote_inexact("betaln", a, b))
@@ -177,15 +201,17 @@ def betaln(a: ArrayLike, b: ArrayLike) -> Array:
 
 @fused
 def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
-    """The regularized incomplete beta function: the beta distribution's mass below `x`.
+    """Regularized incomplete beta function: the beta distribution's mass below `x`.
 
-    Differentiable in `x`.
+    The integral of `t**(a - 1) * (1 - t)**(b - 1)` from 0 to `x`, divided by `beta(a, b)`
+    (DLMF 8.17.2). Differentiable with respect to `x`.
 
     Args:
       a, b: positive numbers.
       x: numbers between 0 and 1.
 
-    >>> betainc(1.0, 2.0, 0.5)
+    >>> from perspex.scipy import special
+    >>> special.betainc(1.0, 2.0, 0.5)
     Array(0.75, dtype=float32, weak_type=True)
     """
     return incomplete.regularized_incomplete_beta(*floats("betainc", a, b, x))
@@ -193,11 +219,17 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
 
 @fused
 def gammainc(a: ArrayLike, x: ArrayLike) -> Array:
-    """The regularized lower incomplete gamma function: the gamma distribution's mass below `x`.
+    """Regularized lower incomplete gamma function: the gamma distribution's mass below `x`.
 
-    Differentiable in `a` and `x`.
+    The integral of `t**(a - 1) * exp(-t)` from 0 to `x`, divided by `gamma(a)`. DLMF 8.2.4.
+    Differentiable with respect to `a` and `x`.
 
-    >>> round(float(gammainc(1.0, 2.0)), 4)
+    Args:
+      a: positive numbers.
+      x: real numbers, not negative.
+
+    >>> from perspex.scipy import special
+    >>> round(float(special.gammainc(1.0, 2.0)), 4)
     0.8647
     """
     return incomplete.igamma(*promote_inexact("gammainc", a, x))
@@ -205,24 +237,37 @@ def gammainc(a: ArrayLike, x: ArrayLike) -> Array:
 
 @fused
 def gammaincc(a: ArrayLike, x: ArrayLike) -> Array:
-    """The regularized upper incomplete gamma function, `1 - gammainc(a, x)`.
+    """Regularized upper incomplete gamma function, `1 - gammainc(a, x)`. DLMF 8.2.4.
 
-    >>> round(float(gammaincc(1.0, 2.0)), 4)
+    Args:
+      a: positive numbers.
+      x: real numbers, not negative.
+
+    >>> from perspex.scipy import special
+    >>> round(float(special.gammaincc(1.0, 2.0)), 4)
     0.1353
     """
     return incomplete.igammac(*promote_inexact("gammaincc", a, x))
 
 
 def multigammaln(a: ArrayLike, d: ArrayLike) -> Array:
-    """The logarithm of the gamma function of positive definite matrices of size `d`.
+    """Logarithm of the gamma function of positive definite matrices of size `d`.
 
-    `log(pi) * d * (d - 1) / 4` plus the sum of `gammaln(a - j / 2)` for j below d.
+    It is `log(pi) * d * (d - 1) / 4` plus the sum of `gammaln(a - j / 2)` for j below d (DLMF
+    35.3.4).
 
     Args:
       a: real numbers above `(d - 1) / 2`.
       d: a positive integer, known while tracing.
 
-    >>> round(float(multigammaln(4.0, 3)), 4)
+    Returns:
+      An array of the shape of `a`, of floating dtype.
+
+    Raises:
+      TypeError: if `a` is not a real array or number, or `d` is traced or not an integer.
+
+    >>> from perspex.scipy import special
+    >>> round(float(special.multigammaln(4.0, 3)), 4)
     5.403
     """
     return _multigammaln(a, concrete("multigammaln: d", operator.index, d))
@@ -237,9 +282,13 @@ def _multigammaln(a: Any, size: int) -> Array:
 
 @fused
 def poch(z: ArrayLike, m: ArrayLike) -> Array:
-    """The rising factorial `gamma(z + m) / gamma(z)`.
+    """Rising factorial (Pochhammer's symbol) `gamma(z + m) / gamma(z)`. DLMF 5.2.5.
 
-    >>> round(float(poch(2.0, 3.0)), 4)
+    Args:
+      z, m: real numbers.
+
+    >>> from perspex.scipy import special
+    >>> round(float(special.poch(2.0, 3.0)), 4)
     24.0
     """
     z, m = promote_inexact("poch", z, m)
@@ -250,12 +299,18 @@ def poch(z: ArrayLike, m: ArrayLike) -> Array:
 
 @fused(static=("exact",))
 def factorial(n: ArrayLike, exact: bool = False) -> Array:
-    """`n!`, the gamma function of `n + 1`; 0 below zero.
+    """Factorial `n!`: the gamma function of `n + 1`; 0 below zero.
+
+    Args:
+      n: real numbers.
+      exact: must be false, as there are no integers of any size.
 
     Raises:
-      NotImplementedError: `exact` is true: there are no integers of any size.
+      TypeError: if `n` is not a real array or number.
+      NotImplementedError: if `exact` is true.
 
-    >>> round(float(factorial(5)))
+    >>> from perspex.scipy import special
+    >>> round(float(special.factorial(5)))
     120
     """
     if exact:
@@ -266,13 +321,14 @@ def factorial(n: ArrayLike, exact: bool = False) -> Array:
 
 @fused(static=("repetition",))
 def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
-    """In how many ways `k` of `N` things can be chosen.
+    """The number of ways to choose `k` of `N` things. DLMF 26.3.1.
 
     Args:
-      N, k: real numbers, not negative; else the result is 0.
+      N, k: real numbers; the result is 0 if one is negative, or `k` greater than `N`.
       repetition: whether a thing may be chosen again.
 
-    >>> round(float(comb(5, 2)))
+    >>> from perspex.scipy import special
+    >>> round(float(special.comb(5, 2)))
     10
     """
     n, k = promote_inexact("comb", N, k)
@@ -280,7 +336,7 @@ def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
         n = pnp.where((n == 0) & (k == 0), 1, n + k - 1)
     possible = (n >= 0) & (k >= 0) & (k <= n)
     n, k = pnp.where(possible, n, 1), pnp.where(possible, k, 0)
-    # DLMF 26.3.1: exact for few things, then by the logarithm of B(n - k + 1, k + 1).
+    # DLMF 26.3.1: exact for small n, otherwise from the logarithm of B(n - k + 1, k + 1).
     few = n <= (7 if typeof(n).dtype == np.dtype("float16") else 30)
     x, y, z = [integrals.gamma(pnp.where(few, v, 0) + 1) for v in (n, k, n - k)]
     ways = pnp.where(few, x / (y * z), pnp.exp(-incomplete.betaln(n - k + 1, k + 1)) / (n + 1))
@@ -289,16 +345,18 @@ def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
 
 @fused
 def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
-    """The zeta function of Hurwitz, the sum of `(q + k) ** -x` over k = 0, 1, 2, ...
+    """Zeta function of Hurwitz: the sum of `(q + k)**-x` over k = 0, 1, 2, ... DLMF 25.11.1.
 
     Args:
       x: real numbers above 1; below the result is NaN.
-      q: real numbers; it must be given.
+      q: real numbers, 1 for the zeta function of Riemann; it must be given.
 
     Raises:
-      NotImplementedError: there is no `q`.
+      TypeError: for arguments that are not real arrays or numbers.
+      NotImplementedError: if `q` is not given.
 
-    >>> round(float(zeta(2.0, 1.0)), 4)
+    >>> from perspex.scipy import special
+    >>> round(float(special.zeta(2.0, 1.0)), 4)
     1.6449
     """
     if q is None:
@@ -307,12 +365,20 @@ def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
 
 
 def bernoulli(n: int) -> Array:
-    """The Bernoulli numbers from 0 to `n`, with -1/2 for number 1.
+    """Bernoulli numbers from 0 to `n`, with -1/2 for number 1. DLMF 24.2.1.
+
+    Args:
+      n: an integer, not negative, known while tracing.
+
+    Returns:
+      An array of shape `(n + 1,)` of the default floating dtype.
 
     Raises:
-      ValueError: `n` is negative.
+      TypeError: if `n` is traced or not an integer.
+      ValueError: if `n` is negative.
 
-    >>> bernoulli(2)
+    >>> from perspex.scipy import special
+    >>> special.bernoulli(2)
     Array([ 1.        , -0.5       ,  0.16666667], dtype=float32)
     """
     n = concrete("bernoulli: n", operator.index, n)
@@ -320,3 +386,14 @@ def bernoulli(n: int) -> Array:
         raise ValueError(f"bernoulli: n must be a non-negative integer, got {n}")
     found = [incomplete.bernoulli_number(k) for k in range(n + 1)]
     return pnp.array([float(b) if abs(b) < 2**1020 else math.copysign(math.inf, b) for b in found])
+
+
+_X = {"x": "real numbers."}
+describe((gammaln, gamma, gammasgn, digamma), _X, RAISES_FOR_ONE, RETURNS)
+describe((poch, comb, factorial, polygamma, zeta), {}, RAISES, RETURNS)
+describe(
+    (beta, betaln, betainc, gammainc, gammaincc),
+    {"a": "real numbers.", "b": "real numbers."},
+    RAISES,
+    RETURNS,
+)

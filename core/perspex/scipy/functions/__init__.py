@@ -1,1 +1,0 @@
-"""The functions of `perspex.scipy.special`, by subject."""

@@ -1,0 +1,197 @@
+"""Logistic functions, products with logarithms, terms of entropies, softmax."""
+
+from __future__ import annotations
+
+from perspex import numpy as pnp
+from perspex.arguments.glossary import describe
+from perspex.arguments.types import Array, ArrayLike, Axis
+from perspex.jitted.fused import fused
+from perspex.nn import log_softmax as _log_softmax
+from perspex.nn import softmax as _softmax
+from perspex.numpy.promotion import inexact, promote_inexact
+from perspex.ops import elementwise as ops
+from perspex.rules.custom_jvp import custom_jvp
+from perspex.scipy.special.gammas import RETURNS
+
+__all__ = [
+    "entr", "expit", "kl_div", "log_softmax", "logit", "rel_entr", "softmax", "xlog1py", "xlogy",
+]  # fmt: skip
+
+
+@fused
+def expit(x: ArrayLike) -> Array:
+    """Logistic function `1 / (1 + exp(-x))`.
+
+    >>> from perspex.scipy import special
+    >>> special.expit(0.0)
+    Array(0.5, dtype=float32, weak_type=True)
+    """
+    return ops.logistic(inexact("expit", x))
+
+
+@fused
+def logit(x: ArrayLike) -> Array:
+    """Inverse of the logistic function: `log(x / (1 - x))`.
+
+    Args:
+      x: numbers between 0 and 1; other real numbers give NaN.
+
+    >>> from perspex.scipy import special
+    >>> special.logit(0.5)
+    Array(0., dtype=float32, weak_type=True)
+    """
+    return _logit(inexact("logit", x))
+
+
+# Derivatives are given where those of the formulas are NaN at the ends of the domain.
+
+
+@custom_jvp
+def _logit(x: Array) -> Array:
+    return pnp.log(x / (1 - x))
+
+
+_logit.defjvps(lambda t, out, x: t / (x * (1 - x)))
+
+
+@fused
+def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
+    """`x * log(y)`, and 0 where `x` is 0.
+
+    >>> from perspex.scipy import special
+    >>> special.xlogy(0.0, 0.0)
+    Array(0., dtype=float32, weak_type=True)
+    """
+    return _xlogy(*promote_inexact("xlogy", x, y))
+
+
+@custom_jvp
+def _xlogy(x: Array, y: Array) -> Array:
+    taken = (x != 0) | (y != y)
+    return pnp.where(taken, x * pnp.log(y), 0)
+
+
+_xlogy.defjvps(lambda t, out, x, y: t * pnp.log(y), lambda t, out, x, y: t * x / y)
+
+
+@fused
+def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
+    """`x * log(1 + y)`, and 0 where `x` is 0.
+
+    >>> from perspex.scipy import special
+    >>> special.xlog1py(0.0, -1.0)
+    Array(0., dtype=float32, weak_type=True)
+    """
+    return _xlog1py(*promote_inexact("xlog1py", x, y))
+
+
+@custom_jvp
+def _xlog1py(x: Array, y: Array) -> Array:
+    taken = (x != 0) | (y != y)
+    return pnp.where(taken, x * pnp.log1p(y), 0)
+
+
+_xlog1py.defjvps(lambda t, out, x, y: t * pnp.log1p(y), lambda t, out, x, y: t * x / (1 + y))
+
+
+@fused
+def entr(x: ArrayLike) -> Array:
+    """The term `-x * log(x)` of an entropy: 0 at 0, and minus infinity below.
+
+    >>> from perspex.scipy import special
+    >>> special.entr(1.0)
+    Array(-0., dtype=float32, weak_type=True)
+    """
+    x = inexact("entr", x)
+    return pnp.where(x < 0, -pnp.inf, -_xlogx(x))
+
+
+@custom_jvp
+def _xlogx(x: Array) -> Array:
+    return _xlogy(x, x)
+
+
+_xlogx.defjvps(lambda t, out, x: t * (pnp.log(x) + 1))
+
+
+@fused
+def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
+    """The term `p * log(p / q)` of a relative entropy.
+
+    It is 0 where `p` is 0 and `q` is not negative, and infinite where it is not defined.
+
+    >>> from perspex.scipy import special
+    >>> special.rel_entr(1.0, 1.0)
+    Array(0., dtype=float32, weak_type=True)
+    """
+    p, q = promote_inexact("rel_entr", p, q)
+    both, none = (p > 0) & (q > 0), (p == 0) & (q >= 0)
+    safe_p, safe_q = pnp.where(both, p, 1), pnp.where(both, q, 1)
+    value = safe_p * (pnp.log(safe_p) - pnp.log(safe_q))
+    return pnp.where(both, value, pnp.where(none, 0, pnp.inf))
+
+
+@fused
+def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
+    """The term `p * log(p / q) - p + q` of a Kullback-Leibler divergence; not negative.
+
+    >>> from perspex.scipy import special
+    >>> special.kl_div(1.0, 1.0)
+    Array(0., dtype=float32, weak_type=True)
+    """
+    p, q = promote_inexact("kl_div", p, q)
+    return rel_entr(p, q) - p + q
+
+
+def softmax(x: ArrayLike, /, *, axis: Axis = None) -> Array:
+    """Exponentials of `x` divided by their sum, without overflow.
+
+    Args:
+      x: an array of numbers.
+      axis: the axis, or axes, to sum over; `None` for all of them.
+
+    Returns:
+      An array of the shape of `x`, of floating or complex dtype.
+
+    Raises:
+      TypeError: if `x` is not an array or a number.
+      ValueError: for an axis that `x` does not have.
+
+    >>> import perspex.numpy as jnp
+    >>> from perspex.scipy import special
+    >>> special.softmax(jnp.zeros((2, 1)))
+    Array([[0.5],
+           [0.5]], dtype=float32)
+    """
+    return _softmax(x, axis)
+
+
+def log_softmax(x: ArrayLike, /, *, axis: Axis = None) -> Array:
+    """Logarithms of `softmax(x, axis=axis)`, also where that is zero.
+
+    Args:
+      x: an array of numbers.
+      axis: the axis, or axes, to sum over; `None` for all of them.
+
+    Returns:
+      An array of the shape of `x`, of floating or complex dtype.
+
+    Raises:
+      TypeError: if `x` is not an array or a number.
+      ValueError: for an axis that `x` does not have.
+
+    >>> import perspex.numpy as jnp
+    >>> from perspex.scipy import special
+    >>> special.log_softmax(jnp.zeros(2))
+    Array([-0.6931472, -0.6931472], dtype=float32)
+    """
+    return _log_softmax(x, axis)
+
+
+describe(
+    (expit, logit, entr, xlogy, xlog1py, rel_entr, kl_div),
+    {name: "real numbers." for name in "xypq"},
+    "TypeError: for arguments that are not arrays or numbers, and for shapes that do not\n"
+    "broadcast (ValueError if their ranks differ).",
+    RETURNS,
+)

@@ -37,6 +37,7 @@ from perspex import debug as debug  # noqa: E402
 from perspex import dlpack as dlpack  # noqa: E402
 from perspex import dtypes as dtypes  # noqa: E402
 from perspex import errors as errors  # noqa: E402
+from perspex import events as events  # noqa: E402
 from perspex import extend as extend  # noqa: E402
 from perspex import flatten_util as flatten_util  # noqa: E402
 from perspex import image as image  # noqa: E402
@@ -79,7 +80,6 @@ from perspex.api.waiting import copy_to_host_async as copy_to_host_async  # noqa
 from perspex.api.waiting import device_get as device_get  # noqa: E402
 from perspex.api.waiting import ensure_compile_time_eval as ensure_compile_time_eval  # noqa: E402
 from perspex.api.waiting import live_arrays as live_arrays  # noqa: E402
-from perspex.base import events as events  # noqa: E402
 from perspex.base import views as _views  # noqa: E402
 from perspex.config import check_tracer_leaks as check_tracer_leaks  # noqa: E402
 from perspex.config import debug_infs as debug_infs  # noqa: E402

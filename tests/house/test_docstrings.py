@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from perspex.arguments.glossary import describe
+
 NAMESPACES = [
     "numpy",
     "numpy.fft",
@@ -84,6 +86,8 @@ def missing(function: Any) -> list[str]:
 # Namespaces move here as soon as nothing is missing in them.
 WHOLE: list[str] = [
     "image",
+    "lax",
+    "lax.linalg",
     "numpy.fft",
     "scipy.cluster.vq",
     "scipy.fft",
@@ -100,6 +104,29 @@ WHOLE: list[str] = [
 def test_docstrings_are_whole(namespace: str) -> None:
     wrong = {name: lacks for name, f in functions(namespace) if (lacks := missing(f))}
     assert not wrong, "\n".join(f"{name}: {', '.join(lacks)}" for name, lacks in wrong.items())
+
+
+def test_describe_adds_what_is_missing_in_order() -> None:
+    def scaled(x: Any, axis: int = 0) -> Any:
+        """A result.
+
+        Args:
+          x: an array.
+
+        >>> 1
+        1
+        """
+
+    raises = "TypeError: for anything\nelse.\nValueError: for no axis."
+    describe([scaled], {"x": "unused", "axis": "the axis"}, raises, "An array.")
+    lines = (inspect.getdoc(scaled) or "").splitlines()
+    wanted = [
+        *("A result.", "", "Args:", "  x: an array.", "  axis: the axis", ""),
+        *("Returns:", "  An array.", "", "Raises:", "  TypeError: for anything", "    else."),
+        *("  ValueError: for no axis.", "", ">>> 1", "1"),
+    ]
+    assert lines == wanted
+    assert not missing(scaled)
 
 
 if __name__ == "__main__":

@@ -108,7 +108,7 @@ def uniform(low: float, high: float, *shape: int) -> Draw:
     return draw
 
 
-def spread(*shape: int, offset: float = 0.0) -> Draw:
+def distinct(*shape: int, offset: float = 0.0) -> Draw:
     """Distinct numbers in random order, no two closer than a finite difference can cross.
 
     Inexact ones are multiples of 1/2 plus `offset`, so that different offsets make no ties.

@@ -70,10 +70,10 @@ def with_sharding_constraint(x: PyTree, shardings: Any) -> PyTree:
         of `x` with them, `None` where the compiler decides.
 
     Returns:
-      The arrays. Their cotangents are placed likewise.
+      The arrays. Their derivatives are placed in the same way.
 
     Raises:
-      ValueError: for an array that the sharding cannot cut, or devices other than those of the
+      ValueError: if the sharding cannot divide an array, or its devices are not those of the
         arguments.
       TypeError: for a sharding of a single device, which is no constraint.
 

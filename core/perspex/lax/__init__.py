@@ -1,6 +1,6 @@
 """`lax`: the operations of XLA and the loops and branches around them, as plain functions."""
 
-# ruff: noqa: F401 - the primitives are exported under names of their own, as `add_p`.
+# ruff: noqa: F401, F403 - the primitives are exported under names of their own, as `add_p`.
 
 from perspex.api.placing import with_sharding_constraint as with_sharding_constraint
 from perspex.control.cond import cond_p as cond_p
@@ -9,203 +9,27 @@ from perspex.control.reduce import reduce_p as reduce_p
 from perspex.control.reduce import reduce_window_p as reduce_window_p
 from perspex.control.scan import scan_p as scan_p
 from perspex.lax import linalg as linalg
-from perspex.lax.arithmetic import mulhi as mulhi
-from perspex.lax.arithmetic import one_minus_square as one_minus_square
-from perspex.lax.arithmetic import polynomial as polynomial
-from perspex.lax.associative import associative_scan as associative_scan
-from perspex.lax.branches import cond as cond
-from perspex.lax.branches import platform_dependent as platform_dependent
-from perspex.lax.branches import switch as switch
-from perspex.lax.collectives import all_gather as all_gather
-from perspex.lax.collectives import all_to_all as all_to_all
-from perspex.lax.collectives import axis_index as axis_index
-from perspex.lax.collectives import axis_size as axis_size
-from perspex.lax.collectives import pbroadcast as pbroadcast
-from perspex.lax.collectives import pmax as pmax
-from perspex.lax.collectives import pmean as pmean
-from perspex.lax.collectives import pmin as pmin
-from perspex.lax.collectives import ppermute as ppermute
-from perspex.lax.collectives import pshuffle as pshuffle
-from perspex.lax.collectives import psum as psum
-from perspex.lax.collectives import psum_scatter as psum_scatter
-from perspex.lax.collectives import pswapaxes as pswapaxes
-from perspex.lax.control import fori_loop as fori_loop
-from perspex.lax.control import map as map
-from perspex.lax.control import scan as scan
-from perspex.lax.control import while_loop as while_loop
-from perspex.lax.convolution import (
-    ConvGeneralDilatedDimensionNumbers as ConvGeneralDilatedDimensionNumbers,
-)
-from perspex.lax.convolution import conv as conv
-from perspex.lax.convolution import conv_dimension_numbers as conv_dimension_numbers
-from perspex.lax.convolution import conv_general_dilated as conv_general_dilated
-from perspex.lax.convolution import conv_general_dilated_local as conv_general_dilated_local
-from perspex.lax.convolution import conv_general_dilated_patches as conv_general_dilated_patches
-from perspex.lax.convolution import conv_general_permutations as conv_general_permutations
-from perspex.lax.convolution import conv_general_shape_tuple as conv_general_shape_tuple
-from perspex.lax.convolution import conv_shape_tuple as conv_shape_tuple
-from perspex.lax.convolution import conv_transpose as conv_transpose
-from perspex.lax.convolution import conv_transpose_shape_tuple as conv_transpose_shape_tuple
-from perspex.lax.convolution import conv_with_general_padding as conv_with_general_padding
-from perspex.lax.elementwise import RoundingMethod as RoundingMethod
-from perspex.lax.elementwise import abs as abs
-from perspex.lax.elementwise import acos as acos
-from perspex.lax.elementwise import acosh as acosh
-from perspex.lax.elementwise import add as add
-from perspex.lax.elementwise import asin as asin
-from perspex.lax.elementwise import asinh as asinh
-from perspex.lax.elementwise import atan as atan
-from perspex.lax.elementwise import atan2 as atan2
-from perspex.lax.elementwise import atanh as atanh
-from perspex.lax.elementwise import bitwise_and as bitwise_and
-from perspex.lax.elementwise import bitwise_not as bitwise_not
-from perspex.lax.elementwise import bitwise_or as bitwise_or
-from perspex.lax.elementwise import bitwise_xor as bitwise_xor
-from perspex.lax.elementwise import cbrt as cbrt
-from perspex.lax.elementwise import ceil as ceil
-from perspex.lax.elementwise import clz as clz
-from perspex.lax.elementwise import complex as complex
-from perspex.lax.elementwise import conj as conj
-from perspex.lax.elementwise import cos as cos
-from perspex.lax.elementwise import cosh as cosh
-from perspex.lax.elementwise import div as div
-from perspex.lax.elementwise import eq as eq
-from perspex.lax.elementwise import exp as exp
-from perspex.lax.elementwise import exp2 as exp2
-from perspex.lax.elementwise import expm1 as expm1
-from perspex.lax.elementwise import floor as floor
-from perspex.lax.elementwise import ge as ge
-from perspex.lax.elementwise import gt as gt
-from perspex.lax.elementwise import imag as imag
-from perspex.lax.elementwise import integer_pow as integer_pow
-from perspex.lax.elementwise import is_finite as is_finite
-from perspex.lax.elementwise import le as le
-from perspex.lax.elementwise import log as log
-from perspex.lax.elementwise import log1p as log1p
-from perspex.lax.elementwise import log2 as log2
-from perspex.lax.elementwise import logistic as logistic
-from perspex.lax.elementwise import lt as lt
-from perspex.lax.elementwise import max as max
-from perspex.lax.elementwise import min as min
-from perspex.lax.elementwise import mul as mul
-from perspex.lax.elementwise import ne as ne
-from perspex.lax.elementwise import neg as neg
-from perspex.lax.elementwise import nextafter as nextafter
-from perspex.lax.elementwise import population_count as population_count
-from perspex.lax.elementwise import pow as pow
-from perspex.lax.elementwise import real as real
-from perspex.lax.elementwise import reciprocal as reciprocal
-from perspex.lax.elementwise import reduce_precision as reduce_precision
-from perspex.lax.elementwise import rem as rem
-from perspex.lax.elementwise import round as round
-from perspex.lax.elementwise import rsqrt as rsqrt
-from perspex.lax.elementwise import shift_left as shift_left
-from perspex.lax.elementwise import shift_right_arithmetic as shift_right_arithmetic
-from perspex.lax.elementwise import shift_right_logical as shift_right_logical
-from perspex.lax.elementwise import sign as sign
-from perspex.lax.elementwise import sin as sin
-from perspex.lax.elementwise import sinh as sinh
-from perspex.lax.elementwise import sqrt as sqrt
-from perspex.lax.elementwise import square as square
-from perspex.lax.elementwise import stop_gradient as stop_gradient
-from perspex.lax.elementwise import sub as sub
-from perspex.lax.elementwise import tan as tan
-from perspex.lax.elementwise import tanh as tanh
-from perspex.lax.indexing import dynamic_index_in_dim as dynamic_index_in_dim
-from perspex.lax.indexing import dynamic_slice as dynamic_slice
-from perspex.lax.indexing import dynamic_slice_in_dim as dynamic_slice_in_dim
-from perspex.lax.indexing import dynamic_update_index_in_dim as dynamic_update_index_in_dim
-from perspex.lax.indexing import dynamic_update_slice as dynamic_update_slice
-from perspex.lax.indexing import dynamic_update_slice_in_dim as dynamic_update_slice_in_dim
-from perspex.lax.indexing import gather as gather
-from perspex.lax.indexing import index_take as index_take
-from perspex.lax.indexing import scatter as scatter
-from perspex.lax.indexing import scatter_add as scatter_add
-from perspex.lax.indexing import scatter_apply as scatter_apply
-from perspex.lax.indexing import scatter_max as scatter_max
-from perspex.lax.indexing import scatter_min as scatter_min
-from perspex.lax.indexing import scatter_mul as scatter_mul
-from perspex.lax.indexing import scatter_sub as scatter_sub
-from perspex.lax.linear import DotDimensionNumbers as DotDimensionNumbers
-from perspex.lax.linear import PrecisionLike as PrecisionLike
-from perspex.lax.linear import batch_matmul as batch_matmul
-from perspex.lax.linear import dot as dot
-from perspex.lax.linear import dot_general as dot_general
-from perspex.lax.ragged import ragged_dot as ragged_dot
-from perspex.lax.reductions import argmax as argmax
-from perspex.lax.reductions import argmin as argmin
-from perspex.lax.reductions import cumlogsumexp as cumlogsumexp
-from perspex.lax.reductions import cummax as cummax
-from perspex.lax.reductions import cummin as cummin
-from perspex.lax.reductions import cumprod as cumprod
-from perspex.lax.reductions import cumsum as cumsum
-from perspex.lax.reductions import reduce as reduce
-from perspex.lax.reductions import reduce_and as reduce_and
-from perspex.lax.reductions import reduce_max as reduce_max
-from perspex.lax.reductions import reduce_min as reduce_min
-from perspex.lax.reductions import reduce_or as reduce_or
-from perspex.lax.reductions import reduce_prod as reduce_prod
-from perspex.lax.reductions import reduce_sum as reduce_sum
-from perspex.lax.reductions import reduce_xor as reduce_xor
-from perspex.lax.shape import broadcast as broadcast
-from perspex.lax.shape import broadcast_in_dim as broadcast_in_dim
-from perspex.lax.shape import broadcast_like as broadcast_like
-from perspex.lax.shape import broadcast_shapes as broadcast_shapes
-from perspex.lax.shape import broadcast_to_rank as broadcast_to_rank
-from perspex.lax.shape import collapse as collapse
-from perspex.lax.shape import concatenate as concatenate
-from perspex.lax.shape import expand_dims as expand_dims
-from perspex.lax.shape import index_in_dim as index_in_dim
-from perspex.lax.shape import pad as pad
-from perspex.lax.shape import reshape as reshape
-from perspex.lax.shape import rev as rev
-from perspex.lax.shape import shape_as_value as shape_as_value
-from perspex.lax.shape import slice as slice
-from perspex.lax.shape import slice_in_dim as slice_in_dim
-from perspex.lax.shape import split as split
-from perspex.lax.shape import squeeze as squeeze
-from perspex.lax.shape import stack as stack
-from perspex.lax.shape import tile as tile
-from perspex.lax.shape import transpose as transpose
-from perspex.lax.shape import unstack as unstack
-from perspex.lax.solve import custom_linear_solve as custom_linear_solve
-from perspex.lax.solve import custom_root as custom_root
-from perspex.lax.sorting import approx_max_k as approx_max_k
-from perspex.lax.sorting import approx_min_k as approx_min_k
-from perspex.lax.sorting import sort as sort
-from perspex.lax.sorting import sort_key_val as sort_key_val
-from perspex.lax.sorting import top_k as top_k
-from perspex.lax.special import bessel_i0e as bessel_i0e
-from perspex.lax.special import bessel_i1e as bessel_i1e
-from perspex.lax.special import betainc as betainc
-from perspex.lax.special import digamma as digamma
-from perspex.lax.special import erf as erf
-from perspex.lax.special import erf_inv as erf_inv
-from perspex.lax.special import erfc as erfc
-from perspex.lax.special import igamma as igamma
-from perspex.lax.special import igamma_grad_a as igamma_grad_a
-from perspex.lax.special import igammac as igammac
-from perspex.lax.special import lgamma as lgamma
-from perspex.lax.special import polygamma as polygamma
-from perspex.lax.special import random_gamma_grad as random_gamma_grad
-from perspex.lax.special import zeta as zeta
-from perspex.lax.spectra import fft as fft
-from perspex.lax.values import bitcast_convert_type as bitcast_convert_type
-from perspex.lax.values import broadcasted_iota as broadcasted_iota
-from perspex.lax.values import clamp as clamp
-from perspex.lax.values import convert_element_type as convert_element_type
-from perspex.lax.values import dtype as dtype
-from perspex.lax.values import empty as empty
-from perspex.lax.values import full as full
-from perspex.lax.values import full_like as full_like
-from perspex.lax.values import iota as iota
-from perspex.lax.values import optimization_barrier as optimization_barrier
-from perspex.lax.values import select as select
-from perspex.lax.values import select_n as select_n
-from perspex.lax.values import zeros_like_array as zeros_like_array
-from perspex.lax.windows import padtype_to_pads as padtype_to_pads
-from perspex.lax.windows import reduce_window as reduce_window
-from perspex.lax.windows import reduce_window_shape_tuple as reduce_window_shape_tuple
+from perspex.lax.arithmetic import *
+from perspex.lax.associative import *
+from perspex.lax.branches import *
+from perspex.lax.collectives import *
+from perspex.lax.control import *
+from perspex.lax.conv_dimensions import *
+from perspex.lax.convolution import *
+from perspex.lax.dynamic import *
+from perspex.lax.elementwise import *
+from perspex.lax.indexing import *
+from perspex.lax.joining import *
+from perspex.lax.linear import *
+from perspex.lax.ragged import *
+from perspex.lax.reductions import *
+from perspex.lax.shape import *
+from perspex.lax.solve import *
+from perspex.lax.sorting import *
+from perspex.lax.special import *
+from perspex.lax.spectra import *
+from perspex.lax.values import *
+from perspex.lax.windows import *
 from perspex.ops.bessel import bessel_i0e as bessel_i0e_p
 from perspex.ops.bessel import bessel_i1e as bessel_i1e_p
 from perspex.ops.collectives import all_gather as all_gather_p

@@ -8,26 +8,35 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
-from perspex.lax.arrays import ArrayLike, as_array, aval_of
+from perspex.arguments.types import Array, ArrayLike
+from perspex.lax.arrays import as_array, aval_of
 from perspex.ops import elementwise as ops
 from perspex.ops.structural import broadcast_in_dim, convert, full_like
-from perspex.runtime.array import Array
+
+__all__ = ["mulhi", "one_minus_square", "polynomial"]
 
 
 def mulhi(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The high half of the product of integers, which is twice as wide as they are.
 
-    From four products of half words (Warren, "Hacker's Delight", 2nd ed., section 8-2), so that it
-    needs no wider integers than it is given.
+    The result is made from four products of half words, so that it needs no wider integers than it
+    is given.
 
     Args:
       x, y: integers of one dtype and shape; one may be a scalar.
 
-    Errors:
-      `TypeError` for other dtypes, or dtypes or shapes that differ.
+    Returns:
+      An array of the shape and dtype of the operands.
+
+    Raises:
+      TypeError: for operands that are not integers, or dtypes or shapes that differ.
+
+    References:
+      Warren, "Hacker's Delight", 2nd ed., section 8-2
 
     >>> import numpy as np
-    >>> mulhi(np.int8(100), np.int8(100)), 100 * 100 >> 8
+    >>> from perspex import lax
+    >>> lax.mulhi(np.int8(100), np.int8(100)), 100 * 100 >> 8
     (Array(39, dtype=int8), 39)
     """
     for i, v in enumerate((x, y)):
@@ -51,12 +60,19 @@ def mulhi(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 
 def one_minus_square(x: ArrayLike) -> Array:
-    """`1 - x ** 2`, to the last digit also where `x` is nearly 1: it is `(1 - x) * (1 + x)`.
+    """`1 - x**2`, to the last digit also where `x` is nearly 1: it is `(1 - x) * (1 + x)`.
 
     Args:
       x: an array of numbers.
 
-    >>> one_minus_square(0.6)
+    Returns:
+      An array of the shape and dtype of `x`.
+
+    Raises:
+      TypeError: if `x` is not an array or a number.
+
+    >>> from perspex import lax
+    >>> lax.one_minus_square(0.6)
     Array(0.64, dtype=float32, weak_type=True)
     """
     aval = aval_of("one_minus_square", x)
@@ -71,15 +87,19 @@ def polynomial(x: ArrayLike, coeffs: Sequence[ArrayLike], *, unroll: int | None 
 
     Args:
       x: an array of numbers.
-      coeffs: scalars or arrays of the shape of `x`, of which the constant comes first; they and `x`
-        are promoted to one dtype (JAX cuts coefficients down to the dtype of `x`). With none, the
-        polynomial is zero.
-      unroll: taken for compatibility; the rule is always written out.
+      coeffs: scalars or arrays of the shape of `x`, the constant first. With none, the polynomial
+        is zero. They and `x` are promoted to one dtype (JAX converts the coefficients to that of
+        `x`).
+      unroll: has no effect; the rule is always written out.
 
-    Errors:
-      `TypeError` for coefficients that are no sequence, or have another shape.
+    Returns:
+      An array of the shape of `x`.
 
-    >>> polynomial(2.0, [1.0, 2.0, 3.0])
+    Raises:
+      TypeError: if `coeffs` is not a sequence, or a coefficient has another shape.
+
+    >>> from perspex import lax
+    >>> lax.polynomial(2.0, [1.0, 2.0, 3.0])
     Array(17., dtype=float32, weak_type=True)
     """
     if not isinstance(coeffs, Iterable):

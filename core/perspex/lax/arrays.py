@@ -1,6 +1,6 @@
 """What the functions of `lax` check before they bind: array arguments, axes, shapes, dtypes.
 
-`lax` is strict where `numpy` is generous: nothing is promoted, and lists are no arrays.
+`lax` is strict where `numpy` is generous: nothing is promoted, and lists are not arrays.
 """
 
 from __future__ import annotations
@@ -12,27 +12,23 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.types import Array
 from perspex.ir.avals import ShapedArray
-from perspex.ops.structural import convert_element_type
-from perspex.runtime.array import Array
+from perspex.ops.structural import convert, convert_element_type
 from perspex.tracing.array_methods import ArrayMethods
 from perspex.tracing.trace import typeof
-
-ArrayLike = Array | np.ndarray | np.generic | bool | int | float | complex
-DTypeLike = Any
-Shape = Sequence[int]
 
 
 def as_array(x: Any) -> Array:
     """`x` as an array of ours: what a function returns that leaves its argument as it is."""
     if isinstance(x, ArrayMethods):
-        return x  # type: ignore[return-value]
+        return x
     aval = typeof(x)
     return convert_element_type(x, new_dtype=aval.dtype, weak_type=aval.weak_type)
 
 
 def aval_of(name: str, x: Any) -> ShapedArray:
-    """The type of an operand; a `TypeError` that names the function for what is no array."""
+    """The type of an operand; a `TypeError` with the name of the function if it has none."""
     try:
         return typeof(x)
     except TypeError as error:
@@ -105,3 +101,14 @@ def check_equal_dtypes(name: str, avals: Sequence[ShapedArray]) -> None:
             f"lax.{name} requires arguments to have the same dtypes, got {found}; convert them, "
             "or use the function of `perspex.numpy`, which promotes"
         )
+
+
+def inexact_operands(name: str, *xs: Any) -> list[Any]:
+    """The operands of `name`; those that are not inexact are converted to floats."""
+    out = []
+    for x in xs:
+        aval = aval_of(name, x)
+        if not aval.is_extended and not dtypes.issubdtype(aval.dtype, np.inexact):
+            x = convert(x, dtypes.to_inexact_dtype(aval.dtype), aval.weak_type)
+        out.append(x)
+    return out

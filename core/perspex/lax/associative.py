@@ -10,6 +10,8 @@ from perspex.ir.avals import shaped
 from perspex.ops.prefixes import prefixes
 from perspex.ops.shape import rev
 
+__all__ = ["associative_scan"]
+
 
 def associative_scan(
     fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0
@@ -29,8 +31,8 @@ def associative_scan(
     Returns:
       A pytree of arrays of the shapes of `elems`.
 
-    Errors:
-      `ValueError` for arrays of different lengths or an axis that is out of range.
+    Raises:
+      ValueError: for arrays of different lengths or an axis that is out of range.
 
     >>> import perspex.numpy as pnp
     >>> from perspex import lax

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from perspex import config, tree
+from perspex.arguments.types import ArrayLike
 from perspex.control.bodies import Body, origin, place, stage_body, with_common_consts
 from perspex.control.cond import cond_p
 from perspex.control.passing_through import forward_cond
@@ -23,12 +24,14 @@ from perspex.runtime.array import Array
 from perspex.runtime.client import default_device
 from perspex.tracing.trace import is_concrete
 
+__all__ = ["cond", "platform_dependent", "switch"]
+
 _UNSET: Any = object()
 _INDEX = np.dtype("int32")
 
 
 def cond(
-    pred: Any,
+    pred: ArrayLike,
     true_fun: Callable[..., Any],
     false_fun: Callable[..., Any],
     *operands: Any,
@@ -44,18 +47,17 @@ def cond(
     Args:
       pred: a boolean scalar; a number counts as true where it is not zero.
       true_fun, false_fun: functions of the operands, with results of the same containers, shapes
-        and dtypes. They may as well close over what they need, and take no operands.
+        and dtypes. They may also close over what they need, and take no operands. JAX's older
+        order, with an operand for each function, works too: `cond(pred, true_operand, true_fun,
+        false_operand, false_fun)`.
       operands: pytrees of arrays.
       operand: the only operand, by name.
-
-    JAX's older order, with an operand for each function, is understood too:
-    `cond(pred, true_operand, true_fun, false_operand, false_fun)`.
 
     Returns:
       The result of the function that was chosen.
 
-    Errors:
-      `TypeError` for a predicate that is no scalar, or functions whose results differ in type.
+    Raises:
+      TypeError: if `pred` is not a scalar, or the results of the functions differ in type.
 
     >>> from perspex import lax
     >>> lax.cond(3.0 > 2.0, lambda x: x + 1, lambda x: x - 1, 5.0)
@@ -113,7 +115,7 @@ def _predicate(pred: Any) -> ShapedArray:
 
 
 def switch(
-    index: Any,
+    index: ArrayLike,
     branches: Sequence[Callable[..., Any]],
     *operands: Any,
     operand: Any = _UNSET,
@@ -135,9 +137,10 @@ def switch(
     Returns:
       The result of the function that was chosen.
 
-    Errors:
-      `TypeError` for an index that is no integer scalar, or functions whose results differ in type;
-      `ValueError` for no functions at all.
+    Raises:
+      TypeError: if `index` is not an integer scalar, or the results of the functions differ in
+        type.
+      ValueError: if `branches` is empty.
 
     >>> from perspex import lax
     >>> lax.switch(1, [lambda x: x, lambda x: x * 10, lambda x: x * 100], 2.0)
@@ -263,7 +266,7 @@ def platform_dependent(
     default: Callable[..., Any] | None = None,
     **per_platform: Callable[..., Any],
 ) -> Any:
-    """Apply the function that is meant for the platform that computations run on.
+    """Apply the function for the platform that computations run on.
 
     It is chosen while tracing, by the platform of the default device, so the others are never
     traced. (JAX traces all of them and chooses when it compiles.)
@@ -276,8 +279,9 @@ def platform_dependent(
     Returns:
       The result of the function that was chosen.
 
-    Errors:
-      `TypeError` for what is no function; `NotImplementedError` if none is for this platform.
+    Raises:
+      TypeError: if a branch is not a function.
+      NotImplementedError: if there is no function for this platform.
 
     >>> from perspex import lax
     >>> lax.platform_dependent(4.0, cpu=lambda x: x + 1, default=lambda x: x - 1)

@@ -78,8 +78,8 @@ def check_types(
     for i in wrong:
         old, new = before[i], after[i]
         lines.append(
-            f"the carry {leaves[i]} has type {_named(old)} before the turn but type "
-            f"{_named(new)} after it{origin(body, i)}, so the {differing(old, new)} do not match"
+            f"the carry {leaves[i]} has type {type_name(old)} before the turn but type "
+            f"{type_name(new)} after it{origin(body, i)}, so the {differing(old, new)} do not match"
         )
     old, new = before[wrong[0]], after[wrong[0]]
     remedy = (
@@ -106,5 +106,6 @@ def _component(carry: Carry, path: tuple[Any, ...]) -> str:
     return carry[path[0].idx] + tree.keystr(path[1:])
 
 
-def _named(aval: ShapedArray) -> str:
+def type_name(aval: ShapedArray) -> str:
+    """A type as messages write it: `float32[3]`."""
     return aval.str_short(short_dtypes=False)

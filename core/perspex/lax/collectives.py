@@ -16,14 +16,20 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes, tree
+from perspex.arguments.glossary import describe
+from perspex.arguments.types import Array
 from perspex.lax.arrays import aval_of, axis_of
 from perspex.ops import collectives as ops
 from perspex.ops.elementwise import add, div, mul
 from perspex.ops.reductions import reduce_max, reduce_min
 from perspex.ops.structural import convert, move_axis, reduce_sum, reshape, scalar_like
-from perspex.runtime.array import Array
 from perspex.tracing.axes import bound_axis
 from perspex.tracing.trace import typeof
+
+__all__ = [
+    "all_gather", "all_to_all", "axis_index", "axis_size", "pbroadcast", "pmax", "pmean", "pmin",
+    "ppermute", "pshuffle", "psum", "psum_scatter", "pswapaxes",
+]  # fmt: skip
 
 AxisName = Hashable
 """What names an axis: anything hashable but a tuple; a tuple of names stands for several axes."""
@@ -60,17 +66,17 @@ def axis_index(axis_name: AxisName) -> Array:
     Returns:
       An int32 scalar that differs from example to example.
 
-    Errors:
-      `NameError` for a name that no `vmap` around has given.
+    Raises:
+      NameError: for a name that no `vmap` around has given.
 
-    >>> from perspex import vmap
-    >>> vmap(lambda: axis_index("i"), axis_name="i", axis_size=3)()
+    >>> from perspex import lax, vmap
+    >>> vmap(lambda: lax.axis_index("i"), axis_name="i", axis_size=3)()
     Array([0, 1, 2], dtype=int32)
     """
     names = _names(axis_name)
     sizes = _sizes("axis_index", names)
     if not names:
-        return np.int32(0)  # type: ignore[return-value]
+        return np.int32(0)
     index = ops.axis_index(axis_name=names[0])
     for name, size in zip(names[1:], sizes[1:], strict=True):
         index = add(mul(index, np.int32(size)), ops.axis_index(axis_name=name))
@@ -83,12 +89,14 @@ def axis_size(axis_name: AxisName) -> int:
     Args:
       axis_name: a name, or a tuple of names, whose sizes are multiplied.
 
-    Errors:
-      `NameError` for a name that no `vmap` around has given.
+    Returns:
+      A Python integer.
 
-    >>> import perspex.numpy as jnp
-    >>> from perspex import vmap
-    >>> vmap(lambda x: x / axis_size("i"), axis_name="i")(jnp.ones(4))
+    Raises:
+      NameError: for a name that no `vmap` around has given.
+
+    >>> from perspex import lax, numpy as jnp, vmap
+    >>> vmap(lambda x: x / lax.axis_size("i"), axis_name="i")(jnp.ones(4))
     Array([0.25, 0.25, 0.25, 0.25], dtype=float32)
     """
     return math.prod(_sizes("axis_size", _names(axis_name)))
@@ -110,12 +118,12 @@ def psum(x: Any, axis_name: AxisName, *, axis_index_groups: Groups = None) -> An
     Returns:
       A pytree like `x`.
 
-    Errors:
-      `NameError` for a name that no `vmap` around has given; `NotImplementedError` for groups.
+    Raises:
+      NameError: for a name that no `vmap` around has given.
+      NotImplementedError: for groups.
 
-    >>> import perspex.numpy as jnp
-    >>> from perspex import vmap
-    >>> vmap(lambda x: x / psum(x, "i"), axis_name="i")(jnp.array([1.0, 3.0]))
+    >>> from perspex import lax, numpy as jnp, vmap
+    >>> vmap(lambda x: x / lax.psum(x, "i"), axis_name="i")(jnp.array([1.0, 3.0]))
     Array([0.25, 0.75], dtype=float32)
     """
     return _reduced("psum", ops.psum, x, axis_name, axis_index_groups)
@@ -124,11 +132,14 @@ def psum(x: Any, axis_name: AxisName, *, axis_index_groups: Groups = None) -> An
 def pmean(x: Any, axis_name: AxisName, *, axis_index_groups: Groups = None) -> Any:
     """The mean over all examples, which each of them gets.
 
-    Args and errors are those of `psum`; the mean of integers and booleans is a float.
+    Args:
+      x: a pytree of arrays of numbers or booleans.
 
-    >>> import perspex.numpy as jnp
-    >>> from perspex import vmap
-    >>> vmap(lambda x: x - pmean(x, "i"), axis_name="i")(jnp.array([1.0, 3.0]))
+    Returns:
+      A pytree like `x`; the mean of integers and booleans is a float.
+
+    >>> from perspex import lax, numpy as jnp, vmap
+    >>> vmap(lambda x: x - lax.pmean(x, "i"), axis_name="i")(jnp.array([1.0, 3.0]))
     Array([-1.,  1.], dtype=float32)
     """
     count = _reduced("pmean", ops.psum, 1, axis_name, axis_index_groups)
@@ -147,26 +158,34 @@ def pmean(x: Any, axis_name: AxisName, *, axis_index_groups: Groups = None) -> A
 def pmax(x: Any, axis_name: AxisName, *, axis_index_groups: Groups = None) -> Any:
     """The greatest value among all examples, element by element.
 
-    Examples that tie share the derivative. (JAX defines none.)
+    Examples that tie share the derivative (JAX defines none).
 
     Args:
-      x: a pytree of arrays of real numbers or booleans.
-      axis_name, axis_index_groups: as for `psum`.
+      x: a pytree of arrays of numbers or booleans.
 
-    >>> import perspex.numpy as jnp
-    >>> from perspex import vmap
-    >>> vmap(lambda x: pmax(x, "i"), axis_name="i")(jnp.array([1.0, 3.0]))
+    Returns:
+      A pytree like `x`.
+
+    >>> from perspex import lax, numpy as jnp, vmap
+    >>> vmap(lambda x: lax.pmax(x, "i"), axis_name="i")(jnp.array([1.0, 3.0]))
     Array([3., 3.], dtype=float32)
     """
     return _reduced("pmax", ops.pmax, x, axis_name, axis_index_groups)
 
 
 def pmin(x: Any, axis_name: AxisName, *, axis_index_groups: Groups = None) -> Any:
-    """The least value among all examples, element by element; otherwise like `pmax`.
+    """The least value among all examples, element by element.
 
-    >>> import perspex.numpy as jnp
-    >>> from perspex import vmap
-    >>> vmap(lambda x: pmin(x, "i"), axis_name="i")(jnp.array([1.0, 3.0]))
+    Examples that tie share the derivative (JAX defines none).
+
+    Args:
+      x: a pytree of arrays of numbers or booleans.
+
+    Returns:
+      A pytree like `x`.
+
+    >>> from perspex import lax, numpy as jnp, vmap
+    >>> vmap(lambda x: lax.pmin(x, "i"), axis_name="i")(jnp.array([1.0, 3.0]))
     Array([1., 1.], dtype=float32)
     """
     return _reduced("pmin", ops.pmin, x, axis_name, axis_index_groups)
@@ -223,8 +242,6 @@ def all_gather(
 
     Args:
       x: a pytree of arrays.
-      axis_name: a name, or a tuple of names.
-      axis_index_groups: not supported inside `vmap`.
       axis: where the new axis of the results is, or with `tiled` the axis of `x` along which the
         values follow one another.
       tiled: concatenate instead of stacking.
@@ -233,13 +250,12 @@ def all_gather(
     Returns:
       Arrays of shape `(..., n, ...)`, or `(..., n * k, ...)` with `tiled`, for `n` examples.
 
-    Errors:
-      `NameError` for a name that no `vmap` around has given, `ValueError` for an axis that does not
-      exist.
+    Raises:
+      NameError: for a name that no `vmap` around has given.
+      ValueError: for an axis that does not exist.
 
-    >>> import perspex.numpy as jnp
-    >>> from perspex import vmap
-    >>> vmap(lambda x: x @ all_gather(x, "i"), axis_name="i")(jnp.eye(2) + 1)
+    >>> from perspex import lax, numpy as jnp, vmap
+    >>> vmap(lambda x: x @ lax.all_gather(x, "i"), axis_name="i")(jnp.eye(2) + 1)
     Array([[5., 4.],
            [4., 5.]], dtype=float32)
     """
@@ -275,19 +291,20 @@ def psum_scatter(
 
     Args:
       x: a pytree of arrays of numbers.
-      axis_name: a name, or a tuple of names.
       scatter_dimension: the axis of `x` that is divided among the examples. Its length is their
         number, and the axis disappears; with `tiled` it is a multiple, and each gets a piece.
-      axis_index_groups: not supported inside `vmap`.
       tiled: see `scatter_dimension`.
 
-    Errors:
-      `ValueError` for an axis that does not exist or does not divide, `NameError` for a name that
-      no `vmap` around has given.
+    Returns:
+      A pytree like `x`; each array without the axis `scatter_dimension`, or with a piece of it.
 
-    >>> import perspex.numpy as jnp
-    >>> from perspex import vmap
-    >>> vmap(lambda x: psum_scatter(x, "i"), axis_name="i")(jnp.array([[1.0, 2.0], [10.0, 20.0]]))
+    Raises:
+      ValueError: for an axis that does not exist or does not divide.
+      NameError: for a name that no `vmap` around has given.
+
+    >>> from perspex import lax, numpy as jnp, vmap
+    >>> x = jnp.array([[1.0, 2.0], [10.0, 20.0]])
+    >>> vmap(lambda x: lax.psum_scatter(x, "i"), axis_name="i")(x)
     Array([11., 22.], dtype=float32)
     """
     _check_ungrouped("psum_scatter", axis_index_groups)
@@ -351,21 +368,22 @@ def all_to_all(
 
     Args:
       x: a pytree of arrays.
-      axis_name: a name, or a tuple of names.
       split_axis: the axis of `x` that is divided among the receivers. Its length is their number,
         or with `tiled` a multiple of it.
-      concat_axis: where what has been received is stacked, or with `tiled` the axis along which it
-        is concatenated.
-      axis_index_groups: not supported inside `vmap`.
-      tiled: divide and concatenate, instead of taking one axis away and inserting another.
+      concat_axis: where the received parts are stacked, or with `tiled` the axis along which they
+        are concatenated.
+      tiled: divide and concatenate, instead of removing one axis and inserting another.
 
-    Errors:
-      `ValueError` for an axis that does not exist or does not divide, `NameError` for a name that
-      no `vmap` around has given.
+    Returns:
+      A pytree like `x`.
 
-    >>> import perspex.numpy as jnp
-    >>> from perspex import vmap
-    >>> vmap(lambda x: all_to_all(x, "i", 0, 0), axis_name="i")(jnp.arange(4).reshape(2, 2))
+    Raises:
+      ValueError: for an axis that does not exist or does not divide.
+      NameError: for a name that no `vmap` around has given.
+      NotImplementedError: for `axis_index_groups`.
+
+    >>> from perspex import lax, numpy as jnp, vmap
+    >>> vmap(lambda x: lax.all_to_all(x, "i", 0, 0), axis_name="i")(jnp.arange(4).reshape(2, 2))
     Array([[0, 2],
            [1, 3]], dtype=int32)
     """
@@ -422,18 +440,20 @@ def ppermute(x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> An
 
     Args:
       x: a pytree of arrays.
-      axis_name: a name.
       perm: pairs `(source, destination)` of numbers of examples, in which none occurs twice on one
         side. An example that is nobody's destination gets zeros.
 
-    Errors:
-      `ValueError` for pairs that are not as described, `NameError` for a name that no `vmap` around
-      has given, `NotImplementedError` for several names.
+    Returns:
+      A pytree like `x`.
 
-    >>> import perspex.numpy as jnp
-    >>> from perspex import vmap
+    Raises:
+      ValueError: for pairs that are not as described.
+      NameError: for a name that no `vmap` around has given.
+      NotImplementedError: for several names.
+
+    >>> from perspex import lax, numpy as jnp, vmap
     >>> shift = [(0, 1), (1, 2)]
-    >>> vmap(lambda x: ppermute(x, "i", shift), axis_name="i")(jnp.array([1.0, 2.0, 3.0]))
+    >>> vmap(lambda x: lax.ppermute(x, "i", shift), axis_name="i")(jnp.array([1.0, 2.0, 3.0]))
     Array([0., 1., 2.], dtype=float32)
     """
     name, size = _single("ppermute", axis_name)
@@ -463,15 +483,18 @@ def pshuffle(x: Any, axis_name: AxisName, perm: Sequence[int]) -> Any:
 
     Args:
       x: a pytree of arrays.
-      axis_name: a name.
       perm: a permutation of the numbers of the examples.
 
-    Errors:
-      `ValueError` if `perm` is no permutation of them; otherwise those of `ppermute`.
+    Returns:
+      A pytree like `x`.
 
-    >>> import perspex.numpy as jnp
-    >>> from perspex import vmap
-    >>> vmap(lambda x: pshuffle(x, "i", [2, 1, 0]), axis_name="i")(jnp.arange(3))
+    Raises:
+      ValueError: if `perm` is not a permutation of the numbers of the examples.
+      NameError: for a name that no `vmap` around has given.
+      NotImplementedError: for several names.
+
+    >>> from perspex import lax, numpy as jnp, vmap
+    >>> vmap(lambda x: lax.pshuffle(x, "i", [2, 1, 0]), axis_name="i")(jnp.arange(3))
     Array([2, 1, 0], dtype=int32)
     """
     if sorted(perm) != list(range(len(perm))):
@@ -489,16 +512,18 @@ def pswapaxes(x: Any, axis_name: AxisName, axis: int, *, axis_index_groups: Grou
 
     Args:
       x: a pytree of arrays.
-      axis_name: a name.
       axis: an axis of `x`.
-      axis_index_groups: not supported inside `vmap`.
 
-    Errors:
-      Those of `all_to_all`.
+    Returns:
+      A pytree like `x`.
 
-    >>> import perspex.numpy as jnp
-    >>> from perspex import vmap
-    >>> vmap(lambda x: pswapaxes(x, "i", 0), axis_name="i")(jnp.arange(4).reshape(2, 2))
+    Raises:
+      ValueError: if the axis does not exist or has another length than the named axis.
+      NameError: for a name that no `vmap` around has given.
+      NotImplementedError: for `axis_index_groups`.
+
+    >>> from perspex import lax, numpy as jnp, vmap
+    >>> vmap(lambda x: lax.pswapaxes(x, "i", 0), axis_name="i")(jnp.arange(4).reshape(2, 2))
     Array([[0, 2],
            [1, 3]], dtype=int32)
     """
@@ -510,16 +535,17 @@ def pbroadcast(x: Any, axis_name: AxisName, source: int) -> Any:
 
     Args:
       x: a pytree of arrays.
-      axis_name: a name.
       source: the number of the example.
 
-    Errors:
-      `ValueError` for a source that is no example, `NameError` for a name that no `vmap` around has
-      given.
+    Returns:
+      A pytree like `x`.
 
-    >>> import perspex.numpy as jnp
-    >>> from perspex import vmap
-    >>> vmap(lambda x: pbroadcast(x, "i", 1), axis_name="i")(jnp.arange(3) * 10)
+    Raises:
+      ValueError: if `source` is not the number of an example.
+      NameError: for a name that no `vmap` around has given.
+
+    >>> from perspex import lax, numpy as jnp, vmap
+    >>> vmap(lambda x: lax.pbroadcast(x, "i", 1), axis_name="i")(jnp.arange(3) * 10)
     Array([10, 10, 10], dtype=int32)
     """
     name, size = _single("pbroadcast", axis_name)
@@ -529,3 +555,23 @@ def pbroadcast(x: Any, axis_name: AxisName, source: int) -> Any:
             f"pbroadcast: source={source} is no example of the named axis {name!r} of size {size}"
         )
     return tree.map(lambda leaf: ops.pbroadcast(leaf, axis_name=name, source=source), x)
+
+
+describe(
+    (pmean, pmax, pmin),
+    {
+        "axis_name": "a name or a tuple of names. An integer that names no axis is an axis of\n"
+        "`x`, which is reduced as well.",
+        "axis_index_groups": "groups of examples to reduce within; only for Python numbers.",
+    },
+    "NameError: for a name that no `vmap` around has given.\n"
+    "NotImplementedError: for `axis_index_groups` with arrays.",
+)
+describe(
+    (all_gather, psum_scatter, all_to_all, pswapaxes),
+    {
+        "axis_name": "a name, or a tuple of names.",
+        "axis_index_groups": "must be `None` inside `vmap`.",
+    },
+)
+describe((ppermute, pshuffle, pbroadcast), {"axis_name": "a name."})

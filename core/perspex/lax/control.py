@@ -17,12 +17,13 @@ import numpy as np
 
 from perspex import config, errors, tree
 from perspex.advice import messages
+from perspex.arguments.types import ArrayLike
 from perspex.control.bodies import Body, call, parameter, place, stage_body
 from perspex.control.loops import while_p
 from perspex.control.passing_through import forward_scan, forward_while
 from perspex.control.scan import scan_p
 from perspex.ir.avals import ShapedArray, shaped
-from perspex.lax.carries import Carry, check_tree, check_types, promoted
+from perspex.lax.carries import Carry, check_tree, check_types, promoted, type_name
 from perspex.ops.elementwise import add, lt
 from perspex.ops.shape import concatenate, slice
 from perspex.ops.structural import convert, reshape, to_front
@@ -30,6 +31,8 @@ from perspex.runtime.array import Array
 from perspex.tracing.trace import Tracer, is_concrete
 from perspex.transforms.programs import cut, merge, partition
 from perspex.transforms.vmap import batch
+
+__all__ = ["fori_loop", "map", "scan", "while_loop"]
 
 # ---- Arguments ----------------------------------------------------------------------------------
 
@@ -52,10 +55,6 @@ def _avals(name: str, what: str, value: Any, leaves: Sequence[Any]) -> list[Shap
                 "pass arrays and numbers only"
             ) from None
     return avals
-
-
-def _named(aval: ShapedArray) -> str:
-    return aval.str_short(short_dtypes=False)
 
 
 # ---- scan ---------------------------------------------------------------------------------------
@@ -97,9 +96,9 @@ def scan(
     Returns:
       The last carry, and the results of all steps stacked along a new first axis.
 
-    Errors:
-      `ValueError` for arrays of different lengths, or no length at all; `TypeError` for a function
-      that does not return a pair, or whose carry changes its type.
+    Raises:
+      ValueError: for arrays of different lengths, or no length at all.
+      TypeError: for a function that does not return a pair, or whose carry changes its type.
 
     >>> import perspex.numpy as pnp
     >>> from perspex import lax
@@ -314,8 +313,8 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
     Returns:
       The results, stacked along a new first axis.
 
-    Errors:
-      `ValueError` for arrays of different lengths, or none.
+    Raises:
+      ValueError: for arrays of different lengths, or none.
 
     >>> import perspex.numpy as pnp
     >>> from perspex import lax
@@ -396,8 +395,8 @@ def while_loop(
     Returns:
       The first value for which the condition does not hold.
 
-    Errors:
-      `TypeError` for a condition that is no boolean scalar, or a value that changes its type.
+    Raises:
+      TypeError: for a condition that is not a boolean scalar, or a value that changes its type.
 
     >>> from perspex import lax
     >>> lax.while_loop(lambda n: n < 100, lambda n: n * 2, 1)
@@ -500,8 +499,8 @@ def _counting(state: Any) -> Any:
 
 
 def fori_loop(
-    lower: Any,
-    upper: Any,
+    lower: ArrayLike,
+    upper: ArrayLike,
     body_fun: Callable[[Any, Any], Any],
     init_val: Any,
     *,
@@ -530,9 +529,10 @@ def fori_loop(
     Returns:
       The value after the last turn; `init_val` if `upper` is not above `lower`.
 
-    Errors:
-      `TypeError` for bounds that are no integers or have different dtypes, or a value that changes
-      its type; `ValueError` for `unroll` with traced bounds.
+    Raises:
+      TypeError: for bounds that are not integers or have different dtypes, or a value that changes
+        its type.
+      ValueError: for `unroll` with traced bounds.
 
     >>> from perspex import lax
     >>> lax.fori_loop(0, 5, lambda i, total: total + i, 0)
@@ -592,6 +592,6 @@ def _bounds(lower: Any, upper: Any) -> tuple[Any, Any]:
     if first.shape or second.shape or not {first.dtype.kind, second.dtype.kind} <= set("iu"):
         raise TypeError(
             "lax.fori_loop: lower and upper arguments must be integer scalars, got "
-            f"{_named(first)} and {_named(second)}"
+            f"{type_name(first)} and {type_name(second)}"
         )
     return lower, upper

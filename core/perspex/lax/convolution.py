@@ -1,4 +1,4 @@
-"""Convolutions, and the bookkeeping of their axes, shapes and paddings."""
+"""Convolutions."""
 
 from __future__ import annotations
 
@@ -9,119 +9,28 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
-from perspex.lax.arrays import ArrayLike, DTypeLike, aval_of, check_unsharded, integers
+from perspex.arguments.glossary import describe
+from perspex.arguments.types import Array, ArrayLike, DTypeLike
+from perspex.lax.arrays import aval_of, check_unsharded, integers
+from perspex.lax.conv_dimensions import (
+    ConvGeneralDilatedDimensionNumbers,
+    conv_dimension_numbers,
+    pads_back,
+)
 from perspex.lax.linear import PrecisionLike, dot_general
 from perspex.lax.windows import Padding, pairs
 from perspex.ops import convolution as ops
-from perspex.ops.convolution import ConvDimensionNumbers
 from perspex.ops.elementwise import eq
 from perspex.ops.linear import canonical_precision
 from perspex.ops.shape import iota, rev
-from perspex.ops.sliding import PaddingType, count, dilated, pads_by_name
+from perspex.ops.sliding import PaddingType, dilated, pads_by_name
 from perspex.ops.structural import broadcast_in_dim, convert, reshape, transpose
-from perspex.runtime.array import Array
 from perspex.tracing.trace import typeof
 
-ConvGeneralDilatedDimensionNumbers = None | ConvDimensionNumbers | tuple[str, str, str]
-"""What names the axes of a convolution: nothing, three strings, or positions."""
-
-Axes = tuple[int, ...]
-
-
-# ---- Axes ---------------------------------------------------------------------------------------
-
-
-def conv_dimension_numbers(
-    lhs_shape: Sequence[int],
-    rhs_shape: Sequence[int],
-    dimension_numbers: ConvGeneralDilatedDimensionNumbers,
-) -> ConvDimensionNumbers:
-    """The positions of the axes of a convolution by role.
-
-    Args:
-      lhs_shape, rhs_shape: the shapes of the operands.
-      dimension_numbers: three strings for `lhs`, the kernel and the result, a letter an axis: `N`
-        batch, `C` features, `O` and `I` output and input features, any others the spatial axes;
-        `None` for `("NCHW", "OIHW", "NCHW")` with as many spatial axes as there are; or a
-        `ConvDimensionNumbers`, which is given back.
-
-    Errors:
-      `TypeError` for shapes of different lengths and strings that do not name all axes alike.
-
-    >>> conv_dimension_numbers((1, 8, 8, 3), (3, 3, 3, 4), ("NHWC", "HWIO", "NHWC")).rhs_spec
-    (3, 2, 0, 1)
-    """
-    ndim = len(lhs_shape)
-    if ndim != len(rhs_shape):
-        raise TypeError(
-            f"convolution requires lhs and rhs ndim to be equal, got {ndim} and {len(rhs_shape)}; "
-            "add axes of size one"
-        )
-    if isinstance(dimension_numbers, ConvDimensionNumbers):
-        return dimension_numbers
-    if dimension_numbers is None:
-        return ConvDimensionNumbers(*[tuple(range(ndim))] * 3)
-    if not isinstance(dimension_numbers, (tuple, list)):
-        raise TypeError(
-            "convolution dimension_numbers must be None, three strings or a ConvDimensionNumbers, "
-            f"got {dimension_numbers!r}"
-        )
-    if len(dimension_numbers) != 3:
-        raise TypeError(
-            "convolution dimension_numbers list/tuple must be length 3, got "
-            f"{len(dimension_numbers)}."
-        )
-    if not all(isinstance(spec, str) for spec in dimension_numbers):
-        found = tuple([type(spec) for spec in dimension_numbers])
-        raise TypeError(f"convolution dimension_numbers elements must be strings, got {found}.")
-    for i, spec in enumerate(dimension_numbers):
-        if len(spec) != ndim:
-            raise TypeError(
-                f"convolution dimension_numbers[{i}] must have len equal to the ndim of lhs and "
-                f"rhs, got {len(spec)} for lhs and rhs shapes {tuple(lhs_shape)} and "
-                f"{tuple(rhs_shape)}."
-            )
-    return ConvDimensionNumbers(*conv_general_permutations(dimension_numbers))
-
-
-def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[Axes, Axes, Axes]:
-    """For each of three strings, the positions of batch, features and the spatial axes.
-
-    The spatial axes come in the order that they have in the kernel's string.
-
-    Errors:
-      `TypeError` for strings without the letters of a role, with a letter twice, or with different
-      spatial letters.
-
-    >>> conv_general_permutations(("NHWC", "HWIO", "NHWC"))
-    ((0, 3, 1, 2), (3, 2, 0, 1), (0, 3, 1, 2))
-    """
-    given = tuple(dimension_numbers)
-    roles = ("NC", "OI", "NC")
-    for i, (spec, letters) in enumerate(zip(given, roles, strict=True)):
-        if any(spec.count(letter) != 1 for letter in letters):
-            raise TypeError(
-                f"convolution dimension_numbers[{i}] must contain the characters {letters[0]!r} "
-                f"and {letters[1]!r} exactly once, got {spec}."
-            )
-        if len(set(spec)) != len(spec):
-            raise TypeError(
-                f"convolution dimension_numbers[{i}] cannot have duplicate characters, got {spec}."
-            )
-    spatial = [c for c in given[1] if c not in "OI"]
-    if any(
-        set(spec) - set(letters) != set(spatial) for spec, letters in zip(given, roles, strict=True)
-    ):
-        raise TypeError(
-            "convolution dimension_numbers elements must each have the same set of spatial "
-            f"characters, got {given}."
-        )
-    lhs, rhs, out = [
-        tuple([spec.index(c) for c in (*letters, *spatial)])
-        for spec, letters in zip(given, roles, strict=True)
-    ]
-    return lhs, rhs, out
-
+__all__ = [
+    "conv", "conv_general_dilated", "conv_general_dilated_local", "conv_general_dilated_patches",
+    "conv_transpose", "conv_with_general_padding",
+]  # fmt: skip
 
 # ---- Convolutions -------------------------------------------------------------------------------
 
@@ -138,12 +47,12 @@ def conv_general_dilated(
     batch_group_count: int = 1,
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
-    out_sharding: Any = None,
+    out_sharding: None = None,
 ) -> Array:
     """The convolution of the spatial axes: sums of products of a kernel with sliding windows.
 
-    As everywhere in machine learning, the kernel is not mirrored: this is what signal processing
-    calls a correlation.
+    As everywhere in machine learning, the kernel is not mirrored: signal processing calls this a
+    correlation.
 
     Args:
       lhs: an array with axes batch, features and the spatial ones, in any order.
@@ -151,8 +60,8 @@ def conv_general_dilated(
       window_strides: how far the window moves along each spatial axis.
       padding: `"VALID"`, `"SAME"`, `"SAME_LOWER"`, or `(low, high)` for each spatial axis, which
         may be negative.
-      lhs_dilation: the distance of the elements of `lhs`, for transposed convolutions.
-      rhs_dilation: the distance of the elements of the kernel ("atrous" convolution).
+      lhs_dilation: the distance between the elements of `lhs`, for transposed convolutions.
+      rhs_dilation: the distance between the elements of the kernel ("atrous" convolution).
       dimension_numbers: which axis is which, see `conv_dimension_numbers`.
       feature_group_count: cuts features into groups which meet only the kernels of their group;
         as many as there are features make a depthwise convolution.
@@ -163,13 +72,15 @@ def conv_general_dilated(
     Returns:
       An array with axes batch, output features and one index for each window.
 
-    Errors:
-      `TypeError` for dtypes or ranks that differ; `ValueError` for sizes that do not fit;
-      `RuntimeError` for an unknown name of a padding.
+    Raises:
+      TypeError: for dtypes or ranks that differ.
+      ValueError: for sizes that do not fit.
+      RuntimeError: for an unknown name of a padding.
 
     >>> import numpy as np
+    >>> from perspex import lax
     >>> x, kernel = np.arange(5.0).reshape(1, 1, 5), np.array([[[1.0, 10.0]]])
-    >>> conv_general_dilated(x, kernel, (1,), "VALID")
+    >>> lax.conv_general_dilated(x, kernel, (1,), "VALID")
     Array([[[10., 21., 32., 43.]]], dtype=float32)
     """
     name = "conv_general_dilated"
@@ -228,10 +139,15 @@ def conv(
 ) -> Array:
     """The convolution of `lhs` of shape `(n, c, ...)` with a kernel of shape `(o, c, ...)`.
 
-    Arguments and errors are those of `conv_general_dilated`.
+    Args:
+      padding: `"VALID"`, `"SAME"` or `"SAME_LOWER"`.
+
+    Returns:
+      An array of shape `(n, o, ...)`.
 
     >>> import numpy as np
-    >>> conv(np.ones((1, 3, 8, 8)), np.ones((4, 3, 3, 3)), (1, 1), "SAME").shape
+    >>> from perspex import lax
+    >>> lax.conv(np.ones((1, 3, 8, 8)), np.ones((4, 3, 3, 3)), (1, 1), "SAME").shape
     (1, 4, 8, 8)
     """
     return conv_general_dilated(
@@ -256,11 +172,13 @@ def conv_with_general_padding(
 ) -> Array:
     """`conv` with dilations and any padding.
 
-    Arguments and errors are those of `conv_general_dilated`.
+    Returns:
+      An array of shape `(n, o, ...)`.
 
     >>> import numpy as np
+    >>> from perspex import lax
     >>> x, kernel = np.ones((1, 3, 8, 8)), np.ones((4, 3, 3, 3))
-    >>> conv_with_general_padding(x, kernel, (1, 1), ((1, 1), (0, 0)), None, (1, 2)).shape
+    >>> lax.conv_with_general_padding(x, kernel, (1, 1), ((1, 1), (0, 0)), None, (1, 2)).shape
     (1, 4, 8, 4)
     """
     return conv_general_dilated(
@@ -295,25 +213,29 @@ def conv_transpose(
     preferred_element_type: DTypeLike | None = None,
     use_consistent_padding: bool = False,
 ) -> Array:
-    """The convolution that takes the shapes of a strided one back: `strides` spread `lhs` out.
+    """The transposed convolution: the elements of `lhs` are moved `strides` apart first.
 
-    Dumoulin and Visin, "A guide to convolution arithmetic for deep learning" (2016), calls it
-    transposed convolution. It is the transpose of `conv_general_dilated` with the same kernel only
-    with `transpose_kernel=True`.
+    It restores the shapes that a strided convolution reduces. It is the transpose of
+    `conv_general_dilated` with the same kernel only with `transpose_kernel=True`.
 
     Args:
       lhs, rhs: as for `conv_general_dilated`.
       strides: the distance that the elements of `lhs` get.
-      padding: `"SAME"` gives `strides` times the size, `"VALID"` what the transpose of a `"VALID"`
-        convolution has. Pairs are those of the convolution over the spread-out `lhs`; with
-        `use_consistent_padding`, those of the convolution of which this is the transpose.
-      rhs_dilation: the distance of the elements of the kernel.
+      padding: `"SAME"` gives `strides` times the size, `"VALID"` the size that the transpose of a
+        `"VALID"` convolution has. Pairs are those of the convolution over the dilated `lhs`.
+      use_consistent_padding: take pairs as those of the convolution whose transpose this is.
       dimension_numbers: as for `conv_general_dilated`, but features last if not given.
       transpose_kernel: mirror the kernel, and exchange its input and output features.
-      precision, preferred_element_type: as for `conv_general_dilated`.
+
+    Returns:
+      An array with axes batch, output features and the spatial ones, as `dimension_numbers` says.
+
+    References:
+      Dumoulin and Visin, "A guide to convolution arithmetic for deep learning" (2016)
 
     >>> import numpy as np
-    >>> conv_transpose(np.ones((1, 4, 1)), np.ones((3, 1, 1)), (2,), "SAME")[0, :, 0]
+    >>> from perspex import lax
+    >>> lax.conv_transpose(np.ones((1, 4, 1)), np.ones((3, 1, 1)), (2,), "SAME")[0, :, 0]
     Array([1., 1., 2., 1., 2., 1., 2., 1.], dtype=float32)
     """
     name = "conv_transpose"
@@ -334,7 +256,7 @@ def conv_transpose(
     reach = [dilated(right[i], gap) for i, gap in zip(spatial, gaps, strict=True)]
     pads: Any = padding
     if isinstance(padding, str) and padding.upper() in ("SAME", "VALID"):
-        pads = [_pads_back(k, step, padding) for k, step in zip(reach, steps, strict=True)]
+        pads = [pads_back(k, step, padding) for k, step in zip(reach, steps, strict=True)]
     elif use_consistent_padding and not isinstance(padding, (str, PaddingType)):
         given = pairs(name, padding, len(spatial))
         pads = [(k - 1 - low, k - 1 - high) for k, (low, high) in zip(reach, given, strict=True)]
@@ -355,17 +277,6 @@ def conv_transpose(
     )
 
 
-def _pads_back(k: int, stride: int, padding: str) -> tuple[int, int]:
-    """The padding of a transposed convolution with a kernel that reaches over `k` places."""
-    total = k + stride - 2
-    if padding.upper() == "SAME":
-        low = k - 1 if stride > k - 1 else -(-total // 2)
-    else:
-        total += max(k - stride, 0)
-        low = k - 1
-    return low, total - low
-
-
 # ---- Patches ------------------------------------------------------------------------------------
 
 
@@ -383,16 +294,15 @@ def conv_general_dilated_patches(
     """The windows that a convolution would slide over, each laid out along the feature axis.
 
     Args:
-      lhs: an array of inexact numbers with axes batch, features (`c`) and the spatial ones.
+      lhs: an array with axes batch, features (`c`) and the spatial ones.
       filter_shape: the size of the window along each spatial axis.
-      window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, precision,
-        preferred_element_type: as for `conv_general_dilated`.
 
     Returns:
       An array with `c * prod(filter_shape)` features, those of one feature of `lhs` together.
 
     >>> import numpy as np
-    >>> conv_general_dilated_patches(np.arange(4.0).reshape(1, 1, 4), (2,), (1,), "VALID")[0]
+    >>> from perspex import lax
+    >>> lax.conv_general_dilated_patches(np.arange(4.0).reshape(1, 1, 4), (2,), (1,), "VALID")[0]
     Array([[0., 1., 2.],
            [1., 2., 3.]], dtype=float32)
     """
@@ -440,19 +350,22 @@ def conv_general_dilated_local(
     """A convolution with a kernel of its own for each window.
 
     Args:
-      lhs: an array of inexact numbers with axes batch, features (`c`) and the spatial ones.
+      lhs: an array with axes batch, features (`c`) and the spatial ones.
       rhs: an array with axes output features, `c * prod(filter_shape)` (as the patches have them),
         and the spatial axes of the result, arranged as `dimension_numbers` says.
       filter_shape: the size of the window along each spatial axis.
-      window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, precision: as for
-        `conv_general_dilated`.
 
-    Errors:
-      `TypeError` if `rhs` has other sizes than the patches.
+    Returns:
+      An array with axes batch, output features and the spatial ones, as `dimension_numbers` says.
+
+    Raises:
+      TypeError: if `rhs` has other sizes than the patches, or dtypes differ.
+      ValueError: for sizes that do not fit.
 
     >>> import numpy as np
+    >>> from perspex import lax
     >>> x, kernels = np.arange(4.0).reshape(1, 1, 4), np.array([[[1.0, 2, 3], [0, 0, 1]]])
-    >>> conv_general_dilated_local(x, kernels, (1,), "VALID", (2,))
+    >>> lax.conv_general_dilated_local(x, kernels, (1,), "VALID", (2,))
     Array([[[0., 2., 9.]]], dtype=float32)
     """
     name = "conv_general_dilated_local"
@@ -477,90 +390,22 @@ def conv_general_dilated_local(
     return transpose(out, permutation=tuple([order.index(i) for i in range(len(order))]))
 
 
-# ---- Shapes -------------------------------------------------------------------------------------
-
-
-def conv_shape_tuple(
-    lhs_shape: Sequence[int],
-    rhs_shape: Sequence[int],
-    strides: Sequence[int],
-    pads: Padding,
-    batch_group_count: int = 1,
-) -> tuple[int, ...]:
-    """The shape of the convolution of `(n, c, ...)` with `(o, c, ...)`.
-
-    Errors:
-      `TypeError` for a wrong number of pads.
-
-    >>> conv_shape_tuple((2, 3, 8, 8), (4, 3, 3, 3), (1, 2), "VALID")
-    (2, 4, 6, 3)
-    """
-    name = "conv_shape_tuple"
-    steps = integers(name, "strides", strides)
-    if isinstance(pads, (str, PaddingType)):
-        found = pads_by_name(lhs_shape[2:], rhs_shape[2:], steps, pads)
-    else:
-        found = list(pads)
-    if len(found) != len(lhs_shape) - 2:
-        raise TypeError(
-            f"Wrong number of explicit pads for convolution: expected {len(lhs_shape) - 2}, got "
-            f"{len(found)}."
-        )
-    spatial = [
-        count(n + low + high, k, step)
-        for n, k, step, (low, high) in zip(lhs_shape[2:], rhs_shape[2:], steps, found, strict=True)
-    ]
-    return lhs_shape[0] // batch_group_count, rhs_shape[0], *spatial
-
-
-def conv_general_shape_tuple(
-    lhs_shape: Sequence[int],
-    rhs_shape: Sequence[int],
-    window_strides: Sequence[int],
-    padding: Padding,
-    dimension_numbers: Sequence[str],
-) -> tuple[int, ...]:
-    """The shape of a convolution with the axes that `dimension_numbers` names.
-
-    >>> names = ("NHWC", "HWIO", "NHWC")
-    >>> conv_general_shape_tuple((2, 8, 8, 3), (3, 3, 3, 4), (1, 1), "SAME", names)
-    (2, 8, 8, 4)
-    """
-    lhs, rhs, out = conv_general_permutations(dimension_numbers)
-    shape = conv_shape_tuple(
-        [lhs_shape[i] for i in lhs], [rhs_shape[i] for i in rhs], window_strides, padding
-    )
-    return _arranged(shape, out)
-
-
-def conv_transpose_shape_tuple(
-    lhs_shape: Sequence[int],
-    rhs_shape: Sequence[int],
-    window_strides: Sequence[int],
-    padding: Padding,
-    dimension_numbers: Sequence[str],
-) -> tuple[int, ...]:
-    """The shape of a transposed convolution with the axes that `dimension_numbers` names.
-
-    >>> names = ("NHWC", "HWIO", "NHWC")
-    >>> conv_transpose_shape_tuple((2, 8, 8, 3), (3, 3, 3, 4), (2, 2), "SAME", names)
-    (2, 16, 16, 4)
-    """
-    name = "conv_transpose_shape_tuple"
-    lhs, rhs, out = conv_general_permutations(dimension_numbers)
-    steps = integers(name, "window_strides", window_strides)
-    places, window = [lhs_shape[i] for i in lhs[2:]], [rhs_shape[i] for i in rhs[2:]]
-    if isinstance(padding, str):
-        pads = [_pads_back(k, step, padding) for k, step in zip(window, steps, strict=True)]
-    else:
-        pads = list(pairs(name, padding, len(places)))
-    spatial = [
-        count(dilated(n, step) + low + high, k, 1)
-        for n, k, step, (low, high) in zip(places, window, steps, pads, strict=True)
-    ]
-    return _arranged((lhs_shape[lhs[0]], rhs_shape[rhs[0]], *spatial), out)
-
-
-def _arranged(shape: Sequence[int], places: Axes) -> tuple[int, ...]:
-    """The shape whose axis `places[i]` has size `shape[i]`."""
-    return tuple([shape[places.index(i)] for i in range(len(places))])
+describe(
+    (conv_general_dilated, conv, conv_with_general_padding, conv_transpose)
+    + (conv_general_dilated_patches, conv_general_dilated_local),
+    {
+        "lhs": "an array with axes batch, features and the spatial ones, in this order.",
+        "rhs": "the kernel, with axes output features, input features and the spatial ones.",
+        "window_strides": "how far the window moves along each spatial axis.",
+        "padding": '`"VALID"`, `"SAME"`, `"SAME_LOWER"`, or `(low, high)` for each spatial axis.',
+        "lhs_dilation": "the distance between the elements of `lhs`; 1 if not given.",
+        "rhs_dilation": "the distance between the elements of the kernel; 1 if not given.",
+        "dimension_numbers": "which axis is which, see `conv_dimension_numbers`.",
+        "precision": "how exactly accelerators multiply; `default_matmul_precision` if not given.",
+        "preferred_element_type": "the dtype to accumulate in, which is that of the result.",
+        "out_sharding": "must be `None`.",
+    },
+    "TypeError: for dtypes or numbers of axes that differ.\n"
+    "ValueError: for sizes that do not fit.\n"
+    "RuntimeError: for an unknown name of a padding.",
+)

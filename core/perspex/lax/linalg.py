@@ -16,9 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from perspex import dtypes
-from perspex.lax.arrays import ArrayLike, aval_of
+from perspex.arguments.types import Array, ArrayLike
+from perspex.lax.arrays import aval_of, inexact_operands
 from perspex.lax.polar import qdwh as qdwh
+from perspex.lax.triangular import triangular_solve as triangular_solve
+from perspex.lax.triangular import tridiagonal_solve as tridiagonal_solve
 from perspex.ops import elementwise as ew
 from perspex.ops import linalg as ops
 from perspex.ops.linalg import SvdAlgorithm as SvdAlgorithm
@@ -38,45 +40,16 @@ from perspex.ops.linalg import tridiagonal as tridiagonal_p
 from perspex.ops.linalg import tridiagonal_solve as tridiagonal_solve_p
 from perspex.ops.linalg.matrices import matmul, swapped, triangles
 from perspex.ops.shape import concatenate
-from perspex.ops.structural import convert, reshape, scalar_like
-from perspex.runtime.array import Array
+from perspex.ops.structural import reshape, scalar_like
 
 __all__ = [
-    "EigImplementation",
-    "EighImplementation",
-    "SvdAlgorithm",
-    "cholesky",
-    "cholesky_p",
-    "cholesky_update",
-    "eig",
-    "eig_p",
-    "eigh",
-    "eigh_p",
-    "hessenberg",
-    "hessenberg_p",
-    "householder_product",
-    "householder_product_p",
-    "lu",
-    "lu_p",
-    "lu_pivots_to_permutation",
-    "lu_pivots_to_permutation_p",
-    "ormqr",
-    "ormqr_p",
-    "qdwh",
-    "qr",
-    "qr_p",
-    "schur",
-    "schur_p",
-    "svd",
-    "svd_p",
-    "symmetric_product",
-    "triangular_solve",
-    "triangular_solve_p",
-    "tridiagonal",
-    "tridiagonal_p",
-    "tridiagonal_solve",
-    "tridiagonal_solve_p",
-]
+    "EigImplementation", "EighImplementation", "SvdAlgorithm", "cholesky", "cholesky_p",
+    "cholesky_update", "eig", "eig_p", "eigh", "eigh_p", "hessenberg", "hessenberg_p",
+    "householder_product", "householder_product_p", "lu", "lu_p", "lu_pivots_to_permutation",
+    "lu_pivots_to_permutation_p", "ormqr", "ormqr_p", "qdwh", "qr", "qr_p", "schur", "schur_p",
+    "svd", "svd_p", "symmetric_product", "triangular_solve", "triangular_solve_p", "tridiagonal",
+    "tridiagonal_p", "tridiagonal_solve", "tridiagonal_solve_p",
+]  # fmt: skip
 
 
 class EigImplementation(enum.Enum):
@@ -95,19 +68,8 @@ class EighImplementation(enum.Enum):
     QDWH = "qdwh"
 
 
-def _operands(name: str, *xs: Any) -> list[Any]:
-    """Operands as inexact numbers."""
-    out = []
-    for x in xs:
-        aval = aval_of(name, x)
-        if not aval.is_extended and not dtypes.issubdtype(aval.dtype, np.inexact):
-            x = convert(x, dtypes.to_inexact_dtype(aval.dtype), aval.weak_type)
-        out.append(x)
-    return out
-
-
 def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
-    """The lower triangular `l` with `l @ l^H = x`, for positive definite matrices.
+    """The lower triangular factor `l` of positive definite matrices, with `l @ l^H = x`.
 
     Args:
       x: Hermitian matrices, shape `(..., n, n)`.
@@ -117,17 +79,21 @@ def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
     Returns:
       An array of the type of `x`, zero above the diagonal; NaN if `x` is not positive definite.
 
-    Errors:
-      `ValueError` for matrices that are not square.
+    Raises:
+      ValueError: for matrices that are not square.
+      TypeError: for another dtype.
 
-    The derivative is that of Murray (2016), arXiv:1602.07527.
+    References:
+      Murray, "Differentiation of the Cholesky decomposition" (2016),
+        https://arxiv.org/abs/1602.07527
 
     >>> import numpy as np
-    >>> cholesky(np.array([[4.0, 2.0], [2.0, 5.0]]))
+    >>> from perspex.lax import linalg
+    >>> linalg.cholesky(np.array([[4.0, 2.0], [2.0, 5.0]]))
     Array([[2., 0.],
            [1., 2.]], dtype=float32)
     """
-    return ops.cholesky(*_operands("cholesky", x), symmetrize_input=symmetrize_input)
+    return ops.cholesky(*inexact_operands("cholesky", x), symmetrize_input=symmetrize_input)
 
 
 def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
@@ -137,11 +103,19 @@ def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
       r_matrix: an upper triangular matrix, shape `(n, n)`, float32 or float64.
       w_vector: shape `(n,)`.
 
+    Returns:
+      An upper triangular matrix of shape `(n, n)` whose diagonal is not negative.
+
+    Raises:
+      ValueError: for other shapes.
+      TypeError: for complex numbers.
+
     >>> import numpy as np
-    >>> cholesky_update(np.array([[3.0]]), np.array([4.0]))
+    >>> from perspex.lax import linalg
+    >>> linalg.cholesky_update(np.array([[3.0]]), np.array([4.0]))
     Array([[5.]], dtype=float32)
     """
-    r, w = _operands("cholesky_update", r_matrix, w_vector)
+    r, w = inexact_operands("cholesky_update", r_matrix, w_vector)
     n = aval_of("cholesky_update", w).size
     if aval_of("cholesky_update", r).shape != (n, n) or np.ndim(w) != 1:
         raise ValueError(
@@ -167,18 +141,24 @@ def symmetric_product(
     """`alpha * a @ a^T + beta * c`, for real matrices.
 
     Args:
-      a_matrix: shape `(..., n, k)`; c_matrix: shape `(..., n, n)`, symmetric.
+      a_matrix: shape `(..., n, k)`.
+      c_matrix: shape `(..., n, n)`, symmetric.
+      alpha, beta: numbers, the factors of the product and of `c_matrix`.
       symmetrize_output: make the result symmetric to the last digit.
 
-    Errors:
-      `TypeError` for complex numbers, or where the shapes do not fit.
+    Returns:
+      An array of shape `(..., n, n)`.
+
+    Raises:
+      TypeError: for complex numbers, or where the shapes do not fit.
 
     >>> import numpy as np
-    >>> symmetric_product(np.array([[1.0], [2.0]]), np.zeros((2, 2)))
+    >>> from perspex.lax import linalg
+    >>> linalg.symmetric_product(np.array([[1.0], [2.0]]), np.zeros((2, 2)))
     Array([[1., 2.],
            [2., 4.]], dtype=float32)
     """
-    a, c = _operands("symmetric_product", a_matrix, c_matrix)
+    a, c = inexact_operands("symmetric_product", a_matrix, c_matrix)
     for x in (a, c):
         if aval_of("symmetric_product", x).dtype.kind != "f":
             raise TypeError("symmetric_product takes matrices of float32 or float64")
@@ -189,52 +169,6 @@ def symmetric_product(
     strict = triangles(out, below=True, diagonal="zero", above=False)
     kept = triangles(out, below=True, diagonal="keep", above=False)
     return ew.add(kept, swapped(strict))
-
-
-def triangular_solve(
-    a: ArrayLike,
-    b: ArrayLike,
-    *,
-    left_side: bool = False,
-    lower: bool = False,
-    transpose_a: bool = False,
-    conjugate_a: bool = False,
-    unit_diagonal: bool = False,
-) -> Array:
-    """The `x` with `op(a) @ x = b`, or `x @ op(a) = b` unless `left_side`, for a triangular `a`.
-
-    Args:
-      a: matrices of shape `(..., n, n)`. Only one triangle is read.
-      b: matrices with the same batch axes; or one axis fewer: vectors.
-      lower: whether it is the lower triangle.
-      transpose_a, conjugate_a: `op` transposes, conjugates, or both.
-      unit_diagonal: take the diagonal of `a` for ones.
-
-    Errors:
-      `ValueError` for an `a` that is not square, `TypeError` where the shapes do not fit.
-
-    >>> import numpy as np
-    >>> triangular_solve(np.array([[2.0, 0.0], [1.0, 1.0]]), np.array([4.0, 3.0]),
-    ...                  left_side=True, lower=True)
-    Array([2., 1.], dtype=float32)
-    """
-    a, b = _operands("triangular_solve", a, b)
-    a_aval, b_aval = aval_of("triangular_solve", a), aval_of("triangular_solve", b)
-    is_vector = b_aval.ndim == a_aval.ndim - 1
-    if is_vector:
-        axis = b_aval.ndim if left_side else b_aval.ndim - 1
-        shape = (*b_aval.shape[:axis], 1, *b_aval.shape[axis:])
-        b = reshape(b, new_sizes=shape)
-    out = ops.triangular_solve(
-        a,
-        b,
-        left_side=left_side,
-        lower=lower,
-        transpose_a=transpose_a,
-        conjugate_a=conjugate_a and a_aval.dtype.kind == "c",
-        unit_diagonal=unit_diagonal,
-    )
-    return reshape(out, new_sizes=b_aval.shape) if is_vector else out
 
 
 def lu(x: ArrayLike) -> list[Array]:
@@ -248,33 +182,49 @@ def lu(x: ArrayLike) -> list[Array]:
       for its diagonal); the row that each row was exchanged with, int32 of shape
       `(..., min(m, n))`; and the permutation of the rows, int32 of shape `(..., m)`.
 
+    Raises:
+      TypeError: for fewer than two axes, or another dtype.
+
     >>> import numpy as np
-    >>> packed, pivots, permutation = lu(np.array([[1.0, 2.0], [2.0, 2.0]]))
+    >>> from perspex.lax import linalg
+    >>> packed, pivots, permutation = linalg.lu(np.array([[1.0, 2.0], [2.0, 2.0]]))
     >>> packed, permutation
     (Array([[2. , 2. ],
            [0.5, 1. ]], dtype=float32), Array([1, 0], dtype=int32))
     """
-    return ops.lu(*_operands("lu", x))
+    return ops.lu(*inexact_operands("lu", x))
 
 
 def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
-    """The permutation that comes of exchanging row `i` with row `pivots[i]`, for each `i` in turn.
+    """The permutation that results from exchanging each row `i` in turn with row `pivots[i]`.
 
     Args:
       pivots: int32, shape `(..., k)`.
       permutation_size: the number of rows, at least `k`.
 
+    Returns:
+      An int32 array of shape `(..., permutation_size)`.
+
+    Raises:
+      TypeError: for pivots of another dtype than int32.
+      ValueError: if there are more exchanges than rows.
+
     >>> import numpy as np
-    >>> lu_pivots_to_permutation(np.array([2, 2, 2], np.int32), 3)
+    >>> from perspex.lax import linalg
+    >>> linalg.lu_pivots_to_permutation(np.array([2, 2, 2], np.int32), 3)
     Array([2, 0, 1], dtype=int32)
     """
     return ops.lu_pivots_to_permutation(pivots, permutation_size=permutation_size)
 
 
 def qr(
-    x: ArrayLike, *, pivoting: bool = False, full_matrices: bool = True, use_magma: Any = None
+    x: ArrayLike,
+    *,
+    pivoting: bool = False,
+    full_matrices: bool = True,
+    use_magma: bool | None = None,
 ) -> tuple[Array, ...]:
-    """`q` with orthonormal columns and upper triangular `r` with `q @ r = x`.
+    """QR factorization: `q` with orthonormal columns and upper triangular `r`, with `q @ r = x`.
 
     Args:
       x: matrices of shape `(..., m, n)`.
@@ -283,16 +233,24 @@ def qr(
       full_matrices: a square `q`; else `q` has `min(m, n)` columns.
       use_magma: has no effect on the CPU.
 
-    The derivative is that of Walter and Lehmann (2018), doi:10.1080/10556788.2017.1327186, for
-    matrices whose first `min(m, n)` columns are independent.
+    Returns:
+      A tuple of `q`, `r` and, with `pivoting`, `p`. They have a derivative where the first `min(m,
+      n)` columns of `x` are independent.
+
+    Raises:
+      TypeError: for fewer than two axes, or another dtype.
+
+    References:
+      Walter and Lehmann (2018), doi:10.1080/10556788.2017.1327186
 
     >>> import numpy as np
-    >>> q, r = qr(np.array([[3.0], [4.0]]), full_matrices=False)
+    >>> from perspex.lax import linalg
+    >>> q, r = linalg.qr(np.array([[3.0], [4.0]]), full_matrices=False)
     >>> q @ r
     Array([[3.],
            [4.]], dtype=float32)
     """
-    (x,) = _operands("qr", x)
+    (x,) = inexact_operands("qr", x)
     return tuple(ops.qr(x, full_matrices=full_matrices, pivoting=pivoting))
 
 
@@ -304,18 +262,29 @@ def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
         after a one.
       taus: shape `(..., k)`, `k <= n`: their scales.
 
+    Returns:
+      An array of shape `(..., m, n)` with orthonormal columns.
+
+    Raises:
+      ValueError: for more columns than rows, or more `taus` than columns.
+      TypeError: for another dtype.
+
+    References:
+      LAPACK's `orgqr`
+
     >>> import numpy as np
-    >>> householder_product(np.array([[0.0], [1.0]]), np.array([1.0]))
+    >>> from perspex.lax import linalg
+    >>> linalg.householder_product(np.array([[0.0], [1.0]]), np.array([1.0]))
     Array([[ 0.],
            [-1.]], dtype=float32)
     """
-    return ops.householder_product(*_operands("householder_product", a, taus))
+    return ops.householder_product(*inexact_operands("householder_product", a, taus))
 
 
 def ormqr(
     a: ArrayLike, taus: ArrayLike, c: ArrayLike, *, left: bool = True, transpose: bool = False
 ) -> Array:
-    """The product of `c` and the orthogonal matrix that reflectors make, without making it.
+    """The product of `c` and the orthogonal matrix that reflectors stand for, without making it.
 
     Args:
       a, taus: reflectors as for `householder_product`.
@@ -323,12 +292,23 @@ def ormqr(
       left: `q @ c`, else `c @ q`.
       transpose: the adjoint of `q` instead.
 
+    Returns:
+      An array of the shape and dtype of `c`.
+
+    Raises:
+      ValueError: for shapes that do not fit.
+      TypeError: for another dtype.
+
+    References:
+      LAPACK's `ormqr`
+
     >>> import numpy as np
-    >>> ormqr(np.array([[0.0], [1.0]]), np.array([1.0]), np.array([[1.0], [2.0]]))
+    >>> from perspex.lax import linalg
+    >>> linalg.ormqr(np.array([[0.0], [1.0]]), np.array([1.0]), np.array([[1.0], [2.0]]))
     Array([[-2.],
            [-1.]], dtype=float32)
     """
-    a, taus, c = _operands("ormqr", a, taus, c)
+    a, taus, c = inexact_operands("ormqr", a, taus, c)
     return ops.ormqr(a, taus, c, left=left, transpose=transpose)
 
 
@@ -352,20 +332,23 @@ def eigh(
       implementation: on the CPU, `None` or `QR`.
 
     Returns:
-      `v` of the type of `x`, and real `w` of shape `(..., n)`.
+      `v` of the type of `x`, and real `w` of shape `(..., n)`. The derivative is infinite or NaN
+      for eigenvectors of equal eigenvalues.
 
-    Errors:
-      `ValueError` for matrices that are not square; `NotImplementedError` for what the platform
-      does not have.
+    Raises:
+      ValueError: for matrices that are not square.
+      NotImplementedError: for what the platform does not have.
 
-    The derivative (Giles 2008) is infinite or NaN for eigenvectors of equal eigenvalues.
+    References:
+      Giles, "Collected matrix derivative results" (2008), doi:10.1007/978-3-540-68942-3_4
 
     >>> import numpy as np
-    >>> v, w = eigh(np.array([[2.0, 1.0], [1.0, 2.0]]))
+    >>> from perspex.lax import linalg
+    >>> v, w = linalg.eigh(np.array([[2.0, 1.0], [1.0, 2.0]]))
     >>> w
     Array([1., 3.], dtype=float32)
     """
-    (x,) = _operands("eigh", x)
+    (x,) = inexact_operands("eigh", x)
     if implementation not in (None, EighImplementation.QR):
         raise NotImplementedError(
             f"eigh: {implementation} is not available on the CPU; leave `implementation` out"
@@ -412,20 +395,24 @@ def svd(
       algorithm: see `SvdAlgorithm`.
 
     Returns:
-      `u` and `vh` of the dtype of `x`, and real, descending `s` of shape `(..., min(m, n))`.
+      `u` and `vh` of the dtype of `x`, and real, descending `s` of shape `(..., min(m, n))`. The
+      derivative of the vectors is infinite or NaN where singular values are equal.
 
-    Errors:
-      `NotImplementedError` for what the platform does not have, and for the derivative of
-      `full_matrices=True` at matrices that are not square.
+    Raises:
+      ValueError: for `full_matrices` together with `subset_by_index`.
+      NotImplementedError: for what the platform does not have, and for the derivative of
+        `full_matrices=True` at matrices that are not square.
 
-    The derivative (Giles 2008, Townsend 2016) of the vectors is infinite or NaN where singular
-    values are equal.
+    References:
+      Giles, "Collected matrix derivative results" (2008), doi:10.1007/978-3-540-68942-3_4
+      Townsend, "Differentiating the singular value decomposition" (2016)
 
     >>> import numpy as np
-    >>> svd(np.array([[3.0, 0.0], [0.0, 4.0]]), compute_uv=False)
+    >>> from perspex.lax import linalg
+    >>> linalg.svd(np.array([[3.0, 0.0], [0.0, 4.0]]), compute_uv=False)
     Array([4., 3.], dtype=float32)
     """
-    (x,) = _operands("svd", x)
+    (x,) = inexact_operands("svd", x)
     if subset_by_index is not None and compute_uv and full_matrices:
         raise ValueError("svd: full_matrices and subset_by_index exclude each other")
     smallest = min(aval_of("svd", x).shape[-2:], default=0)
@@ -457,21 +444,23 @@ def eig(
       enable_eigvec_derivs: let eigenvectors be differentiated. That is right only where all
         eigenvalues differ, which is not checked.
       implementation: on the CPU, `None` or `LAPACK`.
+      use_magma: has no effect on the CPU.
 
     Returns:
       A list of `w`, complex of shape `(..., n)`, then `vl` and `vr` if asked for. Eigenvectors have
       length one and a largest component that is real.
 
-    Errors:
-      `ValueError` for matrices that are not square; `NotImplementedError` for derivatives of
-      eigenvectors that are not enabled.
+    Raises:
+      ValueError: for matrices that are not square.
+      NotImplementedError: for derivatives of eigenvectors that are not enabled.
 
     >>> import numpy as np
-    >>> w, vl, vr = eig(np.array([[0.0, 1.0], [-1.0, 0.0]]))
+    >>> from perspex.lax import linalg
+    >>> w, vl, vr = linalg.eig(np.array([[0.0, 1.0], [-1.0, 0.0]]))
     >>> w
     Array([0.+1.j, 0.-1.j], dtype=complex64)
     """
-    (x,) = _operands("eig", x)
+    (x,) = inexact_operands("eig", x)
     if implementation not in (None, EigImplementation.LAPACK):
         raise NotImplementedError(
             f"eig: {implementation} is not available on the CPU; leave `implementation` out"
@@ -491,7 +480,7 @@ def schur(
     sort_eig_vals: bool = False,
     select_callable: Callable[..., Any] | None = None,
 ) -> list[Array]:
-    """`t`, and unitary `z`, with `z @ t @ z^H = x`.
+    """The Schur form: `t`, and unitary `z`, with `z @ t @ z^H = x`.
 
     Args:
       x: shape `(..., n, n)`.
@@ -502,8 +491,13 @@ def schur(
       A list of `t`, upper triangular but for blocks of two rows that stand for the complex
       eigenvalues of a real matrix, and `z`. They have no derivative.
 
+    Raises:
+      ValueError: for matrices that are not square.
+      NotImplementedError: for `sort_eig_vals` or `select_callable`.
+
     >>> import numpy as np
-    >>> t, z = schur(np.array([[1.0, 2.0], [0.0, 3.0]]))
+    >>> from perspex.lax import linalg
+    >>> t, z = linalg.schur(np.array([[1.0, 2.0], [0.0, 3.0]]))
     >>> t
     Array([[1., 2.],
            [0., 3.]], dtype=float32)
@@ -513,12 +507,12 @@ def schur(
             "schur: eigenvalues cannot be sorted by LAPACK's routine here; "
             "leave sort_eig_vals and select_callable out"
         )
-    (x,) = _operands("schur", x)
+    (x,) = inexact_operands("schur", x)
     return ops.schur(x, compute_schur_vectors=compute_schur_vectors)
 
 
 def hessenberg(a: ArrayLike) -> list[Array]:
-    """The Hessenberg form, in LAPACK's packed form.
+    """The Hessenberg form of matrices, as LAPACK packs it.
 
     Args:
       a: shape `(..., n, n)`.
@@ -528,15 +522,19 @@ def hessenberg(a: ArrayLike) -> list[Array]:
       diagonal and the vectors of reflectors below it, and the scales of these, of shape
       `(..., n - 1)`. `perspex.scipy.linalg.hessenberg` unpacks them.
 
+    Raises:
+      ValueError: for matrices that are not square.
+
     >>> import numpy as np
-    >>> hessenberg(np.eye(3, dtype="float32"))[1].shape
+    >>> from perspex.lax import linalg
+    >>> linalg.hessenberg(np.eye(3, dtype="float32"))[1].shape
     (2,)
     """
-    return ops.hessenberg(*_operands("hessenberg", a))
+    return ops.hessenberg(*inexact_operands("hessenberg", a))
 
 
 def tridiagonal(a: ArrayLike, *, lower: bool = True) -> list[Array]:
-    """A Hermitian matrix made tridiagonal by a unitary change of basis, in LAPACK's packed form.
+    """Hermitian matrices made tridiagonal by a unitary change of basis, as LAPACK packs them.
 
     Args:
       a: shape `(..., n, n)`.
@@ -546,38 +544,13 @@ def tridiagonal(a: ArrayLike, *, lower: bool = True) -> list[Array]:
       A list: the tridiagonal matrix with the vectors of reflectors; its diagonal, real of shape
       `(..., n)`; that beside it, real of shape `(..., n - 1)`; the scales of the reflectors.
 
+    Raises:
+      ValueError: for matrices that are not square.
+
     >>> import numpy as np
-    >>> _, d, e, _ = tridiagonal(np.array([[2.0, 1.0], [1.0, 2.0]]))
+    >>> from perspex.lax import linalg
+    >>> _, d, e, _ = linalg.tridiagonal(np.array([[2.0, 1.0], [1.0, 2.0]]))
     >>> d
     Array([2., 2.], dtype=float32)
     """
-    return ops.tridiagonal(*_operands("tridiagonal", a), lower=lower)
-
-
-def tridiagonal_solve(
-    dl: ArrayLike,
-    d: ArrayLike,
-    du: ArrayLike,
-    b: ArrayLike,
-    *,
-    perturb_singular: bool = False,
-) -> Array:
-    """The `x` with `dl[i] x[i - 1] + d[i] x[i] + du[i] x[i + 1] = b[i]` for all rows.
-
-    Args:
-      dl, d, du: the diagonal below the main one, that, and the one above, each of shape
-        `(..., n)`; `dl[..., 0]` and `du[..., -1]` are not looked at.
-      b: shape `(..., n, k)`.
-      perturb_singular: make pivots that are zero small numbers instead.
-
-    Errors:
-      `TypeError` for a `b` with fewer than two axes, `ValueError` for shapes that do not fit.
-
-    >>> import numpy as np
-    >>> one = np.ones(2, "float32")
-    >>> tridiagonal_solve(one, 2 * one, one, np.array([[3.0], [3.0]]))
-    Array([[1.],
-           [1.]], dtype=float32)
-    """
-    diagonals = _operands("tridiagonal_solve", dl, d, du, b)
-    return ops.tridiagonal_solve(*diagonals, perturb_singular=perturb_singular)
+    return ops.tridiagonal(*inexact_operands("tridiagonal", a), lower=lower)

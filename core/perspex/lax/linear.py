@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from perspex import dtypes
-from perspex.lax.arrays import ArrayLike, DTypeLike, aval_of, check_unsharded
+from perspex.arguments.types import Array, ArrayLike, DTypeLike
+from perspex.lax.arrays import aval_of, check_unsharded
 from perspex.ops import linear as ops
 from perspex.ops.linear import Precision
-from perspex.runtime.array import Array
+
+__all__ = ["DotDimensionNumbers", "PrecisionLike", "batch_matmul", "dot", "dot_general"]
 
 DotDimensionNumbers = tuple[
     tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]
@@ -28,7 +30,7 @@ def dot_general(
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: None = None,
 ) -> Array:
     """Sums of products over contracting axes, for each index of the batch axes.
 
@@ -38,17 +40,20 @@ def dot_general(
         corresponding order.
       precision: how exactly accelerators multiply; `default_matmul_precision` if not given.
       preferred_element_type: the dtype to accumulate in, which is that of the result.
+      out_sharding: must be `None`.
 
     Returns:
       An array with the batch axes, the other axes of `lhs`, and those of `rhs`.
 
-    Errors:
-      `TypeError` for axes that are not there or do not match, or a preferred type that is too
-      narrow; `ValueError` for an unknown precision.
+    Raises:
+      TypeError: for axes that are not there or do not match, or a preferred type that is too
+        narrow.
+      ValueError: for an unknown precision.
 
     >>> import numpy as np
+    >>> from perspex import lax
     >>> x = np.arange(6.0).reshape(2, 3)
-    >>> dot_general(x, x, (((1,), (1,)), ((), ())))
+    >>> lax.dot_general(x, x, (((1,), (1,)), ((), ())))
     Array([[ 5., 14.],
            [14., 50.]], dtype=float32)
     """
@@ -92,19 +97,24 @@ def dot(
     dimension_numbers: DotDimensionNumbers | None = None,
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
-    out_sharding: Any = None,
+    out_sharding: None = None,
 ) -> Array:
     """The product of two vectors or matrices; `dot_general` when given `dimension_numbers`.
 
     Args:
       lhs, rhs: arrays of one or two axes; the last of `lhs` has the size of the first of `rhs`.
-      dimension_numbers, precision, preferred_element_type: as for `dot_general`.
+      dimension_numbers, precision, preferred_element_type, out_sharding: as for `dot_general`.
 
-    Errors:
-      `ValueError` for other shapes without `dimension_numbers`; those of `dot_general`.
+    Returns:
+      An array with the axes of `lhs` but the last, and of `rhs` but the first.
+
+    Raises:
+      ValueError: for operands of other shapes without `dimension_numbers`, or an unknown precision.
+      TypeError: as `dot_general`.
 
     >>> import numpy as np
-    >>> dot(np.array([1, 2]), np.array([[3], [4]]))
+    >>> from perspex import lax
+    >>> lax.dot(np.array([1, 2]), np.array([[3], [4]]))
     Array([11], dtype=int32)
     """
     if dimension_numbers is None:
@@ -133,12 +143,17 @@ def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike = None
       rhs: an array of shape `(..., k, m)` with the same leading sizes.
       precision: as for `dot_general`.
 
-    Errors:
-      `ValueError` for fewer than two axes or different numbers of axes.
+    Returns:
+      An array of shape `(..., n, m)`.
+
+    Raises:
+      ValueError: for fewer than two axes or different numbers of axes.
+      TypeError: for sizes that do not match.
 
     >>> import numpy as np
+    >>> from perspex import lax
     >>> x = np.ones((5, 2, 3))
-    >>> batch_matmul(x, x.swapaxes(1, 2)).shape
+    >>> lax.batch_matmul(x, x.swapaxes(1, 2)).shape
     (5, 2, 2)
     """
     left, right = aval_of("batch_matmul", lhs).ndim, aval_of("batch_matmul", rhs).ndim

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
-from perspex.lax.arrays import ArrayLike, as_array, aval_of
+from perspex.arguments.types import Array, ArrayLike
+from perspex.lax.arrays import as_array, aval_of
 from perspex.lax.control import while_loop
 from perspex.ops import elementwise as ew
 from perspex.ops import linalg as ops
@@ -22,7 +23,8 @@ from perspex.ops.linalg.matrices import (
 from perspex.ops.reductions import reduce_max
 from perspex.ops.shape import concatenate, part
 from perspex.ops.structural import convert, full_like, reduce_sum, scalar_like
-from perspex.runtime.array import Array
+
+__all__ = ["qdwh"]
 
 _INT = np.dtype("int32")
 
@@ -47,14 +49,16 @@ def qdwh(
     Returns:
       `u`, `h`, the number of steps (int32), and whether they have converged.
 
-    Errors:
-      `ValueError` for fewer rows than columns or a batch.
+    Raises:
+      ValueError: for fewer rows than columns or a batch.
 
-    The iteration is that of Nakatsukasa, Bai and Gygi (2010), "Optimizing Halley's iteration for
-    computing the matrix polar decomposition".
+    References:
+      Nakatsukasa, Bai and Gygi, "Optimizing Halley's iteration for computing the matrix polar
+        decomposition" (2010)
 
     >>> import numpy as np
-    >>> u, h, steps, converged = qdwh(np.array([[2.0, 0.0], [0.0, -3.0]]))
+    >>> from perspex.lax import linalg
+    >>> u, h, steps, converged = linalg.qdwh(np.array([[2.0, 0.0], [0.0, -3.0]]))
     >>> np.round(h, 4)
     Array([[2., 0.],
            [0., 3.]], dtype=float32)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from perspex.lax.arrays import ArrayLike, DTypeLike, aval_of, check_unsharded
+from perspex.arguments.types import Array, ArrayLike, DTypeLike
+from perspex.lax.arrays import aval_of, check_unsharded
 from perspex.lax.linear import PrecisionLike, dot_general
 from perspex.ops import elementwise as ops
 from perspex.ops.cumulative import cumsum
 from perspex.ops.shape import iota
 from perspex.ops.structural import broadcast_in_dim, convert, full_like, reduce_sum
-from perspex.runtime.array import Array
+
+__all__ = ["ragged_dot"]
 
 
 def ragged_dot(
@@ -32,16 +34,19 @@ def ragged_dot(
       rhs: an array of shape `(g, k, n)`.
       group_sizes: `g` integers: how many rows each group has. Rows behind the last give zeros.
       precision, preferred_element_type: as for `dot_general`.
+      group_offset, out_sharding: must be `None`.
 
     Returns:
       An array of shape `(m, n)`.
 
-    Errors:
-      `TypeError` for other shapes; `NotImplementedError` for a `group_offset` or a sharding.
+    Raises:
+      TypeError: for other shapes.
+      NotImplementedError: for a `group_offset` or a sharding.
 
     >>> import numpy as np
+    >>> from perspex import lax
     >>> experts = np.array([[[1.0], [1.0]], [[10.0], [10.0]]])
-    >>> ragged_dot(np.ones((3, 2)), experts, np.array([1, 2]))
+    >>> lax.ragged_dot(np.ones((3, 2)), experts, np.array([1, 2]))
     Array([[ 2.],
            [20.],
            [20.]], dtype=float32)

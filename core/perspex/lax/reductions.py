@@ -12,28 +12,36 @@ from typing import Any
 import numpy as np
 
 from perspex import tree
+from perspex.arguments.glossary import describe
+from perspex.arguments.types import Array, ArrayLike, DTypeLike
 from perspex.control.bodies import place, stage_body
 from perspex.control.reduce import reduce_p
 from perspex.ir.avals import PYTHON_SCALARS, ShapedArray
 from perspex.ir.jaxpr import ClosedJaxpr
 from perspex.lax import elementwise
-from perspex.lax.arrays import ArrayLike, DTypeLike, aval_of, check_unsharded, dtype_of, integers
+from perspex.lax.arrays import aval_of, check_unsharded, dtype_of, integers
 from perspex.ops import cumulative
 from perspex.ops import reductions as ops
 from perspex.ops.structural import reduce_sum as sum_p
-from perspex.runtime.array import Array
 from perspex.tracing.primitive import Primitive
 from perspex.tracing.trace import Tracer, typeof
 from perspex.transforms.programs import embed
 
+__all__ = [
+    "argmax", "argmin", "cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum", "reduce",
+    "reduce_and", "reduce_max", "reduce_min", "reduce_or", "reduce_prod", "reduce_sum",
+    "reduce_xor",
+]  # fmt: skip
+
 # ---- By one operation ---------------------------------------------------------------------------
 
 
-def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: Any = None) -> Array:
-    """The sum over `axes`, of numbers.
+def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: None = None) -> Array:
+    """The sum of the elements along `axes`.
 
     >>> import numpy as np
-    >>> reduce_sum(np.arange(6).reshape(2, 3), (1,))
+    >>> from perspex import lax
+    >>> lax.reduce_sum(np.arange(6).reshape(2, 3), (1,))
     Array([ 3, 12], dtype=int32)
     """
     check_unsharded("reduce_sum", out_sharding)
@@ -41,31 +49,34 @@ def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: Any = N
 
 
 def reduce_prod(operand: ArrayLike, axes: Sequence[int]) -> Array:
-    """The product over `axes`, of numbers.
+    """The product of the elements along `axes`.
 
     >>> import numpy as np
-    >>> reduce_prod(np.arange(6).reshape(2, 3), (1,))
+    >>> from perspex import lax
+    >>> lax.reduce_prod(np.arange(6).reshape(2, 3), (1,))
     Array([ 0, 60], dtype=int32)
     """
     return ops.reduce_prod(operand, axes=integers("reduce_prod", "axes", axes))
 
 
-def reduce_max(operand: ArrayLike, axes: Sequence[int], *, out_sharding: Any = None) -> Array:
+def reduce_max(operand: ArrayLike, axes: Sequence[int], *, out_sharding: None = None) -> Array:
     """The greatest element along `axes`; NaN if there is one; the least number of no elements.
 
     >>> import numpy as np
-    >>> reduce_max(np.arange(6).reshape(2, 3), (0,))
+    >>> from perspex import lax
+    >>> lax.reduce_max(np.arange(6).reshape(2, 3), (0,))
     Array([3, 4, 5], dtype=int32)
     """
     check_unsharded("reduce_max", out_sharding)
     return ops.reduce_max(operand, axes=integers("reduce_max", "axes", axes))
 
 
-def reduce_min(operand: ArrayLike, axes: Sequence[int], *, out_sharding: Any = None) -> Array:
+def reduce_min(operand: ArrayLike, axes: Sequence[int], *, out_sharding: None = None) -> Array:
     """The least element along `axes`; NaN if there is one; the greatest number of no elements.
 
     >>> import numpy as np
-    >>> reduce_min(np.arange(6).reshape(2, 3), (0,))
+    >>> from perspex import lax
+    >>> lax.reduce_min(np.arange(6).reshape(2, 3), (0,))
     Array([0, 1, 2], dtype=int32)
     """
     check_unsharded("reduce_min", out_sharding)
@@ -73,30 +84,33 @@ def reduce_min(operand: ArrayLike, axes: Sequence[int], *, out_sharding: Any = N
 
 
 def reduce_and(operand: ArrayLike, axes: Sequence[int]) -> Array:
-    """Bits set in all elements along `axes`; of booleans, whether all are true.
+    """The bits that are set in all elements along `axes`; of booleans, whether all are true.
 
     >>> import numpy as np
-    >>> reduce_and(np.array([7, 6, 12]), (0,))
+    >>> from perspex import lax
+    >>> lax.reduce_and(np.array([7, 6, 12]), (0,))
     Array(4, dtype=int32)
     """
     return ops.reduce_and(operand, axes=integers("reduce_and", "axes", axes))
 
 
 def reduce_or(operand: ArrayLike, axes: Sequence[int]) -> Array:
-    """Bits set in any element along `axes`; of booleans, whether any is true.
+    """The bits that are set in any element along `axes`; of booleans, whether any is true.
 
     >>> import numpy as np
-    >>> reduce_or(np.array([1, 2, 8]), (0,))
+    >>> from perspex import lax
+    >>> lax.reduce_or(np.array([1, 2, 8]), (0,))
     Array(11, dtype=int32)
     """
     return ops.reduce_or(operand, axes=integers("reduce_or", "axes", axes))
 
 
 def reduce_xor(operand: ArrayLike, axes: Sequence[int]) -> Array:
-    """Bits set in an odd number of elements along `axes`; of booleans, whether that many are true.
+    """The bits that are set in an odd number of elements along `axes`; of booleans, their parity.
 
     >>> import numpy as np
-    >>> reduce_xor(np.array([3, 6, 1]), (0,))
+    >>> from perspex import lax
+    >>> lax.reduce_xor(np.array([3, 6, 1]), (0,))
     Array(4, dtype=int32)
     """
     return ops.reduce_xor(operand, axes=integers("reduce_xor", "axes", axes))
@@ -106,42 +120,22 @@ def reduce_xor(operand: ArrayLike, axes: Sequence[int]) -> Array:
 
 
 def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
-    """The position of the first greatest element along `axis`, or of the first NaN.
-
-    Args:
-      operand: real numbers or booleans.
-      axis: the axis to search along, which must not be empty.
-      index_dtype: the integer dtype of the result; too narrow a dtype wraps positions around.
-
-    Returns:
-      Positions, in the shape of `operand` without `axis`.
-
-    Errors:
-      `ValueError` for an axis that is empty or not there, `TypeError` for other dtypes.
+    """The position of the first greatest element along an axis, or of the first NaN.
 
     >>> import numpy as np
-    >>> argmax(np.array([1.0, 5.0, 5.0]), 0, "int32")
+    >>> from perspex import lax
+    >>> lax.argmax(np.array([1.0, 5.0, 5.0]), 0, "int32")
     Array(1, dtype=int32)
     """
     return _position(ops.argmax, operand, axis, index_dtype)
 
 
 def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
-    """The position of the first least element along `axis`, or of the first NaN.
-
-    Args:
-      operand: real numbers or booleans.
-      axis: the axis to search along, which must not be empty.
-      index_dtype: the integer dtype of the result; too narrow a dtype wraps positions around.
-
-    Returns:
-      Positions, in the shape of `operand` without `axis`.
-
-    Errors:
-      `ValueError` for an axis that is empty or not there, `TypeError` for other dtypes.
+    """The position of the first least element along an axis, or of the first NaN.
 
     >>> import numpy as np
-    >>> argmin(np.array([4.0, 0.5, 2.0]), 0, "int32")
+    >>> from perspex import lax
+    >>> lax.argmin(np.array([4.0, 0.5, 2.0]), 0, "int32")
     Array(1, dtype=int32)
     """
     return _position(ops.argmin, operand, axis, index_dtype)
@@ -160,7 +154,7 @@ def reduce(
     init_values: Any,
     computation: Callable[[Any, Any], Any],
     dimensions: Sequence[int],
-    out_sharding: Any = None,
+    out_sharding: None = None,
 ) -> Any:
     """Reduce along `dimensions` by any function of two scalars.
 
@@ -174,17 +168,20 @@ def reduce(
       computation: takes what there is so far and an element, in the structure of `operands`, and
         returns what there is then. It should be associative: the order is not defined.
       dimensions: the axes to reduce.
+      out_sharding: must be `None`.
 
     Returns:
       Arrays in the structure of `operands`, without the axes `dimensions`.
 
-    Errors:
-      `ValueError` for structures that differ, initial values that are not scalars and axes that
-      are not there; `TypeError` for dtypes that differ; `NotImplementedError` if `computation`
-      closes over values that are being traced.
+    Raises:
+      ValueError: for structures that differ, initial values that are not scalars and axes that are
+        not there.
+      TypeError: for dtypes that differ.
+      NotImplementedError: if `computation` closes over values that are being traced.
 
     >>> import numpy as np
-    >>> reduce(np.arange(4.0), 0.0, lambda total, x: total + x * x, (0,))
+    >>> from perspex import lax
+    >>> lax.reduce(np.arange(4.0), 0.0, lambda total, x: total + x * x, (0,))
     Array(14., dtype=float32)
     """
     check_unsharded("reduce", out_sharding)
@@ -263,90 +260,62 @@ def scalar_program(
 
 
 def cumsum(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
-    """The sums of all elements up to each place along `axis`.
-
-    Args:
-      operand: an array of numbers.
-      axis: the axis to go along.
-      reverse: go from the end.
-
-    Errors:
-      `ValueError` for an axis that is not there, `TypeError` for booleans.
+    """The sums of all elements up to each place along an axis.
 
     >>> import numpy as np
-    >>> cumsum(np.array([1, 2, 3])), cumsum(np.array([1, 2, 3]), reverse=True)
+    >>> from perspex import lax
+    >>> lax.cumsum(np.array([1, 2, 3])), lax.cumsum(np.array([1, 2, 3]), reverse=True)
     (Array([1, 3, 6], dtype=int32), Array([6, 5, 3], dtype=int32))
     """
     return _cumulative(cumulative.cumsum, operand, axis, reverse)
 
 
 def cumprod(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
-    """The products of all elements up to each place along `axis`.
-
-    Args:
-      operand: an array of numbers.
-      axis: the axis to go along.
-      reverse: go from the end.
-
-    Errors:
-      `ValueError` for an axis that is not there, `TypeError` for booleans.
+    """The products of all elements up to each place along an axis.
 
     >>> import numpy as np
-    >>> cumprod(np.array([1, 2, 3, 4]))
+    >>> from perspex import lax
+    >>> lax.cumprod(np.array([1, 2, 3, 4]))
     Array([ 1,  2,  6, 24], dtype=int32)
     """
     return _cumulative(cumulative.cumprod, operand, axis, reverse)
 
 
 def cummax(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
-    """The greatest element up to each place along `axis`; NaN from the first NaN on.
+    """The greatest element up to each place along an axis; NaN from the first NaN on.
 
-    Args:
-      operand: an array of numbers; complex ones compare by real part first.
-      axis: the axis to go along.
-      reverse: go from the end.
-
-    Errors:
-      `ValueError` for an axis that is not there, `TypeError` for booleans.
+    Complex numbers compare by real part first.
 
     >>> import numpy as np
-    >>> cummax(np.array([3, 1, 4, 1, 5]))
+    >>> from perspex import lax
+    >>> lax.cummax(np.array([3, 1, 4, 1, 5]))
     Array([3, 3, 4, 4, 5], dtype=int32)
     """
     return _cumulative(cumulative.cummax, operand, axis, reverse)
 
 
 def cummin(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
-    """The least element up to each place along `axis`; NaN from the first NaN on.
+    """The least element up to each place along an axis; NaN from the first NaN on.
 
-    Args:
-      operand: an array of numbers; complex ones compare by real part first.
-      axis: the axis to go along.
-      reverse: go from the end.
-
-    Errors:
-      `ValueError` for an axis that is not there, `TypeError` for booleans.
+    Complex numbers compare by real part first.
 
     >>> import numpy as np
-    >>> cummin(np.array([3, 1, 4, 1, 5]))
+    >>> from perspex import lax
+    >>> lax.cummin(np.array([3, 1, 4, 1, 5]))
     Array([3, 1, 1, 1, 1], dtype=int32)
     """
     return _cumulative(cumulative.cummin, operand, axis, reverse)
 
 
 def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
-    """`log(cumsum(exp(operand)))` along `axis`, without overflow.
+    """The logarithm of the sums of exponentials up to each place along an axis, without overflow.
 
     Args:
       operand: an array of floats or complex numbers.
-      axis: the axis to go along.
-      reverse: go from the end.
-
-    Errors:
-      `ValueError` for an axis that is not there, `TypeError` for other dtypes.
 
     >>> import numpy as np
-    >>> cumlogsumexp(np.array([1000.0, 1000.0])).round(2)
+    >>> from perspex import lax
+    >>> lax.cumlogsumexp(np.array([1000.0, 1000.0])).round(2)
     Array([1000.  , 1000.69], dtype=float32)
     """
     return _cumulative(cumulative.cumlogsumexp, operand, axis, reverse)
@@ -354,3 +323,43 @@ def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Ar
 
 def _cumulative(op: Primitive, operand: Any, axis: Any, reverse: Any) -> Any:
     return op(operand, axis=operator.index(axis), reverse=bool(reverse))
+
+
+for functions, kind in (
+    ((reduce_sum, reduce_prod), "numbers"),
+    ((reduce_max, reduce_min), "numbers or booleans"),
+    ((reduce_and, reduce_or, reduce_xor), "integers or booleans"),
+):
+    describe(
+        functions,
+        {
+            "operand": f"an array of {kind}.",
+            "axes": "the axes to reduce, counted from the front.",
+            "out_sharding": "must be `None`.",
+        },
+        "TypeError: if `operand` is not an array, or has another dtype.\n"
+        "ValueError: for an axis that is not there or comes twice.",
+        "An array of the dtype of `operand` in its shape without `axes`.",
+    )
+describe(
+    (cumsum, cumprod, cummax, cummin, cumlogsumexp),
+    {
+        "operand": "an array of numbers.",
+        "axis": "the axis to go along, counted from the front.",
+        "reverse": "go from the end.",
+    },
+    "TypeError: if `operand` is not an array, or has another dtype.\n"
+    "ValueError: for an axis that is not there.",
+    "An array of the shape and dtype of `operand`.",
+)
+describe(
+    (argmax, argmin),
+    {
+        "operand": "an array of real numbers or booleans.",
+        "axis": "the axis to search along, counted from the front, which must not be empty.",
+        "index_dtype": "an integer dtype; positions wrap around in one that is too narrow.",
+    },
+    "ValueError: for an axis that is empty or not there.\n"
+    "TypeError: for complex numbers, or an `index_dtype` that is not an integer dtype.",
+    "An array of dtype `index_dtype` in the shape of `operand` without `axis`.",
+)

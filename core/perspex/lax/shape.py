@@ -1,4 +1,4 @@
-"""Shapes: broadcast, reshape, transpose, pad, slice, join and take apart, at static places."""
+"""Shapes: broadcast, reshape, transpose, pad and slice, at static places."""
 
 from __future__ import annotations
 
@@ -10,21 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from perspex.lax.arrays import (
-    ArrayLike,
-    Shape,
-    as_array,
-    axes_of,
-    axis_of,
-    check_equal_dtypes,
-    check_unsharded,
-    integers,
-    shape_of,
-)
+from perspex.arguments.glossary import describe
+from perspex.arguments.types import Array, ArrayLike, Shape
+from perspex.lax.arrays import as_array, axes_of, axis_of, check_unsharded, integers, shape_of
 from perspex.ops import shape as ops
 from perspex.ops import structural
-from perspex.runtime.array import Array
 from perspex.tracing.trace import typeof
+
+__all__ = [
+    "broadcast", "broadcast_in_dim", "broadcast_like", "broadcast_shapes", "broadcast_to_rank",
+    "collapse", "expand_dims", "index_in_dim", "pad", "reshape", "rev", "shape_as_value", "slice",
+    "slice_in_dim", "squeeze", "transpose",
+]  # fmt: skip
 
 # ---- Broadcasting -------------------------------------------------------------------------------
 
@@ -35,10 +32,15 @@ def broadcast_shapes(*shapes: Any) -> Any:
     Args:
       shapes: shapes, or plain integers for sizes of one axis.
 
-    Errors:
-      `ValueError` if they do not fit together, `TypeError` for entries that are no integers.
+    Returns:
+      A tuple of integers; an integer if all shapes are plain integers.
 
-    >>> broadcast_shapes((2, 1), (3,))
+    Raises:
+      ValueError: if they do not fit together.
+      TypeError: for entries that are not integers.
+
+    >>> from perspex import lax
+    >>> lax.broadcast_shapes((2, 1), (3,))
     (2, 3)
     """
     if shapes and all(isinstance(s, (int, np.integer)) for s in shapes):
@@ -50,7 +52,7 @@ def broadcast_shapes(*shapes: Any) -> Any:
         raise ValueError(f"Incompatible shapes for broadcasting: shapes={given}") from None
 
 
-def broadcast(operand: ArrayLike, sizes: Shape, *, out_sharding: Any = None) -> Array:
+def broadcast(operand: ArrayLike, sizes: Shape, *, out_sharding: None = None) -> Array:
     """The operand repeated along new axes of the given sizes in front.
 
     Args:
@@ -60,8 +62,11 @@ def broadcast(operand: ArrayLike, sizes: Shape, *, out_sharding: Any = None) -> 
     Returns:
       An array of shape `(*sizes, *s)`.
 
-    >>> import perspex.numpy as jnp
-    >>> broadcast(jnp.arange(2), (3,)).shape
+    Raises:
+      TypeError: for sizes that are negative or not integers.
+
+    >>> from perspex import lax, numpy as jnp
+    >>> lax.broadcast(jnp.arange(2), (3,)).shape
     (3, 2)
     """
     check_unsharded("broadcast", out_sharding)
@@ -78,20 +83,23 @@ def broadcast_in_dim(
     shape: Shape,
     broadcast_dimensions: Sequence[int],
     *,
-    out_sharding: Any = None,
+    out_sharding: None = None,
 ) -> Array:
-    """The operand spread over `shape`, axis `i` becoming axis `broadcast_dimensions[i]`.
+    """The operand repeated to `shape`; its axis `i` becomes axis `broadcast_dimensions[i]`.
 
     Args:
       operand: an array; its axes have size one or that of the axis they become.
       shape: the shape of the result.
       broadcast_dimensions: an axis of the result for each axis of the operand, ascending.
 
-    Errors:
-      `TypeError` if the sizes or the number of axes do not fit.
+    Returns:
+      An array of shape `shape` and the dtype of the operand.
 
-    >>> import perspex.numpy as jnp
-    >>> broadcast_in_dim(jnp.arange(2), (2, 3), (0,))
+    Raises:
+      TypeError: if the sizes or the number of axes do not fit.
+
+    >>> from perspex import lax, numpy as jnp
+    >>> lax.broadcast_in_dim(jnp.arange(2), (2, 3), (0,))
     Array([[0, 0, 0],
            [1, 1, 1]], dtype=int32)
     """
@@ -107,8 +115,18 @@ def broadcast_in_dim(
 def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
     """`x` with axes of size one in front until there are `rank` axes.
 
-    >>> import perspex.numpy as jnp
-    >>> broadcast_to_rank(jnp.arange(2), 3).shape
+    Args:
+      x: an array.
+      rank: the number of axes of the result; no axis is taken away.
+
+    Returns:
+      An array of the dtype of `x`.
+
+    Raises:
+      TypeError: if `x` is not an array or a number.
+
+    >>> from perspex import lax, numpy as jnp
+    >>> lax.broadcast_to_rank(jnp.arange(2), 3).shape
     (1, 1, 2)
     """
     missing = builtins.max(rank - typeof(x).ndim, 0)
@@ -116,32 +134,47 @@ def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
 
 
 def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
-    """`arr` spread over the shape of `like_arr` by NumPy's rules.
+    """`arr` repeated to the shape of `like_arr` by NumPy's rules.
 
-    Errors:
-      `ValueError` if that shape is not one that `arr` spreads over.
+    Args:
+      arr: an array.
+      like_arr: an array of the wanted shape.
 
-    >>> import perspex.numpy as jnp
-    >>> broadcast_like(jnp.arange(3), jnp.zeros((2, 3))).shape
+    Returns:
+      An array of the shape of `like_arr` and the dtype of `arr`.
+
+    Raises:
+      ValueError: if `arr` does not broadcast to that shape.
+
+    >>> from perspex import lax, numpy as jnp
+    >>> lax.broadcast_like(jnp.arange(3), jnp.zeros((2, 3))).shape
     (2, 3)
     """
     given, shape = typeof(arr).shape, typeof(like_arr).shape
     start = len(shape) - len(given)
     if start < 0 or any(n not in (1, m) for n, m in zip(given, shape[start:], strict=True)):
         raise ValueError(
-            f"broadcast_like: an array of shape {given} does not spread over shape {shape}"
+            f"broadcast_like: an array of shape {given} does not broadcast to shape {shape}"
         )
     return broadcast_in_dim(arr, shape, tuple(range(start, len(shape))))
 
 
 def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
-    """`array` with axes of size one put in; `dimensions` are their places in the result.
+    """The array with axes of size one inserted.
 
-    Errors:
-      `ValueError` if an axis is out of bounds or comes twice; `TypeError` for a number.
+    Args:
+      array: an array.
+      dimensions: the places of the new axes in the result; negative ones count from the end.
 
-    >>> import perspex.numpy as jnp
-    >>> expand_dims(jnp.arange(2), (0, -1)).shape
+    Returns:
+      An array of the dtype of `array`.
+
+    Raises:
+      ValueError: if an axis is out of bounds or comes twice.
+      TypeError: if `dimensions` is a number.
+
+    >>> from perspex import lax, numpy as jnp
+    >>> lax.expand_dims(jnp.arange(2), (0, -1)).shape
     (1, 2, 1)
     """
     shape = list(typeof(array).shape)
@@ -162,13 +195,20 @@ def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
 
 
 def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
-    """`array` without the axes `dimensions`, which have size one.
+    """The array without some of its axes of size one.
 
-    Errors:
-      `ValueError` if one of them has another size, is out of bounds or comes twice.
+    Args:
+      array: an array.
+      dimensions: the axes to remove; negative ones count from the end.
 
-    >>> import perspex.numpy as jnp
-    >>> squeeze(jnp.zeros((1, 3, 1)), (0, -1)).shape
+    Returns:
+      An array of the dtype of `array`.
+
+    Raises:
+      ValueError: if an axis has another size, is out of bounds or comes twice.
+
+    >>> from perspex import lax, numpy as jnp
+    >>> lax.squeeze(jnp.zeros((1, 3, 1)), (0, -1)).shape
     (3,)
     """
     axes = tuple(sorted(axes_of("squeeze", dimensions, typeof(array).ndim)))
@@ -183,21 +223,24 @@ def reshape(
     new_sizes: Shape,
     dimensions: Sequence[int] | None = None,
     *,
-    out_sharding: Any = None,
+    out_sharding: None = None,
 ) -> Array:
     """The elements of the operand in another shape of the same size.
 
     Args:
       operand: an array.
-      new_sizes: the shape of the result; no entry is worked out for you.
+      new_sizes: the shape of the result; no entry may be -1.
       dimensions: the axes of the operand in the order in which they are read; in order if not
         given.
 
-    Errors:
-      `TypeError` if the sizes do not agree or `dimensions` is not a permutation.
+    Returns:
+      An array of shape `new_sizes` and the dtype of the operand.
 
-    >>> import perspex.numpy as jnp
-    >>> reshape(jnp.arange(4), (2, 2))
+    Raises:
+      TypeError: if the sizes do not agree or `dimensions` is not a permutation.
+
+    >>> from perspex import lax, numpy as jnp
+    >>> lax.reshape(jnp.arange(4), (2, 2))
     Array([[0, 1],
            [2, 3]], dtype=int32)
     """
@@ -215,13 +258,21 @@ def reshape(
 
 
 def collapse(operand: Array, start_dimension: int, stop_dimension: int | None = None) -> Array:
-    """The operand with the axes from `start_dimension` below `stop_dimension` made one.
+    """The operand with consecutive axes merged into one.
 
-    Errors:
-      `ValueError` if the stop lies before the start.
+    Args:
+      operand: an array.
+      start_dimension: the first of these axes.
+      stop_dimension: the axis after the last of them; the last axis is merged too if not given.
 
-    >>> import perspex.numpy as jnp
-    >>> collapse(jnp.zeros((2, 3, 4)), 1).shape
+    Returns:
+      An array of the dtype of the operand.
+
+    Raises:
+      ValueError: if the stop lies before the start.
+
+    >>> from perspex import lax, numpy as jnp
+    >>> lax.collapse(jnp.zeros((2, 3, 4)), 1).shape
     (2, 12)
     """
     shape = typeof(operand).shape
@@ -232,13 +283,20 @@ def collapse(operand: Array, start_dimension: int, stop_dimension: int | None = 
 
 
 def transpose(operand: ArrayLike, permutation: Sequence[int] | np.ndarray) -> Array:
-    """The operand with axis `permutation[i]` as axis `i`.
+    """The operand with its axes in another order.
 
-    Errors:
-      `TypeError` unless `permutation` has each axis once.
+    Args:
+      operand: an array.
+      permutation: axis `permutation[i]` of the operand becomes axis `i`.
 
-    >>> import perspex.numpy as jnp
-    >>> transpose(jnp.zeros((2, 3, 4)), (2, 0, 1)).shape
+    Returns:
+      An array of the dtype of the operand.
+
+    Raises:
+      TypeError: unless `permutation` has each axis once.
+
+    >>> from perspex import lax, numpy as jnp
+    >>> lax.transpose(jnp.zeros((2, 3, 4)), (2, 0, 1)).shape
     (4, 2, 3)
     """
     order = integers("transpose", "the permutation", permutation)
@@ -248,13 +306,21 @@ def transpose(operand: ArrayLike, permutation: Sequence[int] | np.ndarray) -> Ar
 
 
 def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
-    """The operand with its elements in reverse order along the axes `dimensions`.
+    """The operand with its elements in reverse order along axes.
 
-    Errors:
-      `TypeError` for negative axes, `ValueError` for others that do not exist or come twice.
+    Args:
+      operand: an array.
+      dimensions: the axes, counted from the front.
 
-    >>> import perspex.numpy as jnp
-    >>> rev(jnp.arange(3), (0,))
+    Returns:
+      An array of the shape and dtype of the operand.
+
+    Raises:
+      TypeError: for negative axes.
+      ValueError: for axes that do not exist or come twice.
+
+    >>> from perspex import lax, numpy as jnp
+    >>> lax.rev(jnp.arange(3), (0,))
     Array([2, 1, 0], dtype=int32)
     """
     axes = integers("rev", "dimensions", dimensions)
@@ -277,12 +343,15 @@ def pad(
       padding_config: `(low, high, interior)` for each axis: how much before, after and between
         elements. Negative `low` and `high` take elements away.
 
-    Errors:
-      `TypeError` for other dtypes or a wrong number of entries, `ValueError` for a negative
-      interior or a negative size.
+    Returns:
+      An array of the dtype of the operand.
 
-    >>> import perspex.numpy as jnp
-    >>> pad(jnp.array([1, 2]), 0, ((1, 0, 1),))
+    Raises:
+      TypeError: for other dtypes or a wrong number of entries.
+      ValueError: for a negative interior or a negative size.
+
+    >>> from perspex import lax, numpy as jnp
+    >>> lax.pad(jnp.array([1, 2]), 0, ((1, 0, 1),))
     Array([0, 1, 0, 2], dtype=int32)
     """
     config = tuple([integers("pad", "an entry of padding_config", c) for c in padding_config])
@@ -297,15 +366,22 @@ def slice(
     limit_indices: Sequence[int],
     strides: Sequence[int] | None = None,
 ) -> Array:
-    """The elements from `start_indices` below `limit_indices`, in steps of `strides`.
+    """The elements between static bounds along every axis.
 
-    All three have one entry for each axis and are known while tracing.
+    Args:
+      operand: an array.
+      start_indices: the first index along each axis.
+      limit_indices: the index after the last along each axis.
+      strides: the step along each axis; 1 if not given.
 
-    Errors:
-      `TypeError` if they do not lie inside the operand.
+    Returns:
+      An array of the dtype of the operand.
 
-    >>> import perspex.numpy as jnp
-    >>> slice(jnp.arange(6), (1,), (6,), (2,))
+    Raises:
+      TypeError: if the bounds do not lie inside the operand.
+
+    >>> from perspex import lax, numpy as jnp
+    >>> lax.slice(jnp.arange(6), (1,), (6,), (2,))
     Array([1, 3, 5], dtype=int32)
     """
     return ops.slice(
@@ -323,13 +399,24 @@ def slice_in_dim(
     stride: int = 1,
     axis: int = 0,
 ) -> Array:
-    """`slice` along one axis; negative indices count from the end, `None` is an end itself.
+    """The elements between static bounds along one axis.
 
-    Errors:
-      `ValueError` if there is no such axis, `TypeError` if the bounds lie outside the operand.
+    Args:
+      operand: an array.
+      start_index: the first index; negative ones count from the end, `None` is the start.
+      limit_index: the index after the last; negative ones count from the end, `None` is the end.
+      stride: the step.
+      axis: the axis to slice; the others are taken whole.
 
-    >>> import perspex.numpy as jnp
-    >>> slice_in_dim(jnp.arange(5), 1, -1)
+    Returns:
+      An array of the dtype of the operand.
+
+    Raises:
+      ValueError: if there is no such axis.
+      TypeError: if the bounds lie outside the operand.
+
+    >>> from perspex import lax, numpy as jnp
+    >>> lax.slice_in_dim(jnp.arange(5), 1, -1)
     Array([1, 2, 3], dtype=int32)
     """
     shape = typeof(operand).shape
@@ -347,13 +434,23 @@ def slice_in_dim(
 def index_in_dim(
     operand: Array | np.ndarray, index: int, axis: int = 0, keepdims: bool = True
 ) -> Array:
-    """The operand at one index of an axis, which stays with size one if `keepdims`.
+    """The operand at one index of an axis.
 
-    Errors:
-      `IndexError` if the index is out of bounds.
+    Args:
+      operand: an array.
+      index: an integer; negative ones count from the end.
+      axis: the axis to index.
+      keepdims: keep the axis, with size one.
 
-    >>> import perspex.numpy as jnp
-    >>> index_in_dim(jnp.arange(6).reshape(2, 3), -1, axis=1, keepdims=False)
+    Returns:
+      An array of the dtype of the operand.
+
+    Raises:
+      IndexError: if the index is out of bounds.
+      ValueError: if there is no such axis.
+
+    >>> from perspex import lax, numpy as jnp
+    >>> lax.index_in_dim(jnp.arange(6).reshape(2, 3), -1, axis=1, keepdims=False)
     Array([2, 5], dtype=int32)
     """
     axis = axis_of("index_in_dim", axis, typeof(operand).ndim)
@@ -365,102 +462,24 @@ def index_in_dim(
     return found if keepdims else squeeze(found, (axis,))
 
 
-# ---- Joining and taking apart -------------------------------------------------------------------
-
-
-def concatenate(operands: Array | Sequence[ArrayLike], dimension: int) -> Array:
-    """The operands one after another along an axis.
-
-    Args:
-      operands: arrays of one dtype, with equal sizes along the other axes.
-      dimension: the axis, counted from the front.
-
-    Errors:
-      `ValueError` for no operands; `TypeError` for dtypes or shapes that disagree.
-
-    >>> import perspex.numpy as jnp
-    >>> concatenate([jnp.arange(2), jnp.arange(3)], 0)
-    Array([0, 1, 0, 1, 2], dtype=int32)
-    """
-    if len(operands) == 0:
-        raise ValueError("concatenate requires a non-empty sequence of arrays")
-    if len(operands) == 1 and 0 <= dimension < typeof(operands[0]).ndim:
-        return as_array(operands[0])
-    return ops.concatenate(*operands, dimension=operator.index(dimension))
-
-
-def stack(operands: Sequence[ArrayLike], axis: int = 0) -> Array:
-    """The operands, of one shape and dtype, along a new axis.
-
-    Errors:
-      `ValueError` for no operands, other shapes or an axis out of bounds; `TypeError` for other
-      dtypes.
-
-    >>> import perspex.numpy as jnp
-    >>> stack([jnp.arange(2), jnp.arange(2)], axis=1)
-    Array([[0, 0],
-           [1, 1]], dtype=int32)
-    """
-    if len(operands) == 0:
-        raise ValueError("stack requires a non-empty sequence of arrays")
-    avals = [typeof(x) for x in operands]
-    if any(a.shape != avals[0].shape for a in avals):
-        shapes = ", ".join([str(a.shape) for a in avals])
-        raise ValueError(f"stack: all operands must have the same shape, got {shapes}")
-    check_equal_dtypes("stack", avals)
-    return ops.stack(*operands, axis=axis_of("stack", axis, avals[0].ndim + 1))
-
-
-def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
-    """`x` at each index of an axis.
-
-    Errors:
-      `ValueError` if there is no such axis.
-
-    >>> import perspex.numpy as jnp
-    >>> unstack(jnp.arange(4).reshape(2, 2))
-    (Array([0, 1], dtype=int32), Array([2, 3], dtype=int32))
-    """
-    return tuple(ops.unstack(x, axis=axis_of("unstack", axis, typeof(x).ndim)))
-
-
-def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array]:
-    """Consecutive parts of the operand along an axis.
-
-    Args:
-      operand: an array.
-      sizes: the sizes of the parts; their sum is that of the axis.
-      axis: the axis.
-
-    Errors:
-      `ValueError` if the sizes are negative or do not add up, or there is no such axis.
-
-    >>> import perspex.numpy as jnp
-    >>> split(jnp.arange(3), (1, 2))
-    [Array([0], dtype=int32), Array([1, 2], dtype=int32)]
-    """
-    axis = axis_of("split", axis, typeof(operand).ndim)
-    return ops.split(operand, sizes=integers("split", "sizes", sizes), axis=axis)
-
-
-def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
-    """The operand repeated `reps[i]` times along each axis `i`.
-
-    Errors:
-      `TypeError` unless there is an entry for each axis.
-
-    >>> import perspex.numpy as jnp
-    >>> tile(jnp.arange(2), (2,))
-    Array([0, 1, 0, 1], dtype=int32)
-    """
-    return ops.tile(operand, reps=integers("tile", "reps", reps))
-
-
 def shape_as_value(shape: Sequence[int]) -> Array:
     """A shape as an array of integers.
 
-    >>> shape_as_value((2, 3))
+    Args:
+      shape: integers.
+
+    Returns:
+      A 1-D int32 array.
+
+    Raises:
+      TypeError: for entries that are not integers.
+
+    >>> from perspex import lax
+    >>> lax.shape_as_value((2, 3))
     Array([2, 3], dtype=int32)
     """
     sizes = np.array(integers("shape_as_value", "the shape", shape), np.int32)
     return as_array(sizes)
+
+
+describe((broadcast, broadcast_in_dim, reshape), {"out_sharding": "must be `None`."})

@@ -13,6 +13,8 @@ from perspex.rules.linear_solve import Lengths, linear_solve_p, transposed
 from perspex.rules.root import TangentSolve, custom_root_p
 from perspex.tracing.staging import eval_jaxpr
 
+__all__ = ["custom_linear_solve", "custom_root"]
+
 
 def custom_linear_solve(
     matvec: Callable[[Any], Any],
@@ -22,10 +24,10 @@ def custom_linear_solve(
     symmetric: bool = False,
     has_aux: bool = False,
 ) -> Any:
-    """Solve `matvec(x) = b` by a function of your own, and differentiate by the equation.
+    """Solve `matvec(x) = b` with a function of your own, and differentiate by the equation.
 
-    Whatever `solve` does, a loop that stops when it is good enough, say, it is not differentiated:
-    the derivative of a solution is the solution of another system with the same matrix.
+    `solve` itself, a loop that stops when it is good enough for example, is not differentiated: the
+    derivative of a solution is the solution of another system with the same matrix.
 
     Args:
       matvec: a linear, invertible function of a pytree of arrays like `b`.
@@ -40,14 +42,15 @@ def custom_linear_solve(
     Returns:
       The solution, a pytree like `b`; with `has_aux` the pair of it and the auxiliary output.
 
-    Errors:
-      `ValueError` where `matvec` or a solver returns other shapes than those of `b`; in reverse
-      mode `TypeError` without `transpose_solve`.
+    Raises:
+      ValueError: if `matvec` or a solver returns other shapes than those of `b`.
+      TypeError: in reverse mode, without `transpose_solve`.
 
     >>> import perspex, perspex.numpy as pnp
+    >>> from perspex import lax
     >>> a = pnp.array([2.0, 4.0])
     >>> solve = lambda matvec, b: b / a
-    >>> f = lambda b: custom_linear_solve(lambda x: a * x, b, solve, symmetric=True).sum()
+    >>> f = lambda b: lax.custom_linear_solve(lambda x: a * x, b, solve, symmetric=True).sum()
     >>> perspex.grad(f)(pnp.ones(2))
     Array([0.5 , 0.25], dtype=float32)
     """
@@ -106,10 +109,10 @@ def custom_root(
     tangent_solve: Callable[[Callable[[Any], Any], Any], Any],
     has_aux: bool = False,
 ) -> Any:
-    """Solve `f(x) = 0` by a function of your own, and differentiate by the equation.
+    """Solve `f(x) = 0` with a function of your own, and differentiate by the equation.
 
-    Whatever `solve` does, it is not differentiated: by the implicit function theorem the derivative
-    of a root, by what `f` closes over, is the solution of a linear system.
+    `solve` itself is not differentiated. By the implicit function theorem, the derivative of a root
+    with respect to what `f` closes over is the solution of a linear system.
 
     Args:
       f: a function of a pytree of arrays that returns one of the same containers and types.
@@ -123,16 +126,17 @@ def custom_root(
         differentiated.
 
     Returns:
-      The root; with `has_aux` the pair of it and the auxiliary output. The derivative by the
-      initial guess is zero.
+      The root; with `has_aux` the pair of it and the auxiliary output. The derivative with respect
+      to the initial guess is zero.
 
-    Errors:
-      `TypeError` where `f` or a solver returns other containers or types than the guess has.
+    Raises:
+      TypeError: if `f` or a solver returns other containers or types than those of the guess.
 
     >>> import perspex, perspex.numpy as pnp
+    >>> from perspex import lax
     >>> def root(a):
     ...     newton = lambda f, x: pnp.sqrt(a)
-    ...     return custom_root(lambda x: x**2 - a, 1.0, newton, lambda g, y: y / g(1.0))
+    ...     return lax.custom_root(lambda x: x**2 - a, 1.0, newton, lambda g, y: y / g(1.0))
     >>> perspex.value_and_grad(root)(4.0)
     (Array(2., dtype=float32, weak_type=True), Array(0.25, dtype=float32, weak_type=True))
     """

@@ -9,10 +9,13 @@ from typing import Any, overload
 import numpy as np
 
 from perspex import dtypes
-from perspex.lax.arrays import ArrayLike, aval_of, axis_of
+from perspex.arguments.glossary import describe
+from perspex.arguments.types import Array, ArrayLike
+from perspex.lax.arrays import aval_of, axis_of
 from perspex.ops import sorting as ops
 from perspex.ops.elementwise import neg
-from perspex.runtime.array import Array
+
+__all__ = ["approx_max_k", "approx_min_k", "sort", "sort_key_val", "top_k"]
 
 
 @overload
@@ -37,12 +40,13 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
     Returns:
       The array or the tuple of arrays, rearranged.
 
-    Errors:
-      `TypeError` for no arrays or different shapes; `ValueError` for an axis that is not there or
-      a wrong number of keys.
+    Raises:
+      TypeError: for no arrays or different shapes.
+      ValueError: for an axis that is not there or a wrong number of keys.
 
     >>> import numpy as np
-    >>> sort((np.array([2, 0, 1]), np.array([10, 20, 30])))
+    >>> from perspex import lax
+    >>> lax.sort((np.array([2, 0, 1]), np.array([10, 20, 30])))
     (Array([0, 1, 2], dtype=int32), Array([20, 30, 10], dtype=int32))
     """
     several = isinstance(operand, (tuple, list))
@@ -66,11 +70,16 @@ def sort_key_val(
       dimension: the axis to sort along.
       is_stable: keep the order of equal keys.
 
-    Errors:
-      `TypeError` for different shapes, `ValueError` for an axis that is not there.
+    Returns:
+      The sorted keys and the rearranged values, arrays of the same shapes and dtypes.
+
+    Raises:
+      TypeError: for different shapes.
+      ValueError: for an axis that is not there.
 
     >>> import numpy as np
-    >>> sort_key_val(np.array([3.0, 1.0]), np.array([10, 20]))
+    >>> from perspex import lax
+    >>> lax.sort_key_val(np.array([3.0, 1.0]), np.array([10, 20]))
     (Array([1., 3.], dtype=float32), Array([20, 10], dtype=int32))
     """
     ordered, moved = sort((keys, values), dimension=dimension, is_stable=is_stable)
@@ -84,18 +93,19 @@ def top_k(operand: ArrayLike, k: int, *, axis: int = -1, is_stable: bool = True)
 
     Args:
       operand: an array of real numbers or booleans, with at least `k` elements along `axis`.
-      k: how many.
+      k: how many elements to find.
       axis: the axis to go along.
-      is_stable: of equal elements, keep the order.
+      is_stable: keep the order of equal elements.
 
     Returns:
-      The elements and their int32 positions, both with size `k` along `axis`.
+      A list of the elements and their int32 positions, both with size `k` along `axis`.
 
-    Errors:
-      `ValueError` for a wrong `k` or axis, or for complex numbers.
+    Raises:
+      ValueError: for a wrong `k` or axis, or for complex numbers.
 
     >>> import numpy as np
-    >>> top_k(np.array([3, 1, 4, 1, 5]), 2)
+    >>> from perspex import lax
+    >>> lax.top_k(np.array([3, 1, 4, 1, 5]), 2)
     [Array([5, 4], dtype=int32), Array([4, 2], dtype=int32)]
     """
     at = axis_of("top_k", axis, aval_of("top_k", operand).ndim)
@@ -110,27 +120,22 @@ def approx_max_k(
     reduction_input_size_override: int = -1,
     aggregate_to_topk: bool = True,
 ) -> list[Array]:
-    """The `k` greatest elements along an axis, of which some may be missed; here none is.
+    """The `k` greatest elements along an axis, some of which may be missing; here none is.
 
-    Accelerators that find most of them faster are allowed to: `recall_target` says how many they
-    must find. On a CPU the answer is exact.
+    Accelerators that find most of them faster are allowed to. On a CPU the answer is exact.
 
     Args:
-      operand: an array of floats, with at least `k` elements along `reduction_dimension`.
-      k: how many.
-      reduction_dimension: the axis to go along.
-      recall_target: the part of them to find, between 0 and 1.
-       reduction_input_size_override: the size of the whole, where `operand` is a part of it.
       aggregate_to_topk: `False` asks for candidates that are left to be sorted: here, all elements.
 
     Returns:
-      The elements, in descending order, and their int32 positions.
+      A list of the elements, in descending order, and their int32 positions.
 
-    Errors:
-      `ValueError` for a wrong `k`, axis or target, or numbers that are no floats.
+    Raises:
+      ValueError: for a wrong `k`, axis or target, or numbers that are not floats.
 
     >>> import numpy as np
-    >>> approx_max_k(np.array([3.0, 1.0, 4.0]), 2)
+    >>> from perspex import lax
+    >>> lax.approx_max_k(np.array([3.0, 1.0, 4.0]), 2)
     [Array([4., 3.], dtype=float32), Array([2, 0], dtype=int32)]
     """
     at, count = _candidates("approx_max_k", operand, k, reduction_dimension, recall_target)
@@ -145,10 +150,22 @@ def approx_min_k(
     reduction_input_size_override: int = -1,
     aggregate_to_topk: bool = True,
 ) -> list[Array]:
-    """The `k` least elements along an axis, in ascending order; all else as in `approx_max_k`.
+    """The `k` least elements along an axis, some of which may be missing; here none is.
+
+    Accelerators that find most of them faster are allowed to. On a CPU the answer is exact.
+
+    Args:
+      aggregate_to_topk: `False` asks for candidates that are left to be sorted: here, all elements.
+
+    Returns:
+      A list of the elements, in ascending order, and their int32 positions.
+
+    Raises:
+      ValueError: for a wrong `k`, axis or target, or numbers that are not floats.
 
     >>> import numpy as np
-    >>> approx_min_k(np.array([3.0, 1.0, 4.0]), 2)
+    >>> from perspex import lax
+    >>> lax.approx_min_k(np.array([3.0, 1.0, 4.0]), 2)
     [Array([1., 3.], dtype=float32), Array([1, 0], dtype=int32)]
     """
     at, count = _candidates("approx_min_k", operand, k, reduction_dimension, recall_target)
@@ -172,3 +189,15 @@ def _candidates(
     if not 0 < recall_target <= 1:
         raise ValueError(f"{name}: recall_target must be between 0 and 1, got {recall_target}")
     return at, aval.shape[at]
+
+
+describe(
+    (approx_max_k, approx_min_k),
+    {
+        "operand": "an array of floats, with at least `k` elements along `reduction_dimension`.",
+        "k": "how many elements to find.",
+        "reduction_dimension": "the axis to go along.",
+        "recall_target": "the part of them that must be found, between 0 and 1.",
+        "reduction_input_size_override": "the size of the whole, where `operand` is a part of it.",
+    },
+)

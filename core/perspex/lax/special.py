@@ -2,89 +2,78 @@
 
 from __future__ import annotations
 
-from perspex.lax.arrays import ArrayLike
-from perspex.lax.elementwise import check_accuracy, matched
+from perspex.arguments.glossary import describe
+from perspex.arguments.types import Array, ArrayLike
+from perspex.lax.faces import accurate, adopt, matched, unary
 from perspex.ops import bessel, incomplete
 from perspex.ops import special as ops
-from perspex.runtime.array import Array
 
+__all__ = [
+    "bessel_i0e", "bessel_i1e", "betainc", "digamma", "erf", "erf_inv", "erfc", "igamma",
+    "igamma_grad_a", "igammac", "lgamma", "polygamma", "random_gamma_grad", "zeta",
+]  # fmt: skip
 
-def erf(x: ArrayLike) -> Array:
-    """The error function, 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to `x`.
-
-    >>> round(float(erf(1.0)), 4)
-    0.8427
-    """
-    return ops.erf(x)
-
-
-def erfc(x: ArrayLike, *, accuracy: None = None) -> Array:
-    """`1 - erf(x)`, exact for large `x`.
-
-    >>> round(float(erfc(1.0)), 4)
-    0.1573
-    """
-    check_accuracy("erfc", accuracy)
-    return ops.erfc(x)
-
-
-def erf_inv(x: ArrayLike) -> Array:
-    """The number whose error function is `x`, which is between -1 and 1.
-
-    >>> round(float(erf_inv(0.5)), 4)
-    0.4769
-    """
-    return ops.erf_inv(x)
-
-
-def lgamma(x: ArrayLike) -> Array:
-    """The logarithm of the absolute value of the gamma function.
-
-    >>> round(float(lgamma(5.0)), 4)  # log(4!)
-    3.1781
-    """
-    return ops.lgamma(x)
-
-
-def digamma(x: ArrayLike) -> Array:
-    """The derivative of `lgamma`.
-
-    >>> round(float(digamma(1.0)), 4)  # minus Euler's constant
-    -0.5772
-    """
-    return ops.digamma(x)
+erf = unary(ops.erf)
+erfc = accurate(ops.erfc)
+erf_inv = unary(ops.erf_inv)
+lgamma = unary(ops.lgamma)
+digamma = unary(ops.digamma)
+bessel_i0e = unary(bessel.bessel_i0e)
+bessel_i1e = unary(bessel.bessel_i1e)
 
 
 def polygamma(m: ArrayLike, x: ArrayLike) -> Array:
-    """Derivative number `m` of `digamma`; `m` is a whole number in the dtype of `x`.
+    """Derivative number `m` of the digamma function.
 
-    >>> round(float(polygamma(1.0, 1.0)), 4)  # pi^2 / 6
+    Args:
+      m: whole numbers in the dtype of `x`; they have no derivative.
+
+    Returns:
+      An array of the shape and dtype of the operands.
+
+    References:
+      https://dlmf.nist.gov/5.15
+
+    >>> from perspex import lax
+    >>> round(float(lax.polygamma(1.0, 1.0)), 4)  # pi^2 / 6
     1.6449
     """
     return ops.polygamma(*matched("polygamma", m, x))
 
 
 def zeta(x: ArrayLike, q: ArrayLike) -> Array:
-    """The zeta function of Hurwitz, the sum of `(q + k) ** -x` over k = 0, 1, 2, ...
+    """The zeta function of Hurwitz, the sum of `(q + k)**-x` over k = 0, 1, 2, ...
 
-    >>> round(float(zeta(2.0, 1.0)), 4)  # pi^2 / 6
+    Args:
+      x: the exponent, above 1; floats, which have no derivative.
+      q: the first term, of the dtype of `x`.
+
+    Returns:
+      An array of the shape and dtype of the operands.
+
+    References:
+      https://dlmf.nist.gov/25.11.E1
+
+    >>> from perspex import lax
+    >>> round(float(lax.zeta(2.0, 1.0)), 4)  # pi^2 / 6
     1.6449
     """
     return ops.zeta(*matched("zeta", x, q))
 
 
 def igamma(a: ArrayLike, x: ArrayLike) -> Array:
-    """The regularized lower incomplete gamma function, P(a, x) of https://dlmf.nist.gov/8.2.
+    """The regularized lower incomplete gamma function P(a, x).
 
-    It is the integral of `t ** (a - 1) * exp(-t)` from 0 to `x`, divided by that to infinity.
-
-    Args:
-      a, x: floats of one dtype, not below zero, of one shape or scalars.
+    It is the integral of `t**(a - 1) * exp(-t)` from 0 to `x`, divided by that to infinity.
 
     Returns:
-      An array of their shape and dtype; NaN where an operand is negative or both are zero.
+      An array of the shape and dtype of the operands; NaN where one is negative or both are zero.
 
-    >>> round(float(igamma(1.0, 2.0)), 4)  # 1 - exp(-2)
+    References:
+      https://dlmf.nist.gov/8.2.E4
+
+    >>> from perspex import lax
+    >>> round(float(lax.igamma(1.0, 2.0)), 4)  # 1 - exp(-2)
     0.8647
     """
     return incomplete.igamma(*matched("igamma", a, x))
@@ -93,45 +82,67 @@ def igamma(a: ArrayLike, x: ArrayLike) -> Array:
 def igammac(a: ArrayLike, x: ArrayLike) -> Array:
     """The regularized upper incomplete gamma function, `1 - igamma(a, x)`, precise where small.
 
-    >>> round(float(igammac(1.0, 2.0)), 4)  # exp(-2)
+    Returns:
+      An array of the shape and dtype of the operands.
+
+    References:
+      https://dlmf.nist.gov/8.2.E4
+
+    >>> from perspex import lax
+    >>> round(float(lax.igammac(1.0, 2.0)), 4)  # exp(-2)
     0.1353
     """
     return incomplete.igammac(*matched("igammac", a, x))
 
 
 def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
-    """The derivative of `igamma(a, x)` by `a`.
+    """The derivative of `igamma(a, x)` with respect to `a`.
 
-    >>> round(float(igamma_grad_a(1.0, 2.0)), 4)
+    Returns:
+      An array of the shape and dtype of the operands.
+
+    >>> from perspex import lax
+    >>> round(float(lax.igamma_grad_a(1.0, 2.0)), 4)
     -0.2208
     """
     return incomplete.igamma_grad_a(*matched("igamma_grad_a", a, x))
 
 
 def random_gamma_grad(a: ArrayLike, x: ArrayLike) -> Array:
-    """How a gamma sample `x` moves with the shape parameter `a`.
+    """The derivative of a gamma sample `x` with respect to its shape parameter `a`.
 
-    With `igamma(a, x)`, the uniform number behind the sample, held constant: minus the derivative
-    of `igamma` by `a`, divided by that by `x` (Figurnov et al., "Implicit reparameterization
-    gradients", https://arxiv.org/abs/1805.08498).
+    `igamma(a, x)`, the uniform number behind the sample, is held constant: minus the derivative of
+    `igamma` with respect to `a`, divided by that with respect to `x`.
 
-    >>> round(float(random_gamma_grad(1.0, 2.0)), 4)
+    Returns:
+      An array of the shape and dtype of the operands.
+
+    References:
+      Figurnov et al., "Implicit reparameterization gradients", https://arxiv.org/abs/1805.08498
+
+    >>> from perspex import lax
+    >>> round(float(lax.random_gamma_grad(1.0, 2.0)), 4)
     1.6317
     """
     return incomplete.random_gamma_grad(*matched("random_gamma_grad", a, x))
 
 
 def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
-    """The regularized incomplete beta function, I_x(a, b) of https://dlmf.nist.gov/8.17.
+    """The regularized incomplete beta function I_x(a, b).
 
     Args:
       a, b: positive floats.
-      x: floats between 0 and 1, of the same dtype; all of one shape or scalars.
+      x: floats between 0 and 1, of the dtype of `a`. Shapes must be equal unless operands are
+        scalars; axes of size one broadcast.
 
     Returns:
-      An array of their shape and dtype; NaN where an operand is out of its range.
+      An array of the shape and dtype of the operands; NaN where one is out of its range.
 
-    >>> round(float(betainc(1.0, 2.0, 0.5)), 4)  # 1 - (1 - x) ** 2
+    References:
+      https://dlmf.nist.gov/8.17.E2
+
+    >>> from perspex import lax
+    >>> round(float(lax.betainc(1.0, 2.0, 0.5)), 4)  # 1 - (1 - x) ** 2
     0.75
     """
     a, b = matched("betainc", a, b)
@@ -141,19 +152,13 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     return incomplete.regularized_incomplete_beta(a, b, x)
 
 
-def bessel_i0e(x: ArrayLike) -> Array:
-    """The modified Bessel function I_0(x), divided by `exp(abs(x))`.
-
-    >>> round(float(bessel_i0e(1.0)), 4)
-    0.4658
-    """
-    return bessel.bessel_i0e(x)
-
-
-def bessel_i1e(x: ArrayLike) -> Array:
-    """The modified Bessel function I_1(x), divided by `exp(abs(x))`.
-
-    >>> round(float(bessel_i1e(1.0)), 4)
-    0.2079
-    """
-    return bessel.bessel_i1e(x)
+describe(
+    (polygamma, zeta, igamma, igammac, igamma_grad_a, random_gamma_grad, betainc),
+    {
+        "a": "floats, the shape parameter, not below zero.",
+        "x": "floats of the dtype of the other operand. Shapes must be equal unless one is a\n"
+        "scalar; axes of size one broadcast.",
+    },
+    "TypeError: if an operand is not an array or a number, or has another dtype or shape.",
+)
+__test__ = adopt(globals())

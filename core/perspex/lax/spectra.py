@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
-from perspex.lax.arrays import ArrayLike, aval_of, integers
+from perspex.arguments.types import Array, ArrayLike
+from perspex.lax.arrays import aval_of, integers
 from perspex.ops import fft as ops
 from perspex.ops.elementwise import complex_dtype
 from perspex.ops.fft import FftType
 from perspex.ops.structural import convert
-from perspex.runtime.array import Array
+
+__all__ = ["fft"]
 
 
 def fft(x: ArrayLike, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Array:
@@ -30,12 +32,13 @@ def fft(x: ArrayLike, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Ar
     Returns:
       An array of the other kind, or of complex numbers for `FFT` and `IFFT`.
 
-    Errors:
-      `ValueError` for unknown types, sizes that are not those of `x`, complex `x` for `RFFT`;
-      `TypeError` for other values of `fft_type`.
+    Raises:
+      ValueError: for unknown types, sizes that are not those of `x`, complex `x` for `RFFT`.
+      TypeError: for other values of `fft_type`.
 
     >>> import numpy as np
-    >>> fft(np.array([1.0, 0.0, 0.0, 0.0]), "rfft", (4,))
+    >>> from perspex import lax
+    >>> lax.fft(np.array([1.0, 0.0, 0.0, 0.0]), "rfft", (4,))
     Array([1.+0.j, 1.+0.j, 1.+0.j], dtype=complex64)
     """
     kind = _kind(fft_type)

@@ -7,40 +7,41 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes, tree
+from perspex.arguments.types import Array, ArrayLike, DTypeLike, Shape
 from perspex.ir.avals import ShapedArray
-from perspex.lax.arrays import (
-    ArrayLike,
-    DTypeLike,
-    Shape,
-    as_array,
-    check_equal_dtypes,
-    check_unsharded,
-    dtype_of,
-    shape_of,
-)
+from perspex.lax.arrays import as_array, check_equal_dtypes, check_unsharded, dtype_of, shape_of
 from perspex.ops import elementwise, structural
 from perspex.ops import shape as ops
-from perspex.runtime.array import Array
 from perspex.runtime.dispatch import put_like
 from perspex.tracing.trace import typeof
+
+__all__ = [
+    "bitcast_convert_type", "broadcasted_iota", "clamp", "convert_element_type", "dtype", "empty",
+    "full", "full_like", "iota", "optimization_barrier", "select", "select_n", "zeros_like_array",
+]  # fmt: skip
 
 # ---- From numbers -------------------------------------------------------------------------------
 
 
 def full(
-    shape: Shape, fill_value: ArrayLike, dtype: DTypeLike | None = None, *, sharding: Any = None
+    shape: Shape, fill_value: ArrayLike, dtype: DTypeLike | None = None, *, sharding: None = None
 ) -> Array:
-    """An array of `shape` filled with a scalar.
+    """An array filled with a scalar.
 
     Args:
       shape: the shape of the result.
       fill_value: a number or a scalar array.
-      dtype: the dtype of the result; that of `fill_value`, weak if it is, if not given.
+      dtype: the dtype of the result; if not given that of `fill_value`, weak if it is.
+      sharding: must be `None`.
 
-    Errors:
-      `TypeError` if `fill_value` is not a scalar, or a size is negative.
+    Returns:
+      An array of shape `shape`.
 
-    >>> full((2,), 1.5)
+    Raises:
+      TypeError: if `fill_value` is not a scalar, or a size is negative.
+
+    >>> from perspex import lax
+    >>> lax.full((2,), 1.5)
     Array([1.5, 1.5], dtype=float32, weak_type=True)
     """
     check_unsharded("full", sharding)
@@ -48,7 +49,7 @@ def full(
     if aval.shape:
         raise TypeError(
             f"full must be called with scalar fill_value, got fill_value.shape {aval.shape}; "
-            "use broadcast_in_dim to spread an array"
+            "use broadcast_in_dim to broadcast an array"
         )
     if dtype is not None and not isinstance(dtype, dtypes.KeyType):
         fill_value = _number(fill_value, aval, dtype_of("full", dtype))
@@ -73,21 +74,25 @@ def full_like(
     fill_value: ArrayLike,
     dtype: DTypeLike | None = None,
     shape: Shape | None = None,
-    sharding: Any = None,
+    sharding: None = None,
 ) -> Array:
-    """An array filled with a scalar, with the shape and dtype of `x` where none are given.
+    """An array filled with a scalar, by default of the shape and dtype of another array.
 
     Args:
       x: an array, or anything with a shape and a dtype.
       fill_value: a number or a scalar array.
-      dtype: the dtype of the result; that of `x`, weak if it is, if not given.
-      shape: the shape of the result.
+      dtype: the dtype of the result; if not given that of `x`, weak if it is.
+      shape: the shape of the result; that of `x` if not given.
+      sharding: must be `None`.
 
-    Errors:
-      `TypeError` if `fill_value` is not a scalar.
+    Returns:
+      An array.
 
-    >>> import perspex.numpy as jnp
-    >>> full_like(jnp.arange(2), 7)
+    Raises:
+      TypeError: if `fill_value` is not a scalar.
+
+    >>> from perspex import lax, numpy as jnp
+    >>> lax.full_like(jnp.arange(2), 7)
     Array([7, 7], dtype=int32)
     """
     check_unsharded("full_like", sharding)
@@ -112,17 +117,38 @@ def _is_value(x: Any) -> bool:
 def zeros_like_array(x: ArrayLike) -> Array:
     """Zeros of the shape and dtype of `x`.
 
-    >>> import perspex.numpy as jnp
-    >>> zeros_like_array(jnp.ones(2))
+    Args:
+      x: an array, or anything with a shape and a dtype.
+
+    Returns:
+      An array of the shape and dtype of `x`.
+
+    Raises:
+      AttributeError: if `x` has no shape or dtype.
+
+    >>> from perspex import lax, numpy as jnp
+    >>> lax.zeros_like_array(jnp.ones(2))
     Array([0., 0.], dtype=float32)
     """
     return full_like(x, 0)
 
 
-def empty(shape: Shape, dtype: DTypeLike, *, out_sharding: Any = None) -> Array:
-    """An array whose elements may be anything; they are zeros.
+def empty(shape: Shape, dtype: DTypeLike, *, out_sharding: None = None) -> Array:
+    """An array whose elements may be anything; here they are zeros.
 
-    >>> empty((2,), "float32").shape
+    Args:
+      shape: the shape of the result.
+      dtype: its dtype.
+      out_sharding: must be `None`.
+
+    Returns:
+      An array of shape `shape` and dtype `dtype`.
+
+    Raises:
+      TypeError: if a size is negative.
+
+    >>> from perspex import lax
+    >>> lax.empty((2,), "float32").shape
     (2,)
     """
     check_unsharded("empty", out_sharding)
@@ -130,26 +156,45 @@ def empty(shape: Shape, dtype: DTypeLike, *, out_sharding: Any = None) -> Array:
 
 
 def iota(dtype: DTypeLike, size: int) -> Array:
-    """`0, 1, 2, ...` of a numeric dtype, `size` numbers.
+    """The numbers 0, 1, 2, ...
 
-    Errors:
-      `TypeError` for booleans and for a size that is no integer or negative.
+    Args:
+      dtype: the numeric dtype of the result.
+      size: how many numbers.
 
-    >>> iota("float32", 3)
+    Returns:
+      A 1-D array.
+
+    Raises:
+      TypeError: for dtype bool, and for a size that is not an integer or negative.
+
+    >>> from perspex import lax
+    >>> lax.iota("float32", 3)
     Array([0., 1., 2.], dtype=float32)
     """
     return broadcasted_iota(dtype, (size,), 0)
 
 
 def broadcasted_iota(
-    dtype: DTypeLike, shape: Shape, dimension: int, *, out_sharding: Any = None
+    dtype: DTypeLike, shape: Shape, dimension: int, *, out_sharding: None = None
 ) -> Array:
-    """An array of `shape` whose elements are their own indices along the axis `dimension`.
+    """An array whose elements are their own indices along an axis.
 
-    Errors:
-      `ValueError` if there is no such axis, `TypeError` for booleans and negative sizes.
+    Args:
+      dtype: the numeric dtype of the result.
+      shape: its shape.
+      dimension: the axis that is counted along.
+      out_sharding: must be `None`.
 
-    >>> broadcasted_iota("int32", (2, 3), 1)
+    Returns:
+      An array of shape `shape` and dtype `dtype`.
+
+    Raises:
+      ValueError: if there is no such axis.
+      TypeError: for dtype bool and negative sizes.
+
+    >>> from perspex import lax
+    >>> lax.broadcasted_iota("int32", (2, 3), 1)
     Array([[0, 1, 2],
            [0, 1, 2]], dtype=int32)
     """
@@ -162,16 +207,24 @@ def broadcasted_iota(
 
 
 def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
-    """The elements of the operand converted to `new_dtype`, which is then strong.
+    """The elements of the operand converted to another dtype.
 
-    Floats lose their fraction towards zero, complex numbers their imaginary part; a boolean is
+    Floats lose their fraction towards zero, complex numbers their imaginary part. A boolean says
     whether the number, or its real part, is not 0.
 
-    Errors:
-      `ValueError` for `None` or a typed key, `TypeError` for what is no array or names no dtype.
+    Args:
+      operand: an array.
+      new_dtype: a dtype. The result has it strongly, not weakly.
 
-    >>> import perspex.numpy as jnp
-    >>> convert_element_type(jnp.array([0.5, -1.5]), "int32")
+    Returns:
+      An array of the shape of the operand.
+
+    Raises:
+      ValueError: if `new_dtype` is `None` or a typed key.
+      TypeError: if the operand is not an array, or `new_dtype` names no dtype.
+
+    >>> from perspex import lax, numpy as jnp
+    >>> lax.convert_element_type(jnp.array([0.5, -1.5]), "int32")
     Array([ 0, -1], dtype=int32)
     """
     dtype = dtype_of("convert_element_type", new_dtype)
@@ -191,14 +244,20 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
 def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     """The bits of the operand read as another dtype.
 
-    A narrower dtype adds a last axis for the pieces of an element, a wider one takes it away.
+    Args:
+      operand: an array.
+      new_dtype: a dtype. A narrower one adds a last axis for the pieces of an element, a wider one
+        removes it.
 
-    Errors:
-      `TypeError` for booleans, and between complex and other numbers; `ValueError` if the last
-      axis does not hold the pieces of an element.
+    Returns:
+      An array of dtype `new_dtype`.
 
-    >>> import perspex.numpy as jnp
-    >>> bitcast_convert_type(jnp.float32(1), "int32")
+    Raises:
+      TypeError: for booleans, and between complex and other numbers.
+      ValueError: if the last axis does not hold the pieces of an element.
+
+    >>> from perspex import lax, numpy as jnp
+    >>> lax.bitcast_convert_type(jnp.float32(1), "int32")
     Array(1065353216, dtype=int32)
     """
     dtype = dtype_of("bitcast_convert_type", new_dtype)
@@ -209,12 +268,19 @@ def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
 
 
 def dtype(x: Any) -> Any:
-    """The dtype that an array, a number or a Python type has here: 32 bits unless enabled.
+    """The dtype of an array, a number or a Python type.
 
-    Errors:
-      `TypeError` for anything else.
+    Args:
+      x: an array, a number, a Python type, or what names a dtype.
 
-    >>> dtype(1.5)
+    Returns:
+      A dtype; of 32 bits where 64 are not enabled.
+
+    Raises:
+      TypeError: for anything else.
+
+    >>> from perspex import lax
+    >>> lax.dtype(1.5)
     dtype('float32')
     """
     if isinstance(x, (type, str, np.dtype, dtypes.KeyType)):
@@ -235,11 +301,14 @@ def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
       pred: booleans, of the shape of the cases or a scalar.
       on_true, on_false: arrays of one shape and dtype.
 
-    Errors:
-      `TypeError` if shapes or dtypes disagree.
+    Returns:
+      An array of the shape and dtype of the cases.
 
-    >>> import perspex.numpy as jnp
-    >>> select(jnp.array([True, False]), jnp.array([1, 2]), jnp.array([8, 9]))
+    Raises:
+      TypeError: if shapes or dtypes disagree.
+
+    >>> from perspex import lax, numpy as jnp
+    >>> lax.select(jnp.array([True, False]), jnp.array([1, 2]), jnp.array([8, 9]))
     Array([1, 9], dtype=int32)
     """
     check_equal_dtypes("select", [typeof(on_true), typeof(on_false)])
@@ -254,11 +323,15 @@ def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
         integer out of range takes the nearest case.
       cases: arrays of one shape and dtype.
 
-    Errors:
-      `ValueError` for no cases, `TypeError` if shapes or dtypes disagree.
+    Returns:
+      An array of the shape and dtype of the cases.
 
-    >>> import perspex.numpy as jnp
-    >>> select_n(jnp.array([2, 0]), *jnp.arange(6).reshape(3, 2))
+    Raises:
+      ValueError: for no cases.
+      TypeError: if shapes or dtypes disagree.
+
+    >>> from perspex import lax, numpy as jnp
+    >>> lax.select_n(jnp.array([2, 0]), *jnp.arange(6).reshape(3, 2))
     Array([4, 1], dtype=int32)
     """
     if not cases:
@@ -280,13 +353,20 @@ def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
 
 
 def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
-    """`x` moved to at least `min` and at most `max`, which are scalars or have its shape.
+    """Numbers moved to at least `min` and at most `max`.
 
-    Errors:
-      `TypeError` if dtypes or shapes disagree.
+    Args:
+      min, max: the bounds: scalars, or arrays of the shape of `x`, of its dtype.
+      x: an array of real numbers or booleans.
 
-    >>> import perspex.numpy as jnp
-    >>> clamp(0.0, jnp.array([-1.0, 0.5, 2.0]), 1.0)
+    Returns:
+      An array of the shape and dtype of `x`.
+
+    Raises:
+      TypeError: if dtypes or shapes disagree.
+
+    >>> from perspex import lax, numpy as jnp
+    >>> lax.clamp(0.0, jnp.array([-1.0, 0.5, 2.0]), 1.0)
     Array([0. , 0.5, 1. ], dtype=float32)
     """
     check_equal_dtypes("clamp", [typeof(min), typeof(x), typeof(max)])
@@ -294,12 +374,21 @@ def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
 
 
 def optimization_barrier(operand: Any, /) -> Any:
-    """The arrays of a pytree, none of them available before all are computed.
+    """The arrays of a pytree, none of which is available before all are computed.
 
     The compiler moves nothing across it.
 
-    >>> import perspex.numpy as jnp
-    >>> optimization_barrier((jnp.float32(1), jnp.float32(2)))
+    Args:
+      operand: a pytree of arrays.
+
+    Returns:
+      A pytree like `operand`.
+
+    Raises:
+      TypeError: if a leaf is not an array or a number.
+
+    >>> from perspex import lax, numpy as jnp
+    >>> lax.optimization_barrier((jnp.float32(1), jnp.float32(2)))
     (Array(1., dtype=float32), Array(2., dtype=float32))
     """
     leaves, structure = tree.flatten(operand)

@@ -16,6 +16,8 @@ from perspex.ops import sliding
 from perspex.ops import window_reductions as ops
 from perspex.tracing.primitive import Primitive
 
+__all__ = ["padtype_to_pads", "reduce_window", "reduce_window_shape_tuple"]
+
 Padding = str | sliding.PaddingType | Sequence[tuple[int, int]]
 """A padding by name, or `(low, high)` for each axis."""
 
@@ -50,18 +52,20 @@ def reduce_window(
     Returns:
       Arrays in the structure of `operand`, with an element for each window.
 
-    Errors:
-      `TypeError` for wrong numbers of entries or dtypes that differ; `ValueError` for structures
-      that differ; `NotImplementedError` if `computation` closes over values being traced.
+    Raises:
+      TypeError: for wrong numbers of entries or dtypes that differ.
+      ValueError: for structures that differ.
+      NotImplementedError: if `computation` closes over values being traced.
 
     Max pooling, and average pooling:
 
     >>> import numpy as np
+    >>> from perspex import lax
     >>> x = np.arange(16.0).reshape(4, 4)
-    >>> reduce_window(x, -np.inf, elementwise.max, (2, 2), (2, 2))
+    >>> lax.reduce_window(x, -np.inf, lax.max, (2, 2), (2, 2))
     Array([[ 5.,  7.],
            [13., 15.]], dtype=float32)
-    >>> reduce_window(x, 0.0, elementwise.add, (2, 2), (2, 2)) / 4
+    >>> lax.reduce_window(x, 0.0, lax.add, (2, 2), (2, 2)) / 4
     Array([[ 2.5,  4.5],
            [10.5, 12.5]], dtype=float32)
     """
@@ -76,10 +80,11 @@ def reduce_window(
             f"and {found}"
         )
     avals = [aval_of(name, x) for x in leaves]
-    params = _params(
-        name, avals[0].shape, window_dimensions, window_strides, base_dilation, window_dilation
+    shape = avals[0].shape
+    windows = _windows(
+        name, shape, window_dimensions, window_strides, base_dilation, window_dilation
     )
-    params["padding"] = _padding(name, avals[0].shape, params, padding)
+    params = windows._replace(padding=_padding(name, shape, windows, padding))._asdict()
     if len(leaves) == 1:
         primitive = by_identity(_MONOIDS, computation, inits[0])
         if primitive is not None:
@@ -96,9 +101,10 @@ _MONOIDS: dict[Any, Primitive] = {
 }
 
 
-def _params(
+def _windows(
     name: str, shape: Sequence[int], window: Any, strides: Any, base: Any, gaps: Any
-) -> dict[str, Any]:
+) -> ops.WindowParams:
+    """The params of windows, without padding."""
     window = integers(name, "window_dimensions", window)
     if len(window) != len(shape):
         raise TypeError(
@@ -106,22 +112,25 @@ def _params(
             f"{tuple(shape)} with window_dimensions {window}."
         )
     ones = (1,) * len(shape)
-    params = {
-        "window_dimensions": window,
-        "window_strides": ones if strides is None else integers(name, "window_strides", strides),
-        "base_dilation": ones if base is None else integers(name, "base_dilation", base),
-        "window_dilation": ones if gaps is None else integers(name, "window_dilation", gaps),
-    }
-    ops.check_windows(name, len(shape), *params.values())
-    return params
+    found = ops.WindowParams(
+        window,
+        ones if strides is None else integers(name, "window_strides", strides),
+        ((0, 0),) * len(shape),
+        ones if base is None else integers(name, "base_dilation", base),
+        ones if gaps is None else integers(name, "window_dilation", gaps),
+    )
+    found.check(name, len(shape))
+    return found
 
 
-def _padding(name: str, shape: Sequence[int], params: dict[str, Any], padding: Any) -> sliding.Pads:
+def _padding(
+    name: str, shape: Sequence[int], windows: ops.WindowParams, padding: Any
+) -> sliding.Pads:
     if isinstance(padding, (str, sliding.PaddingType)):
-        places = map(sliding.dilated, shape, params["base_dilation"])
-        reach = map(sliding.dilated, params["window_dimensions"], params["window_dilation"])
+        places = map(sliding.dilated, shape, windows.base_dilation)
+        reach = map(sliding.dilated, windows.window_dimensions, windows.window_dilation)
         return tuple(
-            sliding.pads_by_name(list(places), list(reach), params["window_strides"], padding)
+            sliding.pads_by_name(list(places), list(reach), windows.window_strides, padding)
         )
     return pairs(name, padding, len(shape))
 
@@ -148,15 +157,30 @@ def reduce_window_shape_tuple(
     base_dilation: Sequence[int] | None = None,
     window_dilation: Sequence[int] | None = None,
 ) -> tuple[int, ...]:
-    """The shape of what `reduce_window` returns for an operand of shape `operand_shape`.
+    """The shape of the result of `reduce_window`.
 
-    >>> reduce_window_shape_tuple((8, 8), (2, 3), (2, 1), ((0, 0), (1, 1)))
+    Args:
+      operand_shape: the shape of the operand.
+      window_dimensions, window_strides, base_dilation, window_dilation: as for `reduce_window`.
+      padding: `(low, high)` for each axis.
+
+    Returns:
+      A tuple of integers.
+
+    Raises:
+      TypeError: for a wrong number of entries.
+      ValueError: for a wrong number of pads.
+
+    >>> from perspex import lax
+    >>> lax.reduce_window_shape_tuple((8, 8), (2, 3), (2, 1), ((0, 0), (1, 1)))
     (4, 8)
     """
     name = "reduce_window_shape_tuple"
     shape = integers(name, "operand_shape", operand_shape)
-    params = _params(name, shape, window_dimensions, window_strides, base_dilation, window_dilation)
-    return ops.window_shape(shape, padding=pairs(name, padding, len(shape)), **params)
+    windows = _windows(
+        name, shape, window_dimensions, window_strides, base_dilation, window_dilation
+    )
+    return windows._replace(padding=pairs(name, padding, len(shape))).counts(shape)
 
 
 def padtype_to_pads(
@@ -172,10 +196,16 @@ def padtype_to_pads(
       padding: `"VALID"`: none; `"SAME"`: as much as gives a window for each stride, the odd element
         at the end; `"SAME_LOWER"`: the odd element at the start.
 
-    Errors:
-      `RuntimeError` for another name, `TypeError` for what is no name.
+    Returns:
+      A list of pairs of integers.
 
-    >>> padtype_to_pads((8, 8), (3, 2), (1, 2), "SAME")
+    Raises:
+      RuntimeError: for another name.
+      TypeError: if `padding` is not a name.
+      ValueError: for lengths that differ, or a stride of zero.
+
+    >>> from perspex import lax
+    >>> lax.padtype_to_pads((8, 8), (3, 2), (1, 2), "SAME")
     [(1, 1), (0, 0)]
     """
     name = "padtype_to_pads"

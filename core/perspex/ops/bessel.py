@@ -83,4 +83,14 @@ bessel_i0e: Elementwise = unary(
     FLOAT,
     lambda t, x, y: ops.mul(t, ops.sub(bessel_i1e(x), ops.mul(ops.sign(x), y))),
 )
+bessel_i0e.says(
+    "The modified Bessel function I_0(x), divided by `exp(abs(x))`.",
+    "round(float(bessel_i0e(1.0)), 4) -> 0.4658",
+    "https://dlmf.nist.gov/10.25",
+)
 bessel_i1e: Elementwise = unary("bessel_i1e", _scaled(1), FLOAT, _slope_of_i1e)
+bessel_i1e.says(
+    "The modified Bessel function I_1(x), divided by `exp(abs(x))`.",
+    "round(float(bessel_i1e(1.0)), 4) -> 0.2079",
+    "https://dlmf.nist.gov/10.25",
+)

@@ -163,7 +163,7 @@ def _hash_pairs(keys: Any, count: int) -> Any:
 
 
 def _lead(x: Any, shape: Shape) -> Any:
-    """An array of the first axes of `shape` spread over the others; scalars stay scalars."""
+    """An array of the first axes of `shape` repeated along the others; scalars stay scalars."""
     ndim = typeof(x).ndim
     if ndim in (0, len(shape)):
         return x
@@ -171,7 +171,7 @@ def _lead(x: Any, shape: Shape) -> Any:
 
 
 def _trail(x: Any, shape: Shape) -> Any:
-    """An array of the last axes of `shape` spread over the others; scalars stay scalars."""
+    """An array of the last axes of `shape` repeated along the others; scalars stay scalars."""
     ndim = typeof(x).ndim
     if ndim in (0, len(shape)):
         return x

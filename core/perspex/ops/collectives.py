@@ -21,18 +21,19 @@ from typing import Any, ClassVar
 import numpy as np
 
 from perspex.ir.avals import ShapedArray
+from perspex.ops import structural
 from perspex.ops.elementwise import div, eq, mul, select
 from perspex.ops.families import NUMBER, ORDERED, check_dtype
 from perspex.ops.indexing import gather
 from perspex.ops.reductions import reduce_max, reduce_min
-from perspex.ops.shape import inserted, iota, part
+from perspex.ops.shape import iota, part
 from perspex.ops.structural import (
     Structural,
     broadcast_in_dim,
     convert,
+    inserted,
     move_axis,
     reduce_sum,
-    reshape,
     scalar_like,
     squeeze,
     to_front,
@@ -87,25 +88,13 @@ def _one(axis_name: Any) -> Name:
     return axis_name[0] if isinstance(axis_name, tuple) else axis_name
 
 
-def _spread(x: Any, at: int | None, size: int, where: int) -> Any:
-    """The values of all examples along the axis `where`."""
+def _stacked(x: Any, at: int | None, size: int, where: int) -> Any:
+    """The values of all examples, stacked along the axis `where`."""
     if at is not None:
         return move_axis(x, at, where)
     shape = inserted(typeof(x).shape, where, size)
     dims = tuple([i for i in range(len(shape)) if i != where])
     return broadcast_in_dim(x, shape=shape, broadcast_dimensions=dims)
-
-
-def _merged(x: Any, axis: int) -> Any:
-    """`x` with `axis` and the axis after it as one."""
-    shape = typeof(x).shape
-    return reshape(x, new_sizes=(*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :]))
-
-
-def _divided(x: Any, axis: int, size: int) -> Any:
-    """`x` with `axis` as two axes, of which the first has the given size."""
-    shape = typeof(x).shape
-    return reshape(x, new_sizes=(*shape[:axis], size, shape[axis] // size, *shape[axis + 1 :]))
 
 
 # ---- Sums and extremes --------------------------------------------------------------------------
@@ -213,8 +202,10 @@ class AllGather(Collective):
         tiled: bool,
         **params: Any,
     ) -> tuple[Any, int | None]:
-        whole = _spread(x, at, size, all_gather_dimension)
-        return _merged(whole, all_gather_dimension) if tiled else whole, None
+        whole = _stacked(x, at, size, all_gather_dimension)
+        if tiled:
+            whole = structural.merge_axis(whole, all_gather_dimension, all_gather_dimension)
+        return whole, None
 
     def shifted(self, x: Any, *, all_gather_dimension: int, **params: Any) -> Any:
         return self(x, all_gather_dimension=all_gather_dimension + 1, **params)
@@ -256,7 +247,9 @@ class ReduceScatter(Collective):
         **params: Any,
     ) -> tuple[Any, int | None]:
         total = psum.combined(x, at, size)
-        return _divided(total, scatter_dimension, size) if tiled else total, scatter_dimension
+        if tiled:
+            total = structural.split_axis(total, scatter_dimension, size)
+        return total, scatter_dimension
 
     def shifted(self, x: Any, *, scatter_dimension: int, **params: Any) -> Any:
         return self(x, scatter_dimension=scatter_dimension + 1, **params)
@@ -309,12 +302,12 @@ class AllToAll(Collective):
     ) -> tuple[Any, int | None]:
         whole = to_front(x, at, size)
         if tiled:
-            whole = _divided(whole, split_axis + 1, size)
+            whole = structural.split_axis(whole, split_axis + 1, size)
         # The examples that send are the axis 0, those that receive the split axis.
         kept = [i for i in range(1, typeof(whole).ndim) if i != split_axis + 1]
         kept.insert(concat_axis, 0)
         whole = transpose(whole, permutation=(split_axis + 1, *kept))
-        return _merged(whole, concat_axis + 1) if tiled else whole, 0
+        return structural.merge_axis(whole, concat_axis + 1, concat_axis + 1) if tiled else whole, 0
 
     def shifted(self, x: Any, *, split_axis: int, concat_axis: int, **params: Any) -> Any:
         return self(x, split_axis=split_axis + 1, concat_axis=concat_axis + 1, **params)

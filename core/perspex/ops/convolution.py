@@ -25,13 +25,10 @@ from perspex.ops.lowering import expand
 from perspex.ops.shape import rev
 from perspex.ops.sliding import (
     Pads,
-    count,
+    Slide,
     dilated,
-    merge_axis,
-    split_axis,
-    transposed_pads,
 )
-from perspex.ops.structural import convert, is_linear, zeros
+from perspex.ops.structural import convert, is_linear, merge_axis, split_axis, zeros
 from perspex.tracing.primitive import Primitive
 from perspex.tracing.trace import typeof
 
@@ -51,62 +48,45 @@ class ConvDimensionNumbers(NamedTuple):
     out_spec: Axes
 
 
+class ConvParams(NamedTuple):
+    """The params of a convolution, which have these names in a program, as one value."""
+
+    window_strides: Axes
+    padding: Pads
+    lhs_dilation: Axes
+    rhs_dilation: Axes
+    dimension_numbers: ConvDimensionNumbers
+    feature_group_count: int
+    batch_group_count: int
+    precision: PrecisionPair | None
+    preferred_element_type: np.dtype | None
+
+    @property
+    def slides(self) -> list[Slide]:
+        """How the window slides along each spatial axis."""
+        fields = (self.window_strides, self.padding, self.lhs_dilation, self.rhs_dilation)
+        return [Slide(*axis) for axis in zip(*fields, strict=True)]
+
+    def convolve(self, lhs: Any, rhs: Any) -> Any:
+        return conv_general_dilated(lhs, rhs, **self._asdict())
+
+
 class ConvGeneralDilated(Primitive):
     """The convolution; see the module."""
 
     name = "conv_general_dilated"
     printed: ClassVar[dict[str, Any]] = {"out_sharding": None}
 
-    def type(
-        self,
-        lhs: ShapedArray,
-        rhs: ShapedArray,
-        *,
-        window_strides: Axes,
-        padding: Pads,
-        lhs_dilation: Axes,
-        rhs_dilation: Axes,
-        dimension_numbers: ConvDimensionNumbers,
-        feature_group_count: int,
-        batch_group_count: int,
-        precision: PrecisionPair | None,
-        preferred_element_type: np.dtype | None,
-    ) -> ShapedArray:
-        _check_dtypes(self.name, lhs, rhs, preferred_element_type)
-        _check_groups(self.name, lhs, rhs, dimension_numbers, feature_group_count)
-        _check_batches(self.name, lhs, rhs, dimension_numbers, batch_group_count)
-        if feature_group_count > 1 and batch_group_count > 1:
-            raise ValueError(
-                f"{self.name}: at most one of feature_group_count and batch_group_count may exceed "
-                f"1, got {feature_group_count} and {batch_group_count}"
-            )
-        lhs_spec, rhs_spec, out_spec = dimension_numbers
-        if lhs.ndim < 2:
-            raise TypeError(
-                f"{self.name} takes a batch axis, a feature axis and spatial axes, got shape "
-                f"{lhs.shape}"
-            )
-        for word, values in (
-            ("window_strides", window_strides),
-            ("padding", padding),
-            ("lhs_dilation", lhs_dilation),
-            ("rhs_dilation", rhs_dilation),
-        ):
-            if len(values) != lhs.ndim - 2:
-                raise ValueError(
-                    f"{self.name}: window and {word} must have the same number of dimensions, got "
-                    f"{lhs.ndim - 2} and {len(values)}"
-                )
-            if word != "padding" and any(v < 1 for v in values):  # type: ignore[operator]
-                raise ValueError(f"{self.name}: {word} must be positive, got {values}")
+    def type(self, lhs: ShapedArray, rhs: ShapedArray, **params: Any) -> ShapedArray:
+        p = ConvParams(**params)
+        _check(self.name, lhs, rhs, p)
+        lhs_spec, rhs_spec, out_spec = p.dimension_numbers
         shape = [0] * lhs.ndim
-        shape[out_spec[0]] = lhs.shape[lhs_spec[0]] // batch_group_count
+        shape[out_spec[0]] = lhs.shape[lhs_spec[0]] // p.batch_group_count
         shape[out_spec[1]] = rhs.shape[rhs_spec[0]]
-        for i, (low, high) in enumerate(padding):
-            places = dilated(lhs.shape[lhs_spec[i + 2]], lhs_dilation[i]) + low + high
-            reach = dilated(rhs.shape[rhs_spec[i + 2]], rhs_dilation[i])
-            shape[out_spec[i + 2]] = count(places, reach, window_strides[i])
-        dtype = preferred_element_type or lhs.dtype
+        for i, slide in enumerate(p.slides, 2):
+            shape[out_spec[i]] = slide.windows(lhs.shape[lhs_spec[i]], rhs.shape[rhs_spec[i]])
+        dtype = p.preferred_element_type or lhs.dtype
         return ShapedArray(shape, dtype, lhs.weak_type and rhs.weak_type)
 
     def flops(self, operands: Any, results: Any, params: dict[str, Any]) -> float:
@@ -115,24 +95,15 @@ class ConvGeneralDilated(Primitive):
         terms = kernel.size // max(1, kernel.shape[out_features])
         return 2.0 * results[0].size * terms
 
-    def lower(
-        self,
-        b: Any,
-        lhs: Any,
-        rhs: Any,
-        *,
-        preferred_element_type: np.dtype | None,
-        **params: Any,
-    ) -> Any:
+    def lower(self, b: Any, lhs: Any, rhs: Any, **params: Any) -> Any:
+        p = ConvParams(**params)
         (out,) = b.out_avals
         if out.dtype.kind != "c":
-            return self._emit(b, lhs, rhs, **params)
+            return _emit(b, lhs, rhs, p)
         # XLA convolves real numbers only on accelerators; three products make one of complex ones,
         # by Gauss: (a + ib)(c + id) = t - b(c + d) + i(t + a(d - c)) with t = c(a + b).
         part = real_dtype(out.dtype)
-
-        def product(x: Any, y: Any) -> Any:
-            return self(x, y, preferred_element_type=part, **params)
+        product = p._replace(preferred_element_type=part).convolve
 
         def gauss(x: Any, y: Any) -> Any:
             (a, b_), (c, d) = [(convert(real(z), part), convert(imag(z), part)) for z in (x, y)]
@@ -140,40 +111,6 @@ class ConvGeneralDilated(Primitive):
             return complex(sub(total, product(b_, add(c, d))), add(total, product(a, sub(d, c))))
 
         return expand(b, gauss, lhs, rhs)[0]
-
-    def _emit(
-        self,
-        b: Any,
-        lhs: Any,
-        rhs: Any,
-        *,
-        window_strides: Axes,
-        padding: Pads,
-        lhs_dilation: Axes,
-        rhs_dilation: Axes,
-        dimension_numbers: ConvDimensionNumbers,
-        feature_group_count: int,
-        batch_group_count: int,
-        precision: PrecisionPair | None,
-    ) -> Any:
-        pair = precision or (Precision.DEFAULT, Precision.DEFAULT)
-        names = ", ".join([f"#stablehlo<precision {p.name}>" for p in pair])
-        return b.op(
-            "stablehlo.convolution",
-            lhs,
-            rhs,
-            attributes={
-                "window_strides": types.integers(window_strides),
-                "padding": types.matrix(padding),
-                "lhs_dilation": types.integers(lhs_dilation),
-                "rhs_dilation": types.integers(rhs_dilation),
-                "window_reversal": types.booleans((False,) * len(padding)),
-                "dimension_numbers": types.attribute(_written(dimension_numbers)),
-                "feature_group_count": types.integer(feature_group_count),
-                "batch_group_count": types.integer(batch_group_count),
-                "precision_config": types.attribute(f"[{names}]"),
-            },
-        )
 
     def jvp(self, primals: Any, tangents: Any, **params: Any) -> Any:
         (x, y), (tx, ty) = primals, tangents
@@ -194,145 +131,35 @@ class ConvGeneralDilated(Primitive):
         else:
             # A convolution in a wider type: what comes back is rounded once.
             dtype = typeof(ct).dtype
-            params["preferred_element_type"] = None
+            p = ConvParams(**params)._replace(preferred_element_type=None)
             if is_linear(lhs):
-                found = self._back_to_lhs(ct, convert(rhs, dtype), left, **params)
+                found = _back_to_lhs(ct, convert(rhs, dtype), left, p)
             else:
-                found = self._back_to_rhs(ct, convert(lhs, dtype), right, **params)
+                found = _back_to_rhs(ct, convert(lhs, dtype), right, p)
             found = convert(found, linear.dtype)
         return [found, None] if is_linear(lhs) else [None, found]
 
-    def _back_to_lhs(
-        self,
-        ct: Any,
-        rhs: Any,
-        lhs: ShapedArray,
-        *,
-        window_strides: Axes,
-        padding: Pads,
-        lhs_dilation: Axes,
-        rhs_dilation: Axes,
-        dimension_numbers: ConvDimensionNumbers,
-        feature_group_count: int,
-        batch_group_count: int,
-        precision: PrecisionPair | None,
-        preferred_element_type: None,
-    ) -> Any:
-        lhs_spec, rhs_spec, out_spec = dimension_numbers
-        ct_shape, rhs_shape = typeof(ct).shape, typeof(rhs).shape
-        pads = transposed_pads(
-            [lhs.shape[i] for i in lhs_spec[2:]],
-            [rhs_shape[i] for i in rhs_spec[2:]],
-            [ct_shape[i] for i in out_spec[2:]],
-            window_strides,
-            padding,
-            lhs_dilation,
-            rhs_dilation,
-        )
-        groups = feature_group_count * batch_group_count
-        if groups > 1:
-            # Kernel (g, o), c becomes kernel (g, c), o: each group keeps its own.
-            rhs = split_axis(rhs, rhs_spec[0], groups)
-            rhs = merge_axis(rhs, rhs_spec[0], rhs_spec[1])
-        if len(rhs_spec) > 2:
-            rhs = rev(rhs, dimensions=rhs_spec[2:])
-        found = self(
-            ct,
-            rhs,
-            window_strides=lhs_dilation,
-            padding=pads,
-            lhs_dilation=window_strides,
-            rhs_dilation=rhs_dilation,
-            dimension_numbers=ConvDimensionNumbers(out_spec, _swapped(rhs_spec), lhs_spec),
-            feature_group_count=groups,
-            batch_group_count=1,
-            precision=precision,
-            preferred_element_type=preferred_element_type,
-        )
-        if batch_group_count > 1:
-            found = split_axis(found, lhs_spec[1], batch_group_count)
-            found = merge_axis(found, lhs_spec[1], lhs_spec[0])
-        return found
-
-    def _back_to_rhs(
-        self,
-        ct: Any,
-        lhs: Any,
-        rhs: ShapedArray,
-        *,
-        window_strides: Axes,
-        padding: Pads,
-        lhs_dilation: Axes,
-        rhs_dilation: Axes,
-        dimension_numbers: ConvDimensionNumbers,
-        feature_group_count: int,
-        batch_group_count: int,
-        precision: PrecisionPair | None,
-        preferred_element_type: None,
-    ) -> Any:
-        lhs_spec, rhs_spec, out_spec = dimension_numbers
-        ct_shape, lhs_shape = typeof(ct).shape, typeof(lhs).shape
-        pads = []
-        for i, (low, _) in enumerate(padding):
-            # The cotangent slides over lhs and stops when each element of the kernel was met.
-            reach = dilated(ct_shape[out_spec[i + 2]], window_strides[i])
-            places = dilated(lhs_shape[lhs_spec[i + 2]], lhs_dilation[i])
-            kernel = dilated(rhs.shape[rhs_spec[i + 2]], rhs_dilation[i])
-            pads.append((low, kernel + reach - places - low - 1))
-        return self(
-            lhs,
-            ct,
-            window_strides=rhs_dilation,
-            padding=tuple(pads),
-            lhs_dilation=lhs_dilation,
-            rhs_dilation=window_strides,
-            dimension_numbers=ConvDimensionNumbers(
-                _swapped(lhs_spec), _swapped(out_spec), _swapped(rhs_spec)
-            ),
-            # Sums over the batch: what were groups of features are now groups of the batch.
-            feature_group_count=batch_group_count,
-            batch_group_count=feature_group_count,
-            precision=precision,
-            preferred_element_type=preferred_element_type,
-        )
-
-    def batch(
-        self,
-        axis_size: int,
-        operands: Any,
-        axes: Any,
-        *,
-        dimension_numbers: ConvDimensionNumbers,
-        feature_group_count: int,
-        batch_group_count: int,
-        **params: Any,
-    ) -> Any:
+    def batch(self, axis_size: int, operands: Any, axes: Any, **params: Any) -> Any:
+        p = ConvParams(**params)
         (lhs, rhs), (lhs_at, rhs_at) = operands, axes
-        lhs_spec, rhs_spec, out_spec = dimension_numbers
-        groups = feature_group_count * batch_group_count
+        lhs_spec, rhs_spec, out_spec = p.dimension_numbers
+        groups = p.feature_group_count * p.batch_group_count
         if lhs_at is not None and rhs_at is not None:
             # Each element of the batch is a group.
-            over_batch = batch_group_count > 1
+            over_batch = p.batch_group_count > 1
             lhs = merge_axis(lhs, lhs_at, lhs_spec[0] if over_batch else lhs_spec[1])
             rhs = merge_axis(rhs, rhs_at, rhs_spec[0])
             if over_batch:
-                batch_group_count *= axis_size
+                p = p._replace(batch_group_count=p.batch_group_count * axis_size)
             else:
-                feature_group_count *= axis_size
+                p = p._replace(feature_group_count=p.feature_group_count * axis_size)
         elif lhs_at is not None:
             # More of the batch, within each of its groups.
-            lhs = _merge_within(lhs, lhs_at, lhs_spec[0], batch_group_count)
+            lhs = _merge_within(lhs, lhs_at, lhs_spec[0], p.batch_group_count)
         else:
             # More output features, within each group.
             rhs = _merge_within(rhs, rhs_at, rhs_spec[0], groups)
-        out = self(
-            lhs,
-            rhs,
-            dimension_numbers=dimension_numbers,
-            feature_group_count=feature_group_count,
-            batch_group_count=batch_group_count,
-            **params,
-        )
+        out = p.convolve(lhs, rhs)
         if rhs_at is None:
             return split_axis(out, out_spec[0], axis_size), out_spec[0]
         if lhs_at is not None or groups == 1:
@@ -341,6 +168,87 @@ class ConvGeneralDilated(Primitive):
         out = split_axis(out, out_spec[1] + 1, axis_size)
         # Groups, batch, features: bring groups and features together.
         return merge_axis(out, out_spec[1], out_spec[1] + 1), out_spec[1]
+
+
+def _emit(b: Any, lhs: Any, rhs: Any, p: ConvParams) -> Any:
+    pair = p.precision or (Precision.DEFAULT, Precision.DEFAULT)
+    names = ", ".join([f"#stablehlo<precision {precision.name}>" for precision in pair])
+    return b.op(
+        "stablehlo.convolution",
+        lhs,
+        rhs,
+        attributes={
+            "window_strides": types.integers(p.window_strides),
+            "padding": types.matrix(p.padding),
+            "lhs_dilation": types.integers(p.lhs_dilation),
+            "rhs_dilation": types.integers(p.rhs_dilation),
+            "window_reversal": types.booleans((False,) * len(p.padding)),
+            "dimension_numbers": types.attribute(_written(p.dimension_numbers)),
+            "feature_group_count": types.integer(p.feature_group_count),
+            "batch_group_count": types.integer(p.batch_group_count),
+            "precision_config": types.attribute(f"[{names}]"),
+        },
+    )
+
+
+# ---- Transposes ---------------------------------------------------------------------------------
+
+
+def _back_to_lhs(ct: Any, rhs: Any, lhs: ShapedArray, p: ConvParams) -> Any:
+    lhs_spec, rhs_spec, out_spec = p.dimension_numbers
+    sizes = [
+        (lhs.shape[i], typeof(rhs).shape[j], typeof(ct).shape[k])
+        for i, j, k in zip(lhs_spec[2:], rhs_spec[2:], out_spec[2:], strict=True)
+    ]
+    pads = [slide.padding_back(*ns) for slide, ns in zip(p.slides, sizes, strict=True)]
+    groups = p.feature_group_count * p.batch_group_count
+    if groups > 1:
+        # Kernel (g, o), c becomes kernel (g, c), o: each group keeps its own.
+        rhs = split_axis(rhs, rhs_spec[0], groups)
+        rhs = merge_axis(rhs, rhs_spec[0], rhs_spec[1])
+    if len(rhs_spec) > 2:
+        rhs = rev(rhs, dimensions=rhs_spec[2:])
+    back = p._replace(
+        window_strides=p.lhs_dilation,
+        padding=tuple(pads),
+        lhs_dilation=p.window_strides,
+        dimension_numbers=ConvDimensionNumbers(out_spec, _swapped(rhs_spec), lhs_spec),
+        feature_group_count=groups,
+        batch_group_count=1,
+    )
+    found = back.convolve(ct, rhs)
+    if p.batch_group_count > 1:
+        found = split_axis(found, lhs_spec[1], p.batch_group_count)
+        found = merge_axis(found, lhs_spec[1], lhs_spec[0])
+    return found
+
+
+def _back_to_rhs(ct: Any, lhs: Any, rhs: ShapedArray, p: ConvParams) -> Any:
+    lhs_spec, rhs_spec, out_spec = p.dimension_numbers
+    ct_shape, lhs_shape = typeof(ct).shape, typeof(lhs).shape
+    pads = []
+    for i, slide in enumerate(p.slides, 2):
+        # The cotangent slides over lhs and stops when each element of the kernel was met.
+        reach = dilated(ct_shape[out_spec[i]], slide.stride)
+        places = dilated(lhs_shape[lhs_spec[i]], slide.base)
+        kernel = dilated(rhs.shape[rhs_spec[i]], slide.gap)
+        low, _ = slide.padding
+        pads.append((low, kernel + reach - places - low - 1))
+    back = p._replace(
+        window_strides=p.rhs_dilation,
+        padding=tuple(pads),
+        rhs_dilation=p.window_strides,
+        dimension_numbers=ConvDimensionNumbers(
+            _swapped(lhs_spec), _swapped(out_spec), _swapped(rhs_spec)
+        ),
+        # Sums over the batch: what were groups of features are now groups of the batch.
+        feature_group_count=p.batch_group_count,
+        batch_group_count=p.feature_group_count,
+    )
+    return back.convolve(lhs, ct)
+
+
+# ---- Axes ---------------------------------------------------------------------------------------
 
 
 def _merge_within(x: Any, source: int, axis: int, groups: int) -> Any:
@@ -369,6 +277,31 @@ def _written(numbers: ConvDimensionNumbers) -> str:
 
 
 # ---- Checks -------------------------------------------------------------------------------------
+
+
+def _check(name: str, lhs: ShapedArray, rhs: ShapedArray, p: ConvParams) -> None:
+    """Raise `TypeError` or `ValueError` unless the params fit the operands."""
+    _check_dtypes(name, lhs, rhs, p.preferred_element_type)
+    _check_groups(name, lhs, rhs, p.dimension_numbers, p.feature_group_count)
+    _check_batches(name, lhs, rhs, p.dimension_numbers, p.batch_group_count)
+    if p.feature_group_count > 1 and p.batch_group_count > 1:
+        raise ValueError(
+            f"{name}: at most one of feature_group_count and batch_group_count may exceed 1, got "
+            f"{p.feature_group_count} and {p.batch_group_count}"
+        )
+    if lhs.ndim < 2:
+        raise TypeError(
+            f"{name} takes a batch axis, a feature axis and spatial axes, got shape {lhs.shape}"
+        )
+    for word in ("window_strides", "padding", "lhs_dilation", "rhs_dilation"):
+        values = getattr(p, word)
+        if len(values) != lhs.ndim - 2:
+            raise ValueError(
+                f"{name}: window and {word} must have the same number of dimensions, got "
+                f"{lhs.ndim - 2} and {len(values)}"
+            )
+        if word != "padding" and any(v < 1 for v in values):
+            raise ValueError(f"{name}: {word} must be positive, got {values}")
 
 
 def _check_dtypes(name: str, lhs: ShapedArray, rhs: ShapedArray, preferred: Any) -> None:

@@ -2,7 +2,7 @@
 
 An elementwise primitive is described by its StableHLO operation, the dtypes it takes and one
 derivative per operand; type, batch and shape rules come from the family. Operands have one shape,
-or are scalars, which are spread over it.
+or are scalars, which broadcast to it.
 """
 
 from __future__ import annotations
@@ -150,6 +150,16 @@ class Elementwise(Primitive):
         self.linear = linear
         self.emit: Rule = op if callable(op) else lambda b, *xs, **_: b.op(op, *xs)
 
+    summary = example = source = ""
+
+    def says(self, summary: str, example: str, source: str = "") -> None:
+        """Give the row its documentation: what `lax` writes about the function that it makes of it.
+
+        `example` is a call and its result, `sin(0.0) -> 0.`. `source` is where the mathematics is
+        from.
+        """
+        self.summary, self.example, self.source = summary, example, source
+
     def type(self, *avals: Any, **params: Any) -> ShapedArray:
         dtype = same_dtype(self.name, avals)
         check_dtype(self.name, dtype, self.kind)
@@ -167,7 +177,7 @@ class Elementwise(Primitive):
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
         out = self(*primals, **params)
         if self.linear and all(t is not None for t in tangents):
-            return out, _spread(self(*tangents), typeof(out).shape)
+            return out, _broadcast_scalar(self(*tangents), typeof(out).shape)
         total = None
         for t, rule in zip(tangents, self.jvps, strict=True):
             if t is not None and rule is not None:
@@ -175,7 +185,7 @@ class Elementwise(Primitive):
                 if term is not None:
                     total = term if total is None else add_any(total, term)
         if total is not None:
-            total = _spread(total, typeof(out).shape)
+            total = _broadcast_scalar(total, typeof(out).shape)
         return out, total
 
     def transpose(self, ct: Any, *operands: Any, **params: Any) -> Any:
@@ -190,7 +200,7 @@ class Elementwise(Primitive):
     batch = batch_elementwise
 
 
-def _spread(x: Any, shape: tuple[int, ...]) -> Any:
+def _broadcast_scalar(x: Any, shape: tuple[int, ...]) -> Any:
     if typeof(x).shape == shape:
         return x
     return broadcast_in_dim(x, shape=shape, broadcast_dimensions=())

@@ -40,7 +40,6 @@ from perspex.ops.structural import (
     is_linear,
     reshape,
     to_front,
-    without,
     zeros,
     zeros_like,
 )
@@ -55,6 +54,7 @@ from perspex.ops.windows import (
     ScatterDimensionNumbers,
     check_dims,
     check_index,
+    check_updates,
     clip_indices,
     default_fill,
     entry,
@@ -320,48 +320,7 @@ class Scatter(Primitive):
         dimension_numbers: ScatterDimensionNumbers,
         **params: Any,
     ) -> ShapedArray:
-        name = self.name
-        window, dropped, index_map, batching, indices_batching = dimension_numbers
-        if operand.dtype != updates.dtype:
-            raise TypeError(
-                f"{name}: operand and updates must have one dtype, got {operand.dtype.name} and "
-                f"{updates.dtype.name}; convert the updates"
-            )
-        words = (
-            "scatter_dims_to_operand_dims",
-            "inserted_window_dims",
-            "scatter_indices_batching_dims",
-        )
-        check_index(name, operand, indices, index_map, dropped, batching, indices_batching, words)
-        if set(dropped) & set(batching):
-            raise TypeError(
-                f"{name}: an axis is in inserted_window_dims {dropped} and in "
-                f"operand_batching_dims {batching}"
-            )
-        ndim = indices.ndim - 1 + len(window)
-        if updates.ndim != ndim:
-            raise TypeError(
-                f"{name}: updates must have {indices.ndim - 1} axes of the indices and "
-                f"{len(window)} of windows, got shape {updates.shape}"
-            )
-        check_dims(name, "update_window_dims", window, ndim)
-        axes = window_dims(operand.ndim, dropped, batching)
-        if len(window) != len(axes):
-            raise TypeError(
-                f"{name}: a window runs over {len(axes)} axes of the operand of shape "
-                f"{operand.shape}, update_window_dims are {window}"
-            )
-        if any(updates.shape[d] > operand.shape[a] for d, a in zip(window, axes, strict=True)):
-            raise TypeError(
-                f"{name}: the windows of updates of shape {updates.shape} do not fit in the "
-                f"operand of shape {operand.shape}"
-            )
-        lanes = without(updates.shape, window)
-        if lanes != indices.shape[:-1]:
-            raise TypeError(
-                f"{name}: updates of shape {updates.shape} hold windows for {lanes} index vectors, "
-                f"the indices of shape {indices.shape} are {indices.shape[:-1]}"
-            )
+        check_updates(self.name, operand, indices, updates, dimension_numbers)
         return ShapedArray(operand.shape, operand.dtype, operand.weak_type)
 
     def flops(self, operands: Any, results: Any, params: dict[str, Any]) -> float:

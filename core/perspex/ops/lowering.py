@@ -1,10 +1,11 @@
-"""Lower rules in terms of other primitives, for operations that StableHLO does not have."""
+"""Parts of lower rules: operations made of other primitives, and static slices."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from perspex.hlo import types
 from perspex.ir.avals import ShapedArray
 from perspex.tracing.staging import stage
 
@@ -26,3 +27,19 @@ def expand(
     for eqn in jaxpr.eqns:
         eqn.source = None  # all of it belongs where the equation itself was written
     return b.inline(jaxpr, values)
+
+
+def emit_part(b: Any, x: Any, given: ShapedArray, out: ShapedArray, start: int, axis: int) -> Any:
+    """Emit the slice of type `out` of the value `x` of type `given` that begins at `start`."""
+    starts = tuple([start if i == axis else 0 for i in range(given.ndim)])
+    stops = tuple([i + n for i, n in zip(starts, out.shape, strict=True)])
+    return b.op(
+        "stablehlo.slice",
+        x,
+        attributes={
+            "start_indices": types.integers(starts),
+            "limit_indices": types.integers(stops),
+            "strides": types.integers((1,) * given.ndim),
+        },
+        aval=out,
+    )

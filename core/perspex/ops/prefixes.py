@@ -48,15 +48,15 @@ def _every(x: Any, axis: int, start: int, stop: int, step: int = 2) -> Any:
 
 
 def _interleaved(even: Any, odd: Any, axis: int, length: int) -> Any:
-    """The two in turns: each is spread over every other place, and zeros do not count."""
+    """The two in turns: each takes every other place, and zeros do not count."""
     aval = typeof(even)
     zero = aval.dtype.type(0)
     none = (0, 0, 0)
 
-    def spread(x: Any, low: int, high: int) -> Any:
+    def at_every_other(x: Any, low: int, high: int) -> Any:
         around = [none] * aval.ndim
         around[axis] = (low, high, 1)
         return pad(x, zero, padding_config=tuple(around))
 
-    left, right = spread(even, 0, 1 - length % 2), spread(odd, 1, length % 2)
+    left, right = at_every_other(even, 0, 1 - length % 2), at_every_other(odd, 1, length % 2)
     return bitwise_or(left, right) if aval.dtype == bool else add(left, right)

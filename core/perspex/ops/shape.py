@@ -15,58 +15,28 @@ from perspex import dtypes
 from perspex.hlo import types
 from perspex.ir.avals import ShapedArray
 from perspex.ops.elementwise import select, sub
+from perspex.ops.lowering import emit_part
 from perspex.ops.structural import (
     Structural,
     broadcast_in_dim,
     check_axes,
+    check_rank,
+    check_same_dtype,
+    inserted,
     is_linear,
+    linear_jvp,
     move_axis,
     reduce_sum,
     reshape,
     to_front,
     without,
+    zero_of,
     zeros,
-    zeros_like,
 )
 from perspex.tracing.primitive import Primitive
 from perspex.tracing.trace import typeof
 
 PaddingConfig = tuple[tuple[int, int, int], ...]
-
-
-def inserted(values: Sequence[Any], at: int, value: Any) -> tuple[Any, ...]:
-    """`values` with `value` put in at index `at`."""
-    return (*values[:at], value, *values[at:])
-
-
-def zero_of(x: Any) -> Any:
-    """The scalar zero of the dtype of `x`: what linear operations pad with."""
-    return typeof(x).dtype.type(0)
-
-
-def check_same_dtype(name: str, avals: Sequence[ShapedArray]) -> None:
-    """Raise `TypeError` unless the operands, which are not promoted, have one dtype."""
-    if any(a.dtype != avals[0].dtype for a in avals):
-        found = ", ".join([a.dtype.name for a in avals])
-        raise TypeError(f"{name} requires operands of one dtype, got {found}; convert them")
-
-
-def check_rank(name: str, what: str, values: Sequence[Any], ndim: int) -> None:
-    """Raise `TypeError` unless there is one value for each axis."""
-    if len(values) != ndim:
-        raise TypeError(
-            f"{name}: {what} must have one entry for each of the {ndim} axes of the operand, "
-            f"got {tuple(values)}"
-        )
-
-
-def linear_jvp(primitive: Primitive, primals: Any, tangents: Any, **params: Any) -> Any:
-    """The jvp of an operation that is linear in all its operands together."""
-    out = primitive(*primals, **params)
-    if all(t is None for t in tangents):
-        return out, [None] * len(out) if primitive.multiple_results else None
-    full = [zeros_like(x) if t is None else t for x, t in zip(primals, tangents, strict=True)]
-    return out, primitive(*full, **params)
 
 
 class Rev(Structural):
@@ -334,22 +304,6 @@ def part(x: Any, start: int, stop: int, axis: int, shape: Sequence[int]) -> Any:
         start_indices=tuple([start if i == axis else 0 for i in range(len(shape))]),
         limit_indices=tuple([stop if i == axis else n for i, n in enumerate(shape)]),
         strides=None,
-    )
-
-
-def emit_part(b: Any, x: Any, given: ShapedArray, out: ShapedArray, start: int, axis: int) -> Any:
-    """Emit the slice of type `out` of the value `x` of type `given` that begins at `start`."""
-    starts = tuple([start if i == axis else 0 for i in range(given.ndim)])
-    stops = tuple([i + n for i, n in zip(starts, out.shape, strict=True)])
-    return b.op(
-        "stablehlo.slice",
-        x,
-        attributes={
-            "start_indices": types.integers(starts),
-            "limit_indices": types.integers(stops),
-            "strides": types.integers((1,) * given.ndim),
-        },
-        aval=out,
     )
 
 

@@ -11,11 +11,8 @@ whose `k` elements may have gaps as well moves over it in steps:
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Sequence
-from typing import Any
-
-from perspex.ops.structural import move_axis, reshape
-from perspex.tracing.trace import typeof
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 Pads = tuple[tuple[int, int], ...]
 
@@ -66,42 +63,24 @@ def pads_by_name(
     return pads
 
 
-def transposed_pads(
-    shape: Iterable[int],
-    window: Iterable[int],
-    counts: Iterable[int],
-    strides: Iterable[int],
-    padding: Pads,
-    base_dilation: Iterable[int],
-    window_dilation: Iterable[int],
-) -> Pads:
-    """The padding with which the windows slide back.
+class Slide(NamedTuple):
+    """How a window slides along one axis; `base` and `gap` dilate the operand and the window."""
 
-    What an element sends to the windows it is in comes back when the mirrored window slides over
-    the results, these dilated by `strides`, in steps of `base_dilation`.
-    """
-    pads = []
-    for n, k, m, step, (low, _), base, gap in zip(
-        shape, window, counts, strides, padding, base_dilation, window_dilation, strict=True
-    ):
-        reach = dilated(k, gap)
-        before = reach - low - 1
-        pads.append((before, dilated(n, base) + reach - 1 - dilated(m, step) - before))
-    return tuple(pads)
+    stride: int
+    padding: tuple[int, int]
+    base: int
+    gap: int
 
+    def windows(self, n: int, k: int) -> int:
+        """How many windows of `k` elements there are in `n`."""
+        return count(dilated(n, self.base) + sum(self.padding), dilated(k, self.gap), self.stride)
 
-# ---- Axes in pieces -----------------------------------------------------------------------------
+    def padding_back(self, n: int, k: int, m: int) -> tuple[int, int]:
+        """The padding with which the `m` windows of `k` of `n` elements slide back.
 
-
-def merge_axis(x: Any, source: int, axis: int) -> Any:
-    """Axis `source` moved into `axis` (counted without it), whose index then varies faster."""
-    x = move_axis(x, source, axis)
-    shape = typeof(x).shape
-    merged = shape[axis] * shape[axis + 1]
-    return reshape(x, new_sizes=(*shape[:axis], merged, *shape[axis + 2 :]))
-
-
-def split_axis(x: Any, axis: int, size: int) -> Any:
-    """Axis `axis` as two: a slow one of the given size, and in its place + 1 the rest."""
-    shape = typeof(x).shape
-    return reshape(x, new_sizes=(*shape[:axis], size, shape[axis] // size, *shape[axis + 1 :]))
+        What an element sends to the windows it is in comes back when the mirrored window slides
+        over the results, these dilated by `stride`, in steps of `base`.
+        """
+        reach = dilated(k, self.gap)
+        low = reach - self.padding[0] - 1
+        return low, dilated(n, self.base) + reach - 1 - dilated(m, self.stride) - low

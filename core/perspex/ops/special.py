@@ -58,12 +58,27 @@ def unknown(name: str, operand: str, kind: type[Exception] = NotImplementedError
 _SLOPE = 2 / np.sqrt(np.pi)
 
 erf = unary("erf", "chlo.erf", FLOAT, lambda t, x, y: _bell(t, x, _SLOPE))
+erf.says(
+    "The error function, `2 / sqrt(pi)` times the integral of `exp(-t**2)` from 0 to `x`.",
+    "round(float(erf(1.0)), 4) -> 0.8427",
+    "https://dlmf.nist.gov/7.2.E1",
+)
 erfc = unary("erfc", "chlo.erfc", FLOAT, lambda t, x, y: _bell(t, x, -_SLOPE))
+erfc.says(
+    "The complementary error function `1 - erf(x)`, with all digits for large `x`.",
+    "round(float(erfc(1.0)), 4) -> 0.1573",
+    "https://dlmf.nist.gov/7.2.E2",
+)
 erf_inv = unary(
     "erf_inv",
     "chlo.erf_inv",
     FLOAT,
     lambda t, x, y: mul(mul(t, scalar_like(t, 1 / _SLOPE)), exp(square(y))),
+)
+erf_inv.says(
+    "The number whose error function is `x`, for `x` between -1 and 1.",
+    "round(float(erf_inv(0.5)), 4) -> 0.4769",
+    "https://dlmf.nist.gov/7.17.E1",
 )
 
 # ---- The gamma function: polygamma(m, x) is derivative m + 1 of lgamma(x) = log |gamma(x)| -------
@@ -71,11 +86,21 @@ erf_inv = unary(
 lgamma: Elementwise = unary(
     "lgamma", _in_double("chlo.lgamma"), FLOAT, lambda t, x, y: mul(t, digamma(x))
 )
+lgamma.says(
+    "The logarithm of the absolute value of the gamma function.",
+    "round(float(lgamma(5.0)), 4)  # log(4!) -> 3.1781",
+    "https://dlmf.nist.gov/5.2.E1",
+)
 digamma: Elementwise = unary(
     "digamma",
     _lower_digamma,
     FLOAT,
     lambda t, x, y: mul(t, polygamma(scalar_like(x, 1), x)),
+)
+digamma.says(
+    "The digamma function, the derivative of the logarithm of the gamma function.",
+    "round(float(digamma(1.0)), 4)  # minus Euler's constant -> -0.5772",
+    "https://dlmf.nist.gov/5.2.E2",
 )
 polygamma: Elementwise = binary(
     "polygamma",

@@ -54,7 +54,7 @@ def full_like(x: Any, value: Any) -> Any:
 
 
 def scalar_like(x: Any, value: Any) -> Any:
-    """The number `value` in the dtype of `x`: elementwise operations spread it themselves."""
+    """The number `value` in the dtype of `x`: elementwise operations broadcast it themselves."""
     return typeof(x).dtype.type(value)
 
 
@@ -65,6 +65,20 @@ def move_axis(x: Any, source: int, destination: int) -> Any:
     perm = [i for i in range(typeof(x).ndim) if i != source]
     perm.insert(destination, source)
     return transpose(x, permutation=tuple(perm))
+
+
+def merge_axis(x: Any, source: int, axis: int) -> Any:
+    """Axis `source` moved into `axis` (counted without it), whose index then varies faster."""
+    x = move_axis(x, source, axis)
+    shape = typeof(x).shape
+    merged = shape[axis] * shape[axis + 1]
+    return reshape(x, new_sizes=(*shape[:axis], merged, *shape[axis + 2 :]))
+
+
+def split_axis(x: Any, axis: int, size: int) -> Any:
+    """Axis `axis` as two: a slow one of the given size, and in its place + 1 the rest."""
+    shape = typeof(x).shape
+    return reshape(x, new_sizes=(*shape[:axis], size, shape[axis] // size, *shape[axis + 1 :]))
 
 
 def to_front(x: Any, axis: int | None, size: int) -> Any:
@@ -78,7 +92,7 @@ def to_front(x: Any, axis: int | None, size: int) -> Any:
 
 
 def unbroadcast(ct: Any, aval: ShapedArray) -> Any:
-    """The cotangent of a scalar that was spread over the shape of `ct`."""
+    """The cotangent of a scalar that was broadcast to the shape of `ct`."""
     ndim = typeof(ct).ndim
     if aval.ndim == 0 and ndim:
         return reduce_sum(ct, axes=tuple(range(ndim)))
@@ -109,6 +123,41 @@ def without(shape: Sequence[int], axes: Sequence[int]) -> tuple[int, ...]:
     return tuple([n for i, n in enumerate(shape) if i not in axes])
 
 
+def inserted(values: Sequence[Any], at: int, value: Any) -> tuple[Any, ...]:
+    """`values` with `value` put in at index `at`."""
+    return (*values[:at], value, *values[at:])
+
+
+def zero_of(x: Any) -> Any:
+    """The scalar zero of the dtype of `x`: what linear operations pad with."""
+    return typeof(x).dtype.type(0)
+
+
+def check_same_dtype(name: str, avals: Sequence[ShapedArray]) -> None:
+    """Raise `TypeError` unless the operands, which are not promoted, have one dtype."""
+    if any(a.dtype != avals[0].dtype for a in avals):
+        found = ", ".join([a.dtype.name for a in avals])
+        raise TypeError(f"{name} requires operands of one dtype, got {found}; convert them")
+
+
+def check_rank(name: str, what: str, values: Sequence[Any], ndim: int) -> None:
+    """Raise `TypeError` unless there is one value for each axis."""
+    if len(values) != ndim:
+        raise TypeError(
+            f"{name}: {what} must have one entry for each of the {ndim} axes of the operand, "
+            f"got {tuple(values)}"
+        )
+
+
+def linear_jvp(primitive: Primitive, primals: Any, tangents: Any, **params: Any) -> Any:
+    """The jvp of an operation that is linear in all its operands together."""
+    out = primitive(*primals, **params)
+    if all(t is None for t in tangents):
+        return out, [None] * len(out) if primitive.multiple_results else None
+    full = [zeros_like(x) if t is None else t for x, t in zip(primals, tangents, strict=True)]
+    return out, primitive(*full, **params)
+
+
 # ---- The operations -----------------------------------------------------------------------------
 
 
@@ -116,7 +165,7 @@ class BroadcastInDim(Structural):
     """Axis `i` of the operand becomes axis `broadcast_dimensions[i]` of an array of `shape`."""
 
     name = "broadcast_in_dim"
-    # `x[:, None] - mean` spreads in two steps; in one, its transpose is one sum.
+    # `x[:, None] - mean` broadcasts in two steps; in one, its transpose is one sum.
     merges = True
     quiet: ClassVar[dict[str, Any]] = {"shape": ..., "broadcast_dimensions": ()}
 
@@ -131,7 +180,7 @@ class BroadcastInDim(Structural):
         for n, axis in zip(x.shape, broadcast_dimensions, strict=True):
             if not 0 <= axis < len(shape) or n not in (1, shape[axis]):
                 raise TypeError(
-                    f"broadcast_in_dim: shape {x.shape} does not spread over {shape} "
+                    f"broadcast_in_dim: shape {x.shape} does not broadcast to {shape} "
                     f"with broadcast_dimensions={broadcast_dimensions}"
                 )
         if list(broadcast_dimensions) != sorted(set(broadcast_dimensions)):

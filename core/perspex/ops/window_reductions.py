@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -22,10 +22,12 @@ from perspex.ops.families import NUMBER, ORDERED, REAL, check_dtype
 from perspex.ops.indexing import scatter_add
 from perspex.ops.lowering import expand
 from perspex.ops.reductions import emit_region, highest, lowest
-from perspex.ops.shape import check_rank, inserted, iota, pad
-from perspex.ops.sliding import Pads, count, dilated, transposed_pads
+from perspex.ops.shape import iota, pad
+from perspex.ops.sliding import Pads, Slide
 from perspex.ops.structural import (
     Structural,
+    check_rank,
+    inserted,
     reshape,
     to_front,
     zeros,
@@ -40,57 +42,48 @@ Axes = tuple[int, ...]
 # ---- Shapes -------------------------------------------------------------------------------------
 
 
-def check_windows(name: str, ndim: int, window: Axes, strides: Axes, *dilations: Axes) -> None:
-    """Windows, strides and dilations have a positive entry for each axis."""
-    words = ("window_dimensions", "window_strides", "base_dilation", "window_dilation")
-    for word, values in zip(words, (window, strides, *dilations), strict=False):
-        check_rank(name, word, values, ndim)
-        if any(v < 1 for v in values):
-            raise TypeError(
-                f"{name} {word} must have every element be strictly positive, got {values}"
-            )
+class WindowParams(NamedTuple):
+    """The params of a reduction of windows, which have these names in a program, as one value."""
+
+    window_dimensions: Axes
+    window_strides: Axes
+    padding: Pads
+    base_dilation: Axes
+    window_dilation: Axes
+
+    @property
+    def slides(self) -> list[Slide]:
+        """How the window slides along each axis."""
+        _, *fields = self
+        return [Slide(*axis) for axis in zip(*fields, strict=True)]
+
+    def check(self, name: str, ndim: int) -> None:
+        """Raise `TypeError` unless each axis has an entry, positive except for the padding."""
+        for word in ("window_dimensions", "window_strides", "base_dilation", "window_dilation"):
+            values = getattr(self, word)
+            check_rank(name, word, values, ndim)
+            if any(v < 1 for v in values):
+                raise TypeError(
+                    f"{name} {word} must have every element be strictly positive, got {values}"
+                )
+        check_rank(name, "padding", self.padding, ndim)
+
+    def counts(self, shape: Sequence[int]) -> Axes:
+        """How many windows there are along each axis."""
+        axes = zip(self.slides, shape, self.window_dimensions, strict=True)
+        return tuple([slide.windows(n, k) for slide, n, k in axes])
 
 
-def window_shape(
-    shape: Sequence[int],
-    window_dimensions: Axes,
-    window_strides: Axes,
-    padding: Pads,
-    base_dilation: Axes,
-    window_dilation: Axes,
-) -> Axes:
+def window_shape(shape: Sequence[int], **params: Any) -> Axes:
     """How many windows there are along each axis."""
-    return tuple(
-        [
-            count(dilated(n, base) + low + high, dilated(k, gap), step)
-            for n, k, step, (low, high), base, gap in zip(
-                shape,
-                window_dimensions,
-                window_strides,
-                padding,
-                base_dilation,
-                window_dilation,
-                strict=True,
-            )
-        ]
-    )
+    return WindowParams(**params).counts(shape)
 
 
-def window_type(
-    name: str,
-    x: ShapedArray,
-    window_dimensions: Axes,
-    window_strides: Axes,
-    padding: Pads,
-    base_dilation: Axes,
-    window_dilation: Axes,
-) -> Axes:
+def window_type(name: str, x: ShapedArray, **params: Any) -> Axes:
     """The shape of a reduction of windows, after checks."""
-    check_windows(name, x.ndim, window_dimensions, window_strides, base_dilation, window_dilation)
-    check_rank(name, "padding", padding, x.ndim)
-    return window_shape(
-        x.shape, window_dimensions, window_strides, padding, base_dilation, window_dilation
-    )
+    windows = WindowParams(**params)
+    windows.check(name, x.ndim)
+    return windows.counts(x.shape)
 
 
 def batched_windows(params: dict[str, Any], at: int) -> dict[str, Any]:
@@ -141,24 +134,17 @@ class ReduceWindowSum(Structural):
     def transpose(self, ct: Any, x: Any, **params: Any) -> Any:
         if 0 in x.shape or 0 in typeof(ct).shape:
             return [zeros(x.aval.strip_weak_type())]
-        strides, base = params["window_strides"], params["base_dilation"]
-        window, gaps = params["window_dimensions"], params["window_dilation"]
-        pads = transposed_pads(
-            x.shape, window, typeof(ct).shape, strides, params["padding"], base, gaps
-        )
+        p, m = WindowParams(**params), typeof(ct).shape
+        axes = zip(p.slides, x.shape, p.window_dimensions, m, strict=True)
+        pads = [slide.padding_back(*sizes) for slide, *sizes in axes]
+        strides, none = p.window_strides, (1,) * x.ndim
         if any(step > 1 for step in strides) or any(n < 0 for pair in pads for n in pair):
-            # Spread the cotangents out here: XLA reduces windows of what has no gaps much faster.
+            # Dilate the cotangents here: XLA reduces windows of what has no gaps much faster.
             config = tuple([(*pair, step - 1) for pair, step in zip(pads, strides, strict=True)])
             ct = pad(ct, typeof(ct).dtype.type(0), padding_config=config)
-            pads = ((0, 0),) * x.ndim
-        found = self(
-            ct,
-            window_dimensions=window,
-            window_strides=base,
-            padding=pads,
-            base_dilation=(1,) * x.ndim,
-            window_dilation=gaps,
-        )
+            pads = [(0, 0)] * x.ndim
+        back = p._replace(window_strides=p.base_dilation, padding=tuple(pads), base_dilation=none)
+        found = self(ct, **back._asdict())
         return [found]
 
     def batch(self, axis_size: int, operands: Any, axes: Any, **params: Any) -> Any:

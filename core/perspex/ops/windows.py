@@ -14,7 +14,7 @@ from perspex import dtypes
 from perspex.ir.avals import ShapedArray
 from perspex.ops.elementwise import clamp
 from perspex.ops.shape import concatenate, part
-from perspex.ops.structural import reshape
+from perspex.ops.structural import reshape, without
 from perspex.tracing.trace import typeof
 
 Axes = tuple[int, ...]
@@ -186,6 +186,57 @@ def check_index(
         raise TypeError(
             f"{name}: operand_batching_dims {batching} of shape {operand.shape} and {indices_word} "
             f"{indices_batching} of shape {indices.shape} must have equal sizes"
+        )
+
+
+def check_updates(
+    name: str,
+    operand: ShapedArray,
+    indices: ShapedArray,
+    updates: ShapedArray,
+    numbers: ScatterDimensionNumbers,
+) -> None:
+    """What scatter asks of its operands."""
+    window, dropped, index_map, batching, indices_batching = numbers
+    if operand.dtype != updates.dtype:
+        raise TypeError(
+            f"{name}: operand and updates must have one dtype, got {operand.dtype.name} and "
+            f"{updates.dtype.name}; convert the updates"
+        )
+    words = (
+        "scatter_dims_to_operand_dims",
+        "inserted_window_dims",
+        "scatter_indices_batching_dims",
+    )
+    check_index(name, operand, indices, index_map, dropped, batching, indices_batching, words)
+    if set(dropped) & set(batching):
+        raise TypeError(
+            f"{name}: an axis is in inserted_window_dims {dropped} and in "
+            f"operand_batching_dims {batching}"
+        )
+    ndim = indices.ndim - 1 + len(window)
+    if updates.ndim != ndim:
+        raise TypeError(
+            f"{name}: updates must have {indices.ndim - 1} axes of the indices and "
+            f"{len(window)} of windows, got shape {updates.shape}"
+        )
+    check_dims(name, "update_window_dims", window, ndim)
+    axes = window_dims(operand.ndim, dropped, batching)
+    if len(window) != len(axes):
+        raise TypeError(
+            f"{name}: a window runs over {len(axes)} axes of the operand of shape "
+            f"{operand.shape}, update_window_dims are {window}"
+        )
+    if any(updates.shape[d] > operand.shape[a] for d, a in zip(window, axes, strict=True)):
+        raise TypeError(
+            f"{name}: the windows of updates of shape {updates.shape} do not fit in the "
+            f"operand of shape {operand.shape}"
+        )
+    lanes = without(updates.shape, window)
+    if lanes != indices.shape[:-1]:
+        raise TypeError(
+            f"{name}: updates of shape {updates.shape} hold windows for {lanes} index vectors, "
+            f"the indices of shape {indices.shape} are {indices.shape[:-1]}"
         )
 
 

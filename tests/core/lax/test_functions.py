@@ -26,7 +26,7 @@ def public(module: Any) -> list[str]:
 
 
 # What checks or reads arguments, for the modules beside.
-INTERNAL = {"matched", "check_accuracy", "by_identity", "scalar_program"}
+INTERNAL = {"by_identity", "scalar_program"}
 NAMES = [(m, name) for m in MODULES for name in public(m) if name not in INTERNAL]
 BINARY = [
     name

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from support import harness
-from support.harness import Op, normal, sample, spread
+from support.harness import Op, distinct, normal, sample
 
 from perspex import vmap
 from perspex.ops import collectives
@@ -91,7 +91,7 @@ OPS = [
         Op(
             Mapped(collective),
             lambda x, axes, which=which: every(which(x, 0)),
-            [sample(spread(SIZE, 3), **AXES)],
+            [sample(distinct(SIZE, 3), **AXES)],
             MOVED,
             weak=None,
         )

@@ -15,9 +15,9 @@ from support.harness import (
     REALS,
     Op,
     Sample,
+    distinct,
     normal,
     sample,
-    spread,
     uniform,
 )
 
@@ -50,8 +50,8 @@ def along(draw: Any, axes: tuple[int, ...] = (0, 1)) -> list[Sample]:
 OPS = [
     Op(ops.cumsum, accumulated(np.add), along(normal(5, 3)), NUMBERS, tolerance=2, linear=((0,),)),
     Op(ops.cumprod, accumulated(np.multiply), along(uniform(0.5, 2, 6, 3)), NUMBERS, tolerance=4),
-    Op(ops.cummax, accumulated(np.maximum), along(spread(7, 3)), REALS, tolerance=0),
-    Op(ops.cummin, accumulated(np.minimum), along(spread(7, 3)), REALS, tolerance=0),
+    Op(ops.cummax, accumulated(np.maximum), along(distinct(7, 3)), REALS, tolerance=0),
+    Op(ops.cummin, accumulated(np.minimum), along(distinct(7, 3)), REALS, tolerance=0),
     Op(ops.cumlogsumexp, accumulated(np.logaddexp), along(normal(5, 3)), FLOATS, tolerance=4),
     # Small imaginary parts: away from the cut.
     Op(ops.cumlogsumexp, log_sum_exp, along(uniform(0.1, 1, 5, 3)), COMPLEX, tolerance=4),

@@ -22,11 +22,11 @@ from support.harness import (
     Op,
     Sample,
     booleans,
+    distinct,
     given,
     integers,
     normal,
     sample,
-    spread,
     uniform,
 )
 
@@ -104,8 +104,8 @@ ARITHMETIC = [
     binary(e.mul, np.multiply, linear=((0,), (1,)), tolerance=2),
     binary(e.div, truncated, y=nonzero, linear=((0,),), tolerance=2),
     binary(e.rem, np.fmod, y=nonzero, dtypes=REALS, tolerance=2),
-    binary(e.max, ordered_extreme(True), spread(*SHAPE), spread(*SHAPE, offset=0.25), ANY),
-    binary(e.min, ordered_extreme(False), spread(*SHAPE), spread(*SHAPE, offset=0.25), ANY),
+    binary(e.max, ordered_extreme(True), distinct(*SHAPE), distinct(*SHAPE, offset=0.25), ANY),
+    binary(e.min, ordered_extreme(False), distinct(*SHAPE), distinct(*SHAPE, offset=0.25), ANY),
     unary(e.relu, lambda x: np.maximum(x, x.dtype.type(0)), nonzero, REALS),
     unary(
         e.sign,
@@ -280,9 +280,9 @@ CHOICE = [
         e.clamp,
         clamped,
         [
-            sample(given(-1), spread(*SHAPE), given(1)),
-            sample(spread(*SHAPE), spread(*SHAPE, offset=0.1), spread(*SHAPE, offset=0.3)),
-            sample(given(0), spread(), given(1)),
+            sample(given(-1), distinct(*SHAPE), given(1)),
+            sample(distinct(*SHAPE), distinct(*SHAPE, offset=0.1), distinct(*SHAPE, offset=0.3)),
+            sample(given(0), distinct(), given(1)),
         ],
         (*REALS, "bool"),
         tolerance=0,
@@ -315,7 +315,7 @@ MIXED = [
     Op(
         e.max,
         np.maximum,
-        [sample(spread(), spread(*SHAPE, offset=0.25)), sample(spread(*SHAPE), given(0.3))],
+        [sample(distinct(), distinct(*SHAPE, offset=0.25)), sample(distinct(*SHAPE), given(0.3))],
         ("float32", "float64"),
         name="max with a scalar",
     ),

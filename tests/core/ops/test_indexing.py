@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support import harness
-from support.harness import ANY, Op, Sample, fixed, integers, normal, sample, spread
+from support.harness import ANY, Op, Sample, distinct, fixed, integers, normal, sample
 
 from perspex import config
 from perspex.ir.avals import ShapedArray
@@ -209,8 +209,8 @@ def with_linear(samples: list[Sample], *sets: tuple[int, ...]) -> list[Sample]:
     return [Sample(s.operands, s.params, linear=sets) for s in samples]
 
 
-def offset_spread(*shape: int) -> harness.Draw:
-    return spread(*shape, offset=0.25)
+def offset_distinct(*shape: int) -> harness.Draw:
+    return distinct(*shape, offset=0.25)
 
 
 OPS = [
@@ -266,7 +266,7 @@ OPS = [
     Op(
         indexing.scatter_min,
         scattered(min),
-        scatter_samples(spread, offset_spread, CLIP, FILL, places=FEW),
+        scatter_samples(distinct, offset_distinct, CLIP, FILL, places=FEW),
         ORDERED,
         tolerance=0,
         weak=lambda weak: weak[0],
@@ -274,7 +274,7 @@ OPS = [
     Op(
         indexing.scatter_max,
         scattered(max),
-        scatter_samples(spread, offset_spread, CLIP, FILL, places=FEW),
+        scatter_samples(distinct, offset_distinct, CLIP, FILL, places=FEW),
         ORDERED,
         tolerance=0,
         weak=lambda weak: weak[0],

@@ -14,11 +14,11 @@ from support.harness import (
     NUMBERS,
     Op,
     Sample,
+    distinct,
     fixed,
     integers,
     normal,
     sample,
-    spread,
 )
 
 from perspex import config, dtypes
@@ -57,7 +57,7 @@ OPS = [
     Op(
         ops.sort,
         lexicographic,
-        [sorts(spread(3, 7), dimension=d) for d in (0, 1)],
+        [sorts(distinct(3, 7), dimension=d) for d in (0, 1)],
         ANY,
         tolerance=0,
     ),
@@ -65,8 +65,8 @@ OPS = [
         ops.sort,
         lexicographic,
         [
-            sorts(spread(4, 5), spread(4, 5), dimension=0),
-            sorts(spread(4, 5), spread(4, 5), spread(4, 5), dimension=1, num_keys=2),
+            sorts(distinct(4, 5), distinct(4, 5), dimension=0),
+            sorts(distinct(4, 5), distinct(4, 5), distinct(4, 5), dimension=1, num_keys=2),
         ],
         NUMBERS,
         tolerance=0,
@@ -93,8 +93,8 @@ OPS = [
         ops.top_k,
         greatest,
         [
-            *[tops(spread(4, 6), axis, k) for axis, k in [(1, 3), (0, 4), (1, 0), (0, 1)]],
-            tops(spread(2, 3, 4), 1, 2),
+            *[tops(distinct(4, 6), axis, k) for axis, k in [(1, 3), (0, 4), (1, 0), (0, 1)]],
+            tops(distinct(2, 3, 4), 1, 2),
         ],
         (*FLOATS, *INTEGERS),
         result=None,

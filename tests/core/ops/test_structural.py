@@ -185,7 +185,7 @@ def test_floats_out_of_range_saturate() -> None:
         (
             lambda x: structural.broadcast_in_dim(x, shape=(3, 3), broadcast_dimensions=(0, 1)),
             TypeError,
-            "does not spread",
+            "does not broadcast",
         ),
         (
             lambda x: structural.broadcast_in_dim(x, shape=(3, 2), broadcast_dimensions=(1, 0)),

@@ -15,10 +15,10 @@ from support.harness import (
     REALS,
     Op,
     Sample,
+    distinct,
     fixed,
     normal,
     sample,
-    spread,
     uniform,
 )
 
@@ -130,7 +130,7 @@ def selections(first: bool) -> list[Sample]:
         given = shape if first else windows(shape, **layout).shape[:-1]
         out.append(
             Sample(
-                (normal(*given), spread(*shape)),
+                (normal(*given), distinct(*shape)),
                 {"select_prim": select, **layout},
                 differentiable=(0, 1),
             )
@@ -168,8 +168,16 @@ OPS = [
         tolerance=4,
         linear=((0,),),
     ),
-    Op(ops.reduce_window_max, reduced(np.maximum, lowest), over(spread(5, 4)), REALS, tolerance=0),
-    Op(ops.reduce_window_min, reduced(np.minimum, highest), over(spread(5, 4)), REALS, tolerance=0),
+    Op(
+        ops.reduce_window_max, reduced(np.maximum, lowest), over(distinct(5, 4)), REALS, tolerance=0
+    ),
+    Op(
+        ops.reduce_window_min,
+        reduced(np.minimum, highest),
+        over(distinct(5, 4)),
+        REALS,
+        tolerance=0,
+    ),
     Op(
         ops.select_and_gather_add,
         gathered,

@@ -317,10 +317,10 @@ def nan_unless(
     out = []
     for value, aval in values:
         mask = ShapedArray(aval.shape, np.dtype(bool))
-        spread = b.broadcast(fine, mask, tuple(range(batch.ndim)))
+        all_fine = b.broadcast(fine, mask, tuple(range(batch.ndim)))
         nan = complex(np.nan, np.nan) if aval.dtype.kind == "c" else np.nan
         bad = b.constant(nan, aval)
-        out.append(b.op("stablehlo.select", spread, value, bad, aval=aval))
+        out.append(b.op("stablehlo.select", all_fine, value, bad, aval=aval))
     return out
 
 

@@ -89,6 +89,8 @@ WHOLE: list[str] = [
     "lax",
     "lax.linalg",
     "numpy.fft",
+    "nn.initializers",
+    "random",
     "scipy.cluster.vq",
     "scipy.fft",
     "scipy.linalg",

@@ -1,35 +1,7 @@
 """Functions of neural networks: activations, softmax and its kin, attention, initial weights."""
 
 from perspex.nn import initializers as initializers
-from perspex.nn.activation import celu as celu
-from perspex.nn.activation import elu as elu
-from perspex.nn.activation import gelu as gelu
-from perspex.nn.activation import glu as glu
-from perspex.nn.activation import hard_sigmoid as hard_sigmoid
-from perspex.nn.activation import hard_silu as hard_silu
-from perspex.nn.activation import hard_swish as hard_swish
-from perspex.nn.activation import hard_tanh as hard_tanh
-from perspex.nn.activation import identity as identity
-from perspex.nn.activation import leaky_relu as leaky_relu
-from perspex.nn.activation import log1mexp as log1mexp
-from perspex.nn.activation import log_sigmoid as log_sigmoid
-from perspex.nn.activation import mish as mish
-from perspex.nn.activation import relu as relu
-from perspex.nn.activation import relu6 as relu6
-from perspex.nn.activation import selu as selu
-from perspex.nn.activation import sigmoid as sigmoid
-from perspex.nn.activation import silu as silu
-from perspex.nn.activation import soft_sign as soft_sign
-from perspex.nn.activation import softplus as softplus
-from perspex.nn.activation import sparse_plus as sparse_plus
-from perspex.nn.activation import sparse_sigmoid as sparse_sigmoid
-from perspex.nn.activation import squareplus as squareplus
-from perspex.nn.activation import swish as swish
-from perspex.nn.attention import dot_product_attention as dot_product_attention
-from perspex.nn.normalization import log_softmax as log_softmax
-from perspex.nn.normalization import logmeanexp as logmeanexp
-from perspex.nn.normalization import logsumexp as logsumexp
-from perspex.nn.normalization import one_hot as one_hot
-from perspex.nn.normalization import softmax as softmax
-from perspex.nn.normalization import standardize as standardize
+from perspex.nn.activation import *
+from perspex.nn.attention import *
+from perspex.nn.normalization import *
 from perspex.numpy import tanh as tanh

@@ -5,15 +5,47 @@ from __future__ import annotations
 import numpy as np
 
 from perspex import numpy as pnp
+from perspex.arguments.glossary import describe
+from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
-from perspex.numpy.promotion import Array, ArrayLike, arraylike, inexact
+from perspex.numpy.promotion import arraylike, inexact
 from perspex.ops import elementwise as ops
 from perspex.ops import special
+
+__all__ = [
+    "celu",
+    "elu",
+    "gelu",
+    "glu",
+    "hard_sigmoid",
+    "hard_silu",
+    "hard_swish",
+    "hard_tanh",
+    "identity",
+    "leaky_relu",
+    "log1mexp",
+    "log_sigmoid",
+    "mish",
+    "relu",
+    "relu6",
+    "selu",
+    "sigmoid",
+    "silu",
+    "soft_sign",
+    "softplus",
+    "sparse_plus",
+    "sparse_sigmoid",
+    "squareplus",
+    "swish",
+]
 
 
 @fused
 def identity(x: ArrayLike) -> Array:
-    """The array itself.
+    """Return `x` as an array.
+
+    Returns:
+      An array of the shape and dtype of `x`.
 
     >>> identity(2.0)
     Array(2., dtype=float32, weak_type=True)
@@ -24,6 +56,15 @@ def identity(x: ArrayLike) -> Array:
 @fused
 def relu(x: ArrayLike) -> Array:
     """`max(x, 0)`, with the derivative 0 at 0.
+
+    Args:
+      x: real numbers, not booleans.
+
+    Returns:
+      An array of the shape and dtype of `x`.
+
+    Raises:
+      TypeError: if `x` is not an array or a number, or is boolean or complex.
 
     >>> relu(pnp.array([-1.0, 2.0]))
     Array([0., 2.], dtype=float32)
@@ -85,7 +126,10 @@ def soft_sign(x: ArrayLike) -> Array:
 
 @fused
 def silu(x: ArrayLike) -> Array:
-    """`x * sigmoid(x)`, also called swish (Elfwing et al., 2017, arXiv:1702.03118).
+    """`x * sigmoid(x)`, also called swish.
+
+    References:
+      S. Elfwing et al., arXiv:1702.03118.
 
     >>> silu(pnp.array([0.0, 1.0]))
     Array([0.       , 0.7310586], dtype=float32)
@@ -99,7 +143,10 @@ swish = silu
 
 @fused
 def mish(x: ArrayLike) -> Array:
-    """`x * tanh(softplus(x))` (Misra, 2019, arXiv:1908.08681).
+    """`x * tanh(softplus(x))`.
+
+    References:
+      D. Misra, arXiv:1908.08681.
 
     >>> mish(0.0)
     Array(0., dtype=float32, weak_type=True)
@@ -110,7 +157,13 @@ def mish(x: ArrayLike) -> Array:
 
 @fused
 def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
-    """`x` where positive, else `alpha * (exp(x) - 1)` (Clevert et al., 2015, arXiv:1511.07289).
+    """`x` where positive, else `alpha * (exp(x) - 1)`.
+
+    Args:
+      alpha: what the result goes to for very negative `x`, with the sign changed.
+
+    References:
+      D.-A. Clevert et al., arXiv:1511.07289.
 
     >>> elu(pnp.array([0.0, 2.0]))
     Array([0., 2.], dtype=float32)
@@ -122,7 +175,13 @@ def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
 
 @fused
 def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
-    """`max(x, 0) + min(0, alpha * (exp(x / alpha) - 1))` (Barron, 2017, arXiv:1704.07483).
+    """`max(x, 0) + min(0, alpha * (exp(x / alpha) - 1))`.
+
+    Args:
+      alpha: what the result goes to for very negative `x`, with the sign changed; not 0.
+
+    References:
+      J. T. Barron, arXiv:1704.07483.
 
     >>> celu(pnp.array([0.0, 2.0]))
     Array([0., 2.], dtype=float32)
@@ -133,7 +192,10 @@ def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
 
 @fused
 def selu(x: ArrayLike) -> Array:
-    """The self-normalizing scaled `elu` (Klambauer et al., 2017, arXiv:1706.02515).
+    """`1.0507 * elu(x, 1.6733)`: it keeps mean 0 and variance 1 from layer to layer.
+
+    References:
+      G. Klambauer et al., arXiv:1706.02515.
 
     >>> selu(0.0)
     Array(0., dtype=float32, weak_type=True)
@@ -146,6 +208,9 @@ def selu(x: ArrayLike) -> Array:
 def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
     """`x` where not negative, else `negative_slope * x`.
 
+    Args:
+      negative_slope: the derivative where `x` is negative.
+
     >>> leaky_relu(pnp.array([-1.0, 2.0]))
     Array([-0.01,  2.  ], dtype=float32)
     """
@@ -156,6 +221,9 @@ def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
 @fused
 def hard_tanh(x: ArrayLike) -> Array:
     """`x` clipped to [-1, 1].
+
+    Returns:
+      An array of the shape and dtype of `x`; booleans become integers.
 
     >>> hard_tanh(pnp.array([-3.0, 0.5]))
     Array([-1. ,  0.5], dtype=float32)
@@ -176,7 +244,10 @@ def hard_sigmoid(x: ArrayLike) -> Array:
 
 @fused
 def hard_silu(x: ArrayLike) -> Array:
-    """`x * hard_sigmoid(x)`, also called hard swish (Howard et al., 2019, arXiv:1905.02244).
+    """`x * hard_sigmoid(x)`, also called hard swish.
+
+    References:
+      A. Howard et al., arXiv:1905.02244.
 
     >>> hard_silu(pnp.array([-4.0, 3.0]))
     Array([-0.,  3.], dtype=float32)
@@ -190,7 +261,13 @@ hard_swish = hard_silu
 
 @fused
 def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
-    """`(x + sqrt(x**2 + b)) / 2` (Barron, 2021, arXiv:2112.11687).
+    """`(x + sqrt(x**2 + b)) / 2`.
+
+    Args:
+      b: a number that is not negative, how smooth the bend is; 0 gives `relu`.
+
+    References:
+      J. T. Barron, arXiv:2112.11687.
 
     >>> squareplus(0.0)
     Array(1., dtype=float32, weak_type=True)
@@ -201,9 +278,13 @@ def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
 
 @fused(static=("approximate",))
 def gelu(x: ArrayLike, approximate: bool = True) -> Array:
-    """`x * P(X <= x)` for a standard normal `X` (Hendrycks and Gimpel, 2016, arXiv:1606.08415).
+    """`x * P(X <= x)` for a standard normal `X`.
 
-    `approximate` uses the authors' formula with `tanh` instead of the error function.
+    Args:
+      approximate: whether to use the authors' formula with `tanh` instead of the error function.
+
+    References:
+      D. Hendrycks, K. Gimpel, arXiv:1606.08415.
 
     >>> gelu(pnp.array([0.0, 1.0]), approximate=False)
     Array([0.       , 0.8413447], dtype=float32)
@@ -219,7 +300,16 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
 def glu(x: ArrayLike, axis: int = -1) -> Array:
     """The gated linear unit: the first half along `axis` times the `sigmoid` of the second half.
 
-    Raises `ValueError` where the axis has an odd size.
+    Args:
+      axis: the axis to halve.
+
+    Returns:
+      An array with half as many elements along `axis`; integers become floats.
+
+    Raises:
+      TypeError: if `x` holds something other than numbers, such as a string.
+      ValueError: if the axis has an odd size.
+      IndexError: if there is no such axis.
 
     >>> glu(pnp.array([1.0, 0.0]))
     Array([0.5], dtype=float32)
@@ -235,7 +325,8 @@ def glu(x: ArrayLike, axis: int = -1) -> Array:
 def log1mexp(x: ArrayLike) -> Array:
     """`log(1 - exp(-x))` for positive `x`, accurate near 0 and for large `x`.
 
-    Maechler (2012), "Accurately computing log(1 - exp(-|a|))".
+    References:
+      M. Maechler, "Accurately computing log(1 - exp(-|a|))" (2012).
 
     >>> log1mexp(1.0)
     Array(-0.45867515, dtype=float32, weak_type=True)
@@ -243,9 +334,7 @@ def log1mexp(x: ArrayLike) -> Array:
     x = inexact("log1mexp", x)
     small = x < np.log(2.0).astype(x.dtype)
     return pnp.where(
-        small,
-        pnp.log(-pnp.expm1(-x)),
-        pnp.log1p(-pnp.exp(-pnp.where(small, pnp.ones_like(x), x))),
+        small, pnp.log(-pnp.expm1(-x)), pnp.log1p(-pnp.exp(-pnp.where(small, pnp.ones_like(x), x)))
     )
 
 
@@ -268,3 +357,32 @@ def sparse_sigmoid(x: ArrayLike) -> Array:
     Array(0.5, dtype=float32, weak_type=True)
     """
     return 0.5 * pnp.clip(x + 1.0, 0.0, 2.0)
+
+
+_RETURNS = "An array of the shape of `x`; integers and booleans become floats."
+describe(
+    [gelu, hard_sigmoid, log1mexp, log_sigmoid, relu, relu6, sigmoid, softplus, sparse_sigmoid],
+    {"x": "an array or a number."},
+    "TypeError: if `x` is not an array or a number.",
+    _RETURNS,
+)
+describe(
+    [
+        celu,
+        elu,
+        glu,
+        hard_silu,
+        hard_tanh,
+        identity,
+        leaky_relu,
+        mish,
+        selu,
+        silu,
+        soft_sign,
+        sparse_plus,
+        squareplus,
+    ],
+    {"x": "an array, a number, or a list of numbers."},
+    "TypeError: if `x` holds something other than numbers, such as a string.",
+    _RETURNS,
+)

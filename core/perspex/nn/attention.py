@@ -9,9 +9,11 @@ import numpy as np
 
 from perspex import dtypes
 from perspex import numpy as pnp
+from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
 from perspex.nn.normalization import logsumexp, softmax
-from perspex.numpy.promotion import ArrayLike
+
+__all__ = ["dot_product_attention"]
 
 
 def dot_product_attention(
@@ -28,13 +30,12 @@ def dot_product_attention(
     local_window_size: int | tuple[int, int] | None = None,
     implementation: str | None = None,
     return_residual: bool = False,
-) -> Any:
+) -> Array | tuple[Array, Array]:
     """Scaled dot-product attention, of several heads.
 
     For each query `q` the mean of the values with the weights `softmax(scale q k + bias)`, which
-    are computed in float32 (or wider). Vaswani and others, "Attention is all you need" (2017). As
-    many heads of keys and values as divide those of queries are shared among groups of these:
-    Ainslie and others, "GQA" (2023).
+    are computed in float32 (or wider). Groups of heads of queries share a head of keys and values
+    where there are fewer of these.
 
     Args:
       query: an array of shape `(batch, t, n, h)`, or without batch: `t` queries, `n` heads.
@@ -54,9 +55,13 @@ def dot_product_attention(
       An array of the shape and dtype of `query`; with `return_residual` also one of shape
       `(batch, t, n)`. A query that may attend to nothing gets the mean of all values.
 
-    Errors:
-      `ValueError` for shapes and dtypes that do not fit and an unknown implementation;
-      `RuntimeError` for `"cudnn"`.
+    Raises:
+      ValueError: if shapes or dtypes do not fit, or the implementation is unknown.
+      RuntimeError: if the implementation is `"cudnn"`.
+
+    References:
+      A. Vaswani et al., "Attention is all you need", arXiv:1706.03762. J. Ainslie et al., "GQA",
+      arXiv:2305.13245, for shared heads.
 
     >>> q = pnp.ones((1, 2, 1, 4))
     >>> dot_product_attention(q, q, pnp.array([[[[1.0]], [[3.0]]]]) * q, is_causal=True)[0, :, 0, 0]

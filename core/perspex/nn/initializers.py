@@ -12,15 +12,16 @@ are not batches, `fan_in = in r` and `fan_out = out r`.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
 from perspex import dtypes, random
 from perspex import numpy as pnp
-from perspex.lax.arrays import check_unsharded
-from perspex.numpy.promotion import Array, ArrayLike, DTypeLike
+from perspex.arguments.glossary import describe as _describe
+from perspex.arguments.types import Array, ArrayLike, DTypeLike, Shape
+from perspex.lax.arrays import check_unsharded as _check_unsharded
 
 Axis = int | Sequence[int]
 
@@ -29,83 +30,156 @@ class Initializer(Protocol):
     """Makes an array of a shape from a key; see the module."""
 
     def __call__(
-        self, key: Any, shape: Any, dtype: DTypeLike | None = None, out_sharding: Any = None
+        self,
+        key: ArrayLike | None,
+        shape: Shape,
+        dtype: DTypeLike | None = None,
+        out_sharding: None = None,
     ) -> Array: ...
 
 
-def zeros(key: Any, shape: Any, dtype: DTypeLike | None = None, out_sharding: Any = None) -> Array:
-    """An initializer that gives zeros; the key is not used.
+_WORDS = {
+    "key": "one key, typed or raw.",
+    "shape": "the shape of the result.",
+    "out_sharding": "must be `None`.",
+    "in_axis": "the axis of inputs, or several.",
+    "out_axis": "the axis of outputs, or several.",
+    "batch_axis": "the axis of independent weights, or several; none by default.",
+    "dtype": "the dtype of the weights where the initializer is called without one; the default\n"
+    "float dtype if not given.",
+}
+_CALLED = """
+
+Args:
+  key: one key, typed or raw.
+  shape: the shape of the result.
+  dtype: the dtype of the result; by default that with which the initializer was made.
+  out_sharding: must be `None`.
+
+Returns:
+  An array of shape `shape` and dtype `dtype`.
+
+Raises:
+  TypeError: if `key` is not a key, `shape` not a shape, or `dtype` not a dtype.
+  NotImplementedError: if `out_sharding` is given.
+"""
+_FLOATS = "ValueError: if the dtype is one of integers; raised when the initializer is called."
+_MAKES = """\
+A function `(key, shape, dtype=None, out_sharding=None)` that returns an array."""
+
+
+def _initializer(
+    name: str, dtype: DTypeLike | None, draw: Callable[[Any, Any, Any], Array], what: str
+) -> Initializer:
+    """The initializer that draws with `draw(key, shape, dtype)`."""
+    made_with = dtype
+
+    def init(
+        key: ArrayLike | None,
+        shape: Shape,
+        dtype: DTypeLike | None = None,
+        out_sharding: None = None,
+    ) -> Array:
+        _check_unsharded(name, out_sharding)
+        return draw(key, _shape(shape), _dtype(dtype, made_with))
+
+    init.__doc__ = what + _CALLED
+    return init
+
+
+# ---- Constants and plain distributions -----------------------------------------------------------
+
+
+def zeros(
+    key: ArrayLike | None, shape: Shape, dtype: DTypeLike | None = None, out_sharding: None = None
+) -> Array:
+    """An array of zeros: an initializer.
+
+    Args:
+      key: is not used.
+      dtype: the dtype of the weights; the default float dtype if not given.
+
+    Raises:
+      TypeError: if `shape` is not a shape or `dtype` is not a dtype.
+      NotImplementedError: if `out_sharding` is given.
 
     >>> zeros(None, (2,))
     Array([0., 0.], dtype=float32)
     """
-    check_unsharded("zeros", out_sharding)
+    _check_unsharded("zeros", out_sharding)
     return pnp.zeros(shape, _dtype(dtype, None))
 
 
-def ones(key: Any, shape: Any, dtype: DTypeLike | None = None, out_sharding: Any = None) -> Array:
-    """An initializer that gives ones; the key is not used.
+def ones(
+    key: ArrayLike | None, shape: Shape, dtype: DTypeLike | None = None, out_sharding: None = None
+) -> Array:
+    """An array of ones: an initializer.
+
+    Args:
+      key: is not used.
+      dtype: the dtype of the weights; the default float dtype if not given.
+
+    Raises:
+      TypeError: if `shape` is not a shape or `dtype` is not a dtype.
+      NotImplementedError: if `out_sharding` is given.
 
     >>> ones(None, (2,), "int32")
     Array([1, 1], dtype=int32)
     """
-    check_unsharded("ones", out_sharding)
+    _check_unsharded("ones", out_sharding)
     return pnp.ones(shape, _dtype(dtype, None))
 
 
 def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
-    """An initializer that gives `value`, a number or an array that broadcasts to the shape.
+    """Make an initializer that gives `value`; it does not use its key.
+
+    Args:
+      value: a number, or an array that broadcasts to the shape of the weights.
+
+    Raises:
+      TypeError: if `value` is not an array or a number; raised when the initializer is called.
 
     >>> constant(7)(None, (2,))
     Array([7., 7.], dtype=float32)
     """
-    made_with = dtype
-
-    def init(
-        key: Any, shape: Any, dtype: DTypeLike | None = None, out_sharding: Any = None
-    ) -> Array:
-        check_unsharded("constant", out_sharding)
-        return pnp.full(shape, value, _dtype(dtype, made_with))
-
-    return init
+    return _initializer(
+        "constant", dtype, lambda _, shape, found: pnp.full(shape, value, found), "A given value."
+    )
 
 
 def uniform(scale: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
-    """An initializer that gives numbers between 0 and `scale`, uniformly distributed.
+    """Make an initializer that gives numbers between 0 and `scale`, uniformly distributed.
+
+    Args:
+      scale: the upper end, a number or an array that broadcasts to the shape of the weights.
 
     >>> w = uniform(3.0)(random.key(0), (1000,))
     >>> bool((w >= 0).all() & (w < 3).all())
     True
     """
-    made_with = dtype
 
-    def init(
-        key: Any, shape: Any, dtype: DTypeLike | None = None, out_sharding: Any = None
-    ) -> Array:
-        check_unsharded("uniform", out_sharding)
-        found = _dtype(dtype, made_with)
-        return random.uniform(key, _shape(shape), found) * pnp.asarray(scale, found)
+    def draw(key: Any, shape: Any, found: Any) -> Any:
+        return random.uniform(key, shape, found) * pnp.asarray(scale, found)
 
-    return init
+    return _initializer("uniform", dtype, draw, "Numbers uniformly distributed from 0 to a scale.")
 
 
 def normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
-    """An initializer that gives normally distributed numbers around 0.
+    """Make an initializer that gives normally distributed numbers around 0.
+
+    Args:
+      stddev: the standard deviation, a number or an array that broadcasts to the shape of the
+        weights.
 
     >>> w = normal(5.0)(random.key(0), (1000,))
     >>> bool(abs(w.std() - 5) < 0.2)
     True
     """
-    made_with = dtype
 
-    def init(
-        key: Any, shape: Any, dtype: DTypeLike | None = None, out_sharding: Any = None
-    ) -> Array:
-        check_unsharded("normal", out_sharding)
-        found = _dtype(dtype, made_with)
-        return random.normal(key, _shape(shape), found) * pnp.asarray(stddev, found)
+    def draw(key: Any, shape: Any, found: Any) -> Any:
+        return random.normal(key, shape, found) * pnp.asarray(stddev, found)
 
-    return init
+    return _initializer("normal", dtype, draw, "Normally distributed numbers around 0.")
 
 
 def truncated_normal(
@@ -114,23 +188,25 @@ def truncated_normal(
     lower: ArrayLike = -2.0,
     upper: ArrayLike = 2.0,
 ) -> Initializer:
-    """An initializer that gives `stddev` times standard normal numbers from `lower` to `upper`.
+    """Make an initializer that gives `stddev` times truncated standard normal numbers.
+
+    Args:
+      stddev: the factor; the standard deviation of the weights is smaller.
+      lower, upper: the ends of the standard normal numbers before they are multiplied.
 
     >>> w = truncated_normal(1.0)(random.key(0), (1000,))
     >>> bool(abs(w).max() <= 2)
     True
     """
-    made_with = dtype
 
-    def init(
-        key: Any, shape: Any, dtype: DTypeLike | None = None, out_sharding: Any = None
-    ) -> Array:
-        check_unsharded("truncated_normal", out_sharding)
-        found = _dtype(dtype, made_with)
-        samples = random.truncated_normal(key, lower, upper, _shape(shape), found)
+    def draw(key: Any, shape: Any, found: Any) -> Any:
+        samples = random.truncated_normal(key, lower, upper, shape, found)
         return samples * pnp.asarray(stddev, found)
 
-    return init
+    return _initializer("truncated_normal", dtype, draw, "Truncated normal numbers around 0.")
+
+
+# ---- Variance scaling ----------------------------------------------------------------------------
 
 
 def variance_scaling(
@@ -142,37 +218,33 @@ def variance_scaling(
     batch_axis: Axis = (),
     dtype: DTypeLike | None = None,
 ) -> Initializer:
-    """An initializer whose numbers have the variance `scale / n`.
+    """Make an initializer whose numbers have the variance `scale / n`.
 
     Args:
       scale: a positive number.
       mode: what `n` is: `"fan_in"`, `"fan_out"`, `"fan_avg"` (their mean) or `"fan_geo_avg"` (their
         geometric mean).
       distribution: `"truncated_normal"` (at two deviations), `"normal"` or `"uniform"`.
-      in_axis, out_axis, batch_axis: an axis or several, of inputs, outputs and independent weights.
-      dtype: floating or complex.
+      dtype: floating or complex; the default float dtype if not given.
 
-    Errors:
-      `ValueError` for unknown modes, distributions and dtypes, and for shapes of fewer than two
-      axes; raised when the initializer is called.
+    Raises:
+      ValueError: if a mode, distribution or dtype is unknown, or a shape has fewer than two axes;
+        raised when the initializer is called.
 
     >>> w = variance_scaling(2.0, "fan_in", "normal")(random.key(0), (100, 50))
     >>> bool(abs(w.std() - (2 / 100) ** 0.5) < 0.01)
     True
     """
-    made_with = dtype
 
-    def init(
-        key: Any, shape: Any, dtype: DTypeLike | None = None, out_sharding: Any = None
-    ) -> Array:
-        check_unsharded("variance_scaling", out_sharding)
-        sizes, found = _shape(shape), np.dtype(_dtype(dtype, made_with))
+    def draw(key: Any, sizes: Any, found: Any) -> Any:
+        found = np.dtype(found)
         fans = _fans(sizes, in_axis, out_axis, batch_axis)
         part = dtypes.finfo(found).dtype if dtypes.issubdtype(found, np.inexact) else found
         variance = part.type(scale / _denominator(mode, *fans))
         return _distributed(key, sizes, found, variance, distribution)
 
-    return init
+    what = f"Numbers of variance `{scale} / {mode}`, drawn from the distribution {distribution!r}."
+    return _initializer("variance_scaling", dtype, draw, what)
 
 
 # The standard deviations of a normal distribution that ends at 2, real, and complex by modulus.
@@ -242,12 +314,15 @@ def _denominator(mode: str, fan_in: float, fan_out: float) -> float:
 
 
 def glorot_uniform(
-    in_axis: Axis = -2,
-    out_axis: Axis = -1,
-    batch_axis: Axis = (),
-    dtype: DTypeLike | None = None,
+    in_axis: Axis = -2, out_axis: Axis = -1, batch_axis: Axis = (), dtype: DTypeLike | None = None
 ) -> Initializer:
-    """`variance_scaling(1, "fan_avg", "uniform")`: Glorot and Bengio (2010). Arguments as there.
+    """Make the initializer that keeps the variance of signals and gradients, uniform.
+
+    It is `variance_scaling(1, "fan_avg", "uniform")`.
+
+    References:
+      X. Glorot, Y. Bengio, "Understanding the difficulty of training deep feedforward neural
+      networks", AISTATS 2010.
 
     >>> glorot_uniform()(random.key(0), (3, 2)).shape
     (3, 2)
@@ -256,12 +331,15 @@ def glorot_uniform(
 
 
 def glorot_normal(
-    in_axis: Axis = -2,
-    out_axis: Axis = -1,
-    batch_axis: Axis = (),
-    dtype: DTypeLike | None = None,
+    in_axis: Axis = -2, out_axis: Axis = -1, batch_axis: Axis = (), dtype: DTypeLike | None = None
 ) -> Initializer:
-    """`variance_scaling(1, "fan_avg", "truncated_normal")`: Glorot and Bengio (2010).
+    """Make the initializer that keeps the variance of signals and gradients, normal.
+
+    It is `variance_scaling(1, "fan_avg", "truncated_normal")`.
+
+    References:
+      X. Glorot, Y. Bengio, "Understanding the difficulty of training deep feedforward neural
+      networks", AISTATS 2010.
 
     >>> glorot_normal()(random.key(0), (3, 2)).shape
     (3, 2)
@@ -272,12 +350,14 @@ def glorot_normal(
 
 
 def lecun_uniform(
-    in_axis: Axis = -2,
-    out_axis: Axis = -1,
-    batch_axis: Axis = (),
-    dtype: DTypeLike | None = None,
+    in_axis: Axis = -2, out_axis: Axis = -1, batch_axis: Axis = (), dtype: DTypeLike | None = None
 ) -> Initializer:
-    """`variance_scaling(1, "fan_in", "uniform")`: LeCun and others, "Efficient backprop" (1998).
+    """Make the initializer that keeps the variance of signals, uniform.
+
+    It is `variance_scaling(1, "fan_in", "uniform")`.
+
+    References:
+      Y. LeCun et al., "Efficient backprop", in: Neural networks, tricks of the trade (1998).
 
     >>> lecun_uniform()(random.key(0), (3, 2)).shape
     (3, 2)
@@ -286,12 +366,14 @@ def lecun_uniform(
 
 
 def lecun_normal(
-    in_axis: Axis = -2,
-    out_axis: Axis = -1,
-    batch_axis: Axis = (),
-    dtype: DTypeLike | None = None,
+    in_axis: Axis = -2, out_axis: Axis = -1, batch_axis: Axis = (), dtype: DTypeLike | None = None
 ) -> Initializer:
-    """`variance_scaling(1, "fan_in", "truncated_normal")`: as `lecun_uniform`, but normal.
+    """Make the initializer that keeps the variance of signals, normal.
+
+    It is `variance_scaling(1, "fan_in", "truncated_normal")`.
+
+    References:
+      Y. LeCun et al., "Efficient backprop", in: Neural networks, tricks of the trade (1998).
 
     >>> lecun_normal()(random.key(0), (3, 2)).shape
     (3, 2)
@@ -300,12 +382,14 @@ def lecun_normal(
 
 
 def he_uniform(
-    in_axis: Axis = -2,
-    out_axis: Axis = -1,
-    batch_axis: Axis = (),
-    dtype: DTypeLike | None = None,
+    in_axis: Axis = -2, out_axis: Axis = -1, batch_axis: Axis = (), dtype: DTypeLike | None = None
 ) -> Initializer:
-    """`variance_scaling(2, "fan_in", "uniform")`, for rectified units: He and others (2015).
+    """Make the initializer that keeps the variance of signals through rectified units, uniform.
+
+    It is `variance_scaling(2, "fan_in", "uniform")`.
+
+    References:
+      K. He et al., "Delving deep into rectifiers", arXiv:1502.01852.
 
     >>> he_uniform()(random.key(0), (3, 2)).shape
     (3, 2)
@@ -314,12 +398,14 @@ def he_uniform(
 
 
 def he_normal(
-    in_axis: Axis = -2,
-    out_axis: Axis = -1,
-    batch_axis: Axis = (),
-    dtype: DTypeLike | None = None,
+    in_axis: Axis = -2, out_axis: Axis = -1, batch_axis: Axis = (), dtype: DTypeLike | None = None
 ) -> Initializer:
-    """`variance_scaling(2, "fan_in", "truncated_normal")`, for rectified units: He et al. (2015).
+    """Make the initializer that keeps the variance of signals through rectified units, normal.
+
+    It is `variance_scaling(2, "fan_in", "truncated_normal")`.
+
+    References:
+      K. He et al., "Delving deep into rectifiers", arXiv:1502.01852.
 
     >>> he_normal()(random.key(0), (3, 2)).shape
     (3, 2)
@@ -337,25 +423,27 @@ kaiming_uniform, kaiming_normal = he_uniform, he_normal
 def orthogonal(
     scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None
 ) -> Initializer:
-    """An initializer that gives `scale` times a matrix with orthonormal rows or columns.
+    """Make an initializer that gives `scale` times a matrix with orthonormal rows or columns.
 
-    The matrix has the axis `column_axis` for columns and all others, merged, for rows; it is
-    uniformly distributed. Saxe, McClelland and Ganguli (2014).
+    The matrix is uniformly distributed.
 
-    Errors:
-      `ValueError` for shapes of fewer than two axes, raised when the initializer is called.
+    Args:
+      scale: a number.
+      column_axis: the axis of the weights that is the columns; all others, merged, are the rows.
+
+    Raises:
+      ValueError: if a shape has fewer than two axes; raised when the initializer is called.
+
+    References:
+      A. Saxe, J. McClelland, S. Ganguli, "Exact solutions to the nonlinear dynamics of learning in
+      deep linear neural networks", arXiv:1312.6120.
 
     >>> w = orthogonal()(random.key(0), (3, 2))
     >>> bool(pnp.allclose(w.T @ w, pnp.eye(2), atol=1e-6))
     True
     """
-    made_with = dtype
 
-    def init(
-        key: Any, shape: Any, dtype: DTypeLike | None = None, out_sharding: Any = None
-    ) -> Array:
-        check_unsharded("orthogonal", out_sharding)
-        sizes, found = _shape(shape), _dtype(dtype, made_with)
+    def draw(key: Any, sizes: Any, found: Any) -> Any:
         if len(sizes) < 2:
             raise ValueError(f"orthogonal initializer requires at least a 2D shape, got {sizes}")
         rows = sizes[column_axis]
@@ -369,30 +457,33 @@ def orthogonal(
         q = pnp.moveaxis(q.reshape(rows, *sizes[:axis], *sizes[axis + 1 :]), 0, axis)
         return pnp.asarray(scale, found) * q
 
-    return init
+    return _initializer("orthogonal", dtype, draw, "A matrix with orthonormal rows or columns.")
 
 
 def delta_orthogonal(
     scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None
 ) -> Initializer:
-    """An initializer of convolution kernels, orthogonal at the centre and zero elsewhere.
+    """Make an initializer of convolution kernels, orthogonal at the centre and zero elsewhere.
 
-    The kernel has shape `(*spatial, in, out)` with `in <= out`. Xiao and others (2018).
+    The kernel has shape `(*spatial, in, out)` with `in <= out`.
 
-    Errors:
-      `ValueError` for shapes that have not three to five axes, or more inputs than outputs.
+    Args:
+      scale: a number, the factor of the orthogonal matrix.
+      column_axis: the axis of that matrix that is its columns.
+
+    Raises:
+      ValueError: if a shape has not three to five axes, or more inputs than outputs; raised when
+        the initializer is called.
+
+    References:
+      L. Xiao et al., "Dynamical isometry and a mean field theory of CNNs", arXiv:1806.05393.
 
     >>> w = delta_orthogonal()(random.key(0), (3, 2, 2))
     >>> bool(pnp.allclose(w[1].T @ w[1], pnp.eye(2), atol=1e-6)), bool((w[0] == 0).all())
     (True, True)
     """
-    made_with = dtype
 
-    def init(
-        key: Any, shape: Any, dtype: DTypeLike | None = None, out_sharding: Any = None
-    ) -> Array:
-        check_unsharded("delta_orthogonal", out_sharding)
-        sizes, found = _shape(shape), _dtype(dtype, made_with)
+    def draw(key: Any, sizes: Any, found: Any) -> Any:
         if not 3 <= len(sizes) <= 5:
             raise ValueError(
                 f"Delta orthogonal initializer requires a 3D, 4D or 5D shape, got {sizes}"
@@ -403,7 +494,8 @@ def delta_orthogonal(
         centre = tuple([(n - 1) // 2 for n in sizes[:-2]])
         return pnp.zeros(sizes, found).at[centre].set(matrix)
 
-    return init
+    what = "A kernel that is an orthogonal matrix at the centre and zero elsewhere."
+    return _initializer("delta_orthogonal", dtype, draw, what)
 
 
 # ---- Arguments ----------------------------------------------------------------------------------
@@ -418,3 +510,15 @@ def _dtype(dtype: Any, made_with: Any) -> Any:
 
 def _shape(shape: Any) -> tuple[int, ...]:
     return (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(shape)
+
+
+_describe([zeros, ones], _WORDS, returns="An array of shape `shape` and dtype `dtype`.")
+_describe([uniform, normal, truncated_normal], _WORDS, _FLOATS, _MAKES)
+_describe([constant, variance_scaling, orthogonal, delta_orthogonal], _WORDS, returns=_MAKES)
+_describe(
+    [glorot_uniform, glorot_normal, lecun_uniform, lecun_normal, he_uniform, he_normal],
+    _WORDS,
+    "ValueError: if a shape has fewer than two axes, or the dtype is one of integers;\n"
+    "raised when the initializer is called.",
+    _MAKES,
+)

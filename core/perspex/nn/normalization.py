@@ -8,19 +8,14 @@ import numpy as np
 
 from perspex import dtypes
 from perspex import numpy as pnp
+from perspex.arguments.glossary import describe
+from perspex.arguments.types import Array, ArrayLike, Axis, DTypeLike
 from perspex.jitted.fused import fused
-from perspex.numpy.promotion import (
-    Array,
-    ArrayLike,
-    Axis,
-    canonical_axes,
-    canonical_axis,
-    expand,
-    hashable_axis,
-    inexact,
-)
+from perspex.numpy.promotion import canonical_axes, canonical_axis, expand, hashable_axis, inexact
 from perspex.ops.elementwise import stop_gradient
 from perspex.ops.reductions import reduce_max
+
+__all__ = ["log_softmax", "logmeanexp", "logsumexp", "one_hot", "softmax", "standardize"]
 
 
 def logsumexp(
@@ -34,13 +29,14 @@ def logsumexp(
     """`log(sum(b * exp(a)))` along `axis`, without overflow.
 
     Args:
-      a: exponents.
-      axis: an integer, a sequence of them, or None for all axes.
+      a: exponents, real or complex.
+      axis: an axis or several; `None` for all of them.
       b: factors that broadcast with `a`; 1 if not given. Their sum may be negative only with
         `return_sign`; else the result is NaN there.
-      keepdims: keep the reduced axes, with size one.
       return_sign: return also the sign of the sum.
-      where: which elements take part.
+
+    Returns:
+      An array of floats without the axes `axis`; with `return_sign` a pair of it and the signs.
 
     >>> logsumexp(pnp.array([0.0, 0.0]))
     Array(0.6931472, dtype=float32)
@@ -95,6 +91,13 @@ def logmeanexp(
 ) -> Array:
     """`log(mean(exp(x)))` along `axis`, without overflow.
 
+    Args:
+      x: exponents.
+      axis: an axis or several; `None` for all of them.
+
+    Returns:
+      An array of floats without the axes `axis`.
+
     >>> logmeanexp(pnp.array([1000.0, 1000.0]))
     Array(1000., dtype=float32)
     """
@@ -106,7 +109,8 @@ def logmeanexp(
 def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
     """`exp(x) / sum(exp(x))` along `axis`: positive numbers that sum to one.
 
-    Elements outside `where` are zero.
+    Returns:
+      An array of floats of the shape of `x`; elements outside `where` are zero.
 
     >>> softmax(pnp.array([0.0, 0.0]))
     Array([0.5, 0.5], dtype=float32)
@@ -126,7 +130,8 @@ def _softmax(x: Any, where: Any, axis: Any) -> Any:
 def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
     """The logarithm of `softmax`, computed without leaving logarithms.
 
-    Elements outside `where` are minus infinity.
+    Returns:
+      An array of floats of the shape of `x`; elements outside `where` are minus infinity.
 
     >>> log_softmax(pnp.array([0.0, 0.0]))
     Array([-0.6931472, -0.6931472], dtype=float32)
@@ -144,10 +149,23 @@ def _log_softmax(x: Any, where: Any, axis: Any) -> Any:
     return out if where is None else pnp.where(where, out, -np.inf)
 
 
-def one_hot(x: ArrayLike, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Array:
+def one_hot(
+    x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = None, axis: int = -1
+) -> Array:
     """Integers as indicator vectors of length `num_classes` along a new axis.
 
-    Integers outside `[0, num_classes)` give zeros. `dtype` is the default float if not given.
+    Args:
+      x: integers; those outside `[0, num_classes)` give zeros.
+      num_classes: the length of the new axis.
+      dtype: the dtype of the result; the default float if not given.
+      axis: where the new axis is in the result.
+
+    Returns:
+      An array with one axis more than `x`, of zeros and ones.
+
+    Raises:
+      TypeError: if `dtype` is not a dtype or `x` holds something other than numbers.
+      ValueError: if `axis` is out of range.
 
     >>> one_hot(pnp.array([0, 2]), 3)
     Array([[1., 0., 0.],
@@ -177,6 +195,13 @@ def standardize(
 ) -> Array:
     """`(x - mean) / sqrt(variance + epsilon)`, with those along `axis` if they are not given.
 
+    Args:
+      mean, variance: what to use instead of the mean and the variance along `axis`.
+      epsilon: a number that keeps the root from zero.
+
+    Returns:
+      An array of floats of the shape of `x`.
+
     >>> standardize(pnp.array([-1.0, 1.0]), epsilon=0.0)
     Array([-1.,  1.], dtype=float32)
     """
@@ -194,3 +219,16 @@ def _standardize(x: Any, mean: Any, variance: Any, epsilon: Any, where: Any, axi
         square = pnp.mean(pnp.square(x), axis, keepdims=True, where=where)
         variance = pnp.maximum(square - pnp.square(mean), 0)
     return (x - mean) * (1 / pnp.sqrt(variance + epsilon))
+
+
+describe(
+    [logmeanexp, logsumexp, softmax, log_softmax, standardize],
+    {
+        "x": "an array or a number.",
+        "axis": "an axis or several, along which to sum; `None` for all of them.",
+        "keepdims": "keep the reduced axes, with size one.",
+        "where": "booleans that broadcast with the elements: which of them take part.",
+    },
+    "TypeError: if an argument is not an array or a number.\n"
+    "ValueError: if `axis` is out of range.",
+)

@@ -1,14 +1,8 @@
-"""What the functions here do with keys, shapes and dtypes before they draw.
-
-Every function of a key is one program when it is called eagerly, which jaxlib's C++ repeats by
-itself; the key is looked at when the program is traced, and not again.
-"""
+"""Checks of keys, shapes, dtypes and parameters, and what is done to parameters."""
 
 from __future__ import annotations
 
-import functools
 import operator
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,20 +10,17 @@ import numpy as np
 from perspex import config, dtypes
 from perspex.errors import TracerIntegerConversionError
 from perspex.ir.avals import PYTHON_SCALARS, ShapedArray, shaped
-from perspex.jitted.compiled import Compiled, build
-from perspex.jitted.signature import Options
-from perspex.ops.keys import GENERATORS, Generator, random_unwrap, random_wrap
+from perspex.ops.keys import GENERATORS, Generator, random_wrap
 from perspex.ops.structural import broadcast_in_dim, convert_element_type
-from perspex.random import lineage
-from perspex.runtime.dispatch import EVAL, fast_callable
 from perspex.tracing.array_methods import is_operand
-from perspex.tracing.staging import JaxprTrace
-from perspex.tracing.trace import state, typeof
+from perspex.tracing.trace import typeof
 
 Shape = tuple[int, ...]
+METHODS = "exact", "approximate"
 
 # By `enable_x64`.
 _DEFAULT_FLOAT = np.dtype("float32"), np.dtype("float64")
+_x64 = config.enable_x64.cell
 
 # ---- Keys ---------------------------------------------------------------------------------------
 
@@ -67,64 +58,6 @@ def check_single(name: str, key: Any) -> None:
         )
 
 
-def on_key(name: str, static: int = 0, makes_keys: bool = False) -> Callable[..., Any]:
-    """Make a function of a typed key and other arguments, the last `static` of them not arrays.
-
-    Called eagerly, or transformed eagerly, the function is one program; while something is traced
-    it is part of that. With `makes_keys` its result is keys, as typed as the key was.
-    """
-
-    def decorate(draw: Callable[..., Any]) -> Callable[..., Any]:
-        def program(key: Any, *arguments: Any) -> Any:
-            check_single(name, key)
-            typed = is_key(key)
-            before, lineage.inside.program = lineage.inside.program, True
-            try:
-                if typed:
-                    return draw(key, *arguments)
-                out = draw(random_wrap(key, impl=default_generator()), *arguments)
-            finally:
-                lineage.inside.program = before
-            if makes_keys and not config.enable_custom_prng.value:
-                return random_unwrap(out)
-            return out
-
-        program.__name__ = name
-        count = draw.__code__.co_argcount
-        numbers = tuple(range(count - static, count))
-        fast = _eager(name, program, Options(numbers, inline=True))
-        whole, _ = build(program, Options(numbers))
-
-        def transformed(key: Any, *arguments: Any) -> Any:
-            check_single(name, key)
-            return (program if isinstance(state.trace, JaxprTrace) else whole)(key, *arguments)
-
-        @functools.wraps(draw)
-        def call(key: Any, *arguments: Any) -> Any:
-            run = fast if state.trace is EVAL else transformed
-            record = lineage.recorder
-            if record is None or lineage.inside.program:
-                return run(key, *arguments)
-            out = run(key, *arguments)
-            record.add(name, key, out if makes_keys else None, 2)
-            return out
-
-        return call
-
-    return decorate
-
-
-def _eager(name: str, program: Callable[..., Any], options: Options) -> Any:
-    """The C++ callable of a function of a key, which looks at the key before anything else."""
-    owner = Compiled(program, options)
-
-    def miss(key: Any, *arguments: Any) -> Any:
-        check_single(name, key)
-        return owner.miss(key, *arguments)
-
-    return fast_callable(name, program, miss, options.static_argnums, key=options)
-
-
 # ---- Shapes and dtypes --------------------------------------------------------------------------
 
 
@@ -153,24 +86,49 @@ def as_shape(name: str, shape: Any) -> Shape:
     return found
 
 
-def float_dtype(name: str, dtype: Any, kind: type = np.floating) -> Any:
-    """The dtype of the samples: `dtype`, by default the default float."""
+def float_dtype(name: str, dtype: Any) -> Any:
+    """The dtype of floats: `dtype`, by default the default float."""
     if dtype is None:
-        return _DEFAULT_FLOAT[config.enable_x64.value]
+        return _DEFAULT_FLOAT[_x64.value]
+    return _checked(name, dtype, np.floating, "a float")
+
+
+def inexact_dtype(name: str, dtype: Any) -> Any:
+    """The dtype of floats or complex numbers: `dtype`, by default the default float."""
+    if dtype is None:
+        return _DEFAULT_FLOAT[_x64.value]
+    return _checked(name, dtype, np.inexact, "a float or complex")
+
+
+def integer_dtype(name: str, dtype: Any) -> Any:
+    """The dtype of integers: `dtype`, by default the default integer."""
+    return _checked(name, int if dtype is None else dtype, np.integer, "an int")
+
+
+def _checked(name: str, dtype: Any, kind: type, allowed: str) -> Any:
     dtype = dtypes.check_user_dtype(dtype, name)
     if not dtypes.issubdtype(dtype, kind):
-        allowed = "a float" if kind is np.floating else "a float or complex"
         raise ValueError(f"dtype argument to `{name}` must be {allowed} dtype, got {dtype.name}")
     return dtype
+
+
+def check_method(name: str, method: Any) -> None:
+    """Refuse unknown methods."""
+    if method not in METHODS:
+        raise ValueError(f"method argument to `{name}` must be one of {METHODS}, got {method!r}")
 
 
 def no_sharding(name: str, out_sharding: Any) -> None:
     """Refuse a sharding of the result."""
     if out_sharding is not None:
-        raise NotImplementedError(
-            f"{name}: out_sharding is not supported; put the samples where they belong with "
-            "device_put"
-        )
+        raise unsharded(name)
+
+
+def unsharded(name: str) -> NotImplementedError:
+    """The refusal of a sharding of the result."""
+    return NotImplementedError(
+        f"{name}: out_sharding is not supported; put the samples where they belong with device_put"
+    )
 
 
 def common_shape(name: str, shape: Shape | None, *shapes: Shape) -> Shape:
@@ -203,14 +161,23 @@ def as_dtype(x: Any, dtype: Any) -> Any:
     return convert_element_type(x, new_dtype=dtype, weak_type=False)
 
 
-def spread(name: str, x: Any, shape: Shape) -> Any:
+def spread(x: Any, shape: Shape) -> Any:
     """An array broadcast to `shape`; scalars stay scalars, which operations spread themselves."""
     given = shaped(x).shape
     if given in ((), shape):
         return x
-    if len(given) > len(shape) or any(
-        n not in (1, m) for n, m in zip(given[::-1], shape[::-1], strict=False)
-    ):
-        raise TypeError(f"{name}: got incompatible shapes for broadcasting: {given} and {shape}")
-    dims = tuple(range(len(shape) - len(given), len(shape)))
-    return broadcast_in_dim(x, shape=shape, broadcast_dimensions=dims)
+    skip = len(shape) - len(given)
+    if skip < 0 or any([n not in (1, m) for n, m in zip(given, shape[skip:], strict=True)]):
+        raise TypeError(
+            f"got incompatible shapes for broadcasting: {given} of a parameter and {shape} of the "
+            "samples"
+        )
+    return broadcast_in_dim(x, shape=shape, broadcast_dimensions=tuple(range(skip, len(shape))))
+
+
+def filled(x: Any, shape: Shape) -> Any:
+    """An array or a scalar broadcast to `shape`."""
+    x = spread(x, shape)
+    if typeof(x).shape == shape:
+        return x
+    return broadcast_in_dim(x, shape=shape, broadcast_dimensions=())

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.types import Array, ArrayLike, DTypeLike, Shape
 from perspex.ops.elementwise import (
     abs,
     add,
@@ -32,126 +33,67 @@ from perspex.ops.elementwise import (
 from perspex.ops.keys import random_bits
 from perspex.ops.shape import bitcast_convert_type, unstack
 from perspex.ops.structural import convert
-from perspex.random.arguments import Shape, as_shape, float_dtype, no_sharding, on_key
+from perspex.random.arguments import float_dtype
+from perspex.random.sampling import sampler
 from perspex.random.uniforms import between, unit
 
+__all__ = ["cauchy", "exponential", "gumbel", "laplace", "logistic"]
 
-def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+GUMBEL_MODES = "low", "high", "highest"
+
+
+@sampler(float_dtype)
+def exponential(
+    key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None, *, out_sharding: None = None
+) -> Array:
     """Samples with density `exp(-x)` for `x >= 0`: mean 1, variance 1.
-
-    Args:
-      key: one key, typed or raw.
-      shape: the shape of the result.
-      dtype: a floating dtype; float32 by default, float64 with `enable_x64`.
-      out_sharding: must be `None`.
-
-    Returns:
-      An array of the given shape and dtype.
-
-    Errors:
-      `ValueError` for another dtype or an array of keys, `TypeError` for what is no key or shape.
 
     >>> from perspex import random
     >>> bool((random.exponential(random.key(0), (100,)) >= 0).all())
     True
     """
-    no_sharding("exponential", out_sharding)
-    dtype = float_dtype("exponential", dtype)
-    return _exponential(key, as_shape("exponential", shape), dtype)
-
-
-@on_key("exponential", static=2)
-def _exponential(key: Any, shape: Shape, dtype: Any) -> Any:
     return neg(log1p(neg(unit(key, shape, dtype))))
 
 
-def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
-    """Samples with density `exp(-|x|) / 2`: mean 0, variance 2.
-
-    Args:
-      key: one key, typed or raw.
-      shape: the shape of the result.
-      dtype: a floating dtype; float32 by default, float64 with `enable_x64`.
-      out_sharding: must be `None`.
-
-    Returns:
-      An array of the given shape and dtype.
-
-    Errors:
-      `ValueError` for another dtype or an array of keys, `TypeError` for what is no key or shape.
+@sampler(float_dtype)
+def laplace(
+    key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None, *, out_sharding: None = None
+) -> Array:
+    """Samples with density `exp(-abs(x)) / 2`: mean 0, variance 2.
 
     >>> from perspex import random
     >>> random.laplace(random.key(0), (2, 3)).shape
     (2, 3)
     """
-    no_sharding("laplace", out_sharding)
-    dtype = float_dtype("laplace", dtype)
-    return _laplace(key, as_shape("laplace", shape), dtype)
-
-
-@on_key("laplace", static=2)
-def _laplace(key: Any, shape: Shape, dtype: Any) -> Any:
     least = dtype.type(-1 + float(dtypes.finfo(dtype).epsneg))
     x = between(key, shape, dtype, least, dtype.type(1))
     return mul(sign(x), log1p(neg(abs(x))))
 
 
-def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
-    """Samples with distribution function `1 / (1 + exp(-x))`: mean 0, variance pi**2 / 3.
-
-    Args:
-      key: one key, typed or raw.
-      shape: the shape of the result.
-      dtype: a floating dtype; float32 by default, float64 with `enable_x64`.
-      out_sharding: must be `None`.
-
-    Returns:
-      An array of the given shape and dtype.
-
-    Errors:
-      `ValueError` for another dtype or an array of keys, `TypeError` for what is no key or shape.
+@sampler(float_dtype)
+def logistic(
+    key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None, *, out_sharding: None = None
+) -> Array:
+    """Samples with density `exp(-x) / (1 + exp(-x))**2`: mean 0, variance `pi**2 / 3`.
 
     >>> from perspex import random
     >>> random.logistic(random.key(0), (2, 3)).shape
     (2, 3)
     """
-    no_sharding("logistic", out_sharding)
-    dtype = float_dtype("logistic", dtype)
-    return _logistic(key, as_shape("logistic", shape), dtype)
-
-
-@on_key("logistic", static=2)
-def _logistic(key: Any, shape: Shape, dtype: Any) -> Any:
     x = _positive(key, shape, dtype, dtypes.finfo(dtype).tiny)
     return sub(log(x), log1p(neg(x)))
 
 
-def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
-    """Samples with density `1 / (pi (1 + x**2))`, which have no mean.
-
-    Args:
-      key: one key, typed or raw.
-      shape: the shape of the result.
-      dtype: a floating dtype; float32 by default, float64 with `enable_x64`.
-      out_sharding: must be `None`.
-
-    Returns:
-      An array of the given shape and dtype.
-
-    Errors:
-      `ValueError` for another dtype or an array of keys, `TypeError` for what is no key or shape.
+@sampler(float_dtype)
+def cauchy(
+    key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None, *, out_sharding: None = None
+) -> Array:
+    """Samples with density `1 / (pi * (1 + x**2))`, which have no mean.
 
     >>> from perspex import random
     >>> random.cauchy(random.key(0), (2, 3)).shape
     (2, 3)
     """
-    no_sharding("cauchy", out_sharding)
-    dtype = float_dtype("cauchy", dtype)
-    return _cauchy(key, as_shape("cauchy", shape), dtype)
-
-
-@on_key("cauchy", static=2)
-def _cauchy(key: Any, shape: Shape, dtype: Any) -> Any:
     x = _positive(key, shape, dtype, dtypes.finfo(dtype).eps)
     return tan(mul(dtype.type(math.pi), sub(x, dtype.type(0.5))))
 
@@ -161,44 +103,29 @@ def _positive(key: Any, shape: Shape, dtype: Any, least: Any) -> Any:
     return between(key, shape, dtype, dtype.type(least), dtype.type(1))
 
 
-GUMBEL_MODES = "low", "high", "highest"
-
-
+@sampler(float_dtype, static=("mode",))
 def gumbel(
-    key: Any,
-    shape: Any = (),
-    dtype: Any = None,
+    key: ArrayLike,
+    shape: Shape = (),
+    dtype: DTypeLike | None = None,
     mode: str | None = None,
     *,
-    out_sharding: Any = None,
-) -> Any:
-    """Samples with distribution function `exp(-exp(-x))`.
+    out_sharding: None = None,
+) -> Array:
+    """Samples with density `exp(-x - exp(-x))` and distribution function `exp(-exp(-x))`.
 
     The index of the largest of `logits + gumbel` is a sample of the categories with these logits.
 
     Args:
-      key: one key, typed or raw.
-      shape: the shape of the result.
-      dtype: a floating dtype; float32 by default, float64 with `enable_x64`.
       mode: how many bits each sample is made of. `"low"`, the default: those of one uniform number,
         so that in float32 samples end at 16.6, an event of probability 6e-8. `"high"`: twice as
         many. `"highest"`: 64, where the dtype is float32.
-      out_sharding: must be `None`.
-
-    Returns:
-      An array of the given shape and dtype.
-
-    Errors:
-      `ValueError` for another dtype, an unknown mode or an array of keys; `TypeError` for what is
-      no key or shape.
 
     >>> from perspex import random
     >>> random.gumbel(random.key(0), (2, 3)).shape
     (2, 3)
     """
-    no_sharding("gumbel", out_sharding)
-    dtype = float_dtype("gumbel", dtype)
-    return _gumbel(key, as_shape("gumbel", shape), dtype, gumbel_mode(mode))
+    return gumbel_samples(key, shape, dtype, gumbel_mode(mode))
 
 
 def gumbel_mode(mode: str | None) -> str:
@@ -207,11 +134,6 @@ def gumbel_mode(mode: str | None) -> str:
     if mode not in GUMBEL_MODES:
         raise ValueError(f"gumbel: mode must be one of {GUMBEL_MODES}, got {mode!r}")
     return mode
-
-
-@on_key("gumbel", static=3)
-def _gumbel(key: Any, shape: Shape, dtype: Any, mode: str) -> Any:
-    return gumbel_samples(key, shape, dtype, mode)
 
 
 def gumbel_samples(key: Any, shape: Shape, dtype: Any, mode: str) -> Any:

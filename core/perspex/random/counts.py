@@ -17,36 +17,30 @@ import numpy as np
 
 from perspex import dtypes
 from perspex import numpy as pnp
+from perspex.arguments.types import Array, ArrayLike, DTypeLike, Shape
 from perspex.ir.avals import shaped
 from perspex.lax.control import scan, while_loop
-from perspex.numpy.promotion import check_arraylike, promote_dtypes
+from perspex.numpy.promotion import promote_dtypes
 from perspex.ops.keys import random_split
 from perspex.ops.shape import unstack
 from perspex.ops.special import erf, lgamma
 from perspex.ops.structural import convert
 from perspex.random.arguments import (
-    Shape,
     as_dtype,
-    as_shape,
     common_shape,
+    filled,
     float_dtype,
-    no_sharding,
-    on_key,
+    integer_dtype,
     spread,
 )
-from perspex.random.gammas import check_method, check_parameters, filled
 from perspex.random.normals import real_normal
+from perspex.random.sampling import sampler
 from perspex.random.uniforms import unit
 from perspex.tracing.trace import typeof
 
+__all__ = ["binomial", "geometric", "multinomial", "poisson"]
+
 _SINGLE = np.dtype("float32")
-
-
-def _integer_dtype(name: str, dtype: Any) -> Any:
-    dtype = dtypes.check_user_dtype(int if dtype is None else dtype, name)
-    if not dtypes.issubdtype(dtype, np.integer):
-        raise ValueError(f"dtype argument to `{name}` must be an int dtype, got {dtype.name}")
-    return dtype
 
 
 def _one_dtype(name: str, *parameters: Any) -> list[Any]:
@@ -74,49 +68,37 @@ def _accepted(key: Any, shape: Shape, dtype: Any, propose: Callable[..., Any]) -
 # ---- Poisson -------------------------------------------------------------------------------------
 
 
+@sampler(integer_dtype)
 def poisson(
-    key: Any,
-    lam: Any,
-    shape: Any = None,
-    dtype: Any = None,
+    key: ArrayLike,
+    lam: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
     *,
     method: str = "exact",
-    out_sharding: Any = None,
-) -> Any:
+    out_sharding: None = None,
+) -> Array:
     """Samples `k >= 0` with probability `lam**k * exp(-lam) / k!`.
 
     Args:
       key: one key, typed or raw, of the generator threefry2x32.
       lam: the mean, numbers that broadcast to `shape`; where it is negative or NaN, samples are
         -1; where it is infinite, they are the largest integer (0 in JAX).
-      shape: the shape of the result; by default that of `lam`.
-      dtype: an integer dtype; int32 by default, int64 with `enable_x64`.
       method: `"exact"`, or `"approximate"`, without a loop: by inversion for means below 7, else a
-        rounded normal variate, corrected for its skewness (Cornish and Fisher, 1938). Its numbers
-        are not those that JAX gives.
-      out_sharding: must be `None`.
+        rounded normal variate, corrected for its skewness (Cornish and Fisher). Its numbers are not
+        those of JAX.
 
-    Returns:
-      An array of the given shape and dtype.
-
-    Errors:
-      `ValueError` for another dtype, an unknown method, a shape that does not fit and an array of
-      keys; `TypeError` for what is no key, shape or array.
+    References:
+      W. Hörmann, "The transformed rejection method for generating Poisson random variables",
+      Insurance: Mathematics and Economics 12 (1993), for means from 10. E. A. Cornish, R. A.
+      Fisher, "Moments and cumulants in the specification of distributions" (1938).
 
     >>> from perspex import random
     >>> random.poisson(random.key(0), 3.0, (4,)).dtype
     dtype('int32')
     """
-    no_sharding("poisson", out_sharding)
-    dtype = _integer_dtype("poisson", dtype)
-    approximate = check_method("poisson", method)
-    return _poisson(key, lam, check_parameters("poisson", shape, lam), dtype, approximate)
-
-
-@on_key("poisson", static=3)
-def _poisson(key: Any, lam: Any, shape: Shape, dtype: Any, approximate: bool) -> Any:
-    lam = filled("poisson", as_dtype(lam, _SINGLE), shape)
-    if approximate:
+    lam = filled(as_dtype(lam, _SINGLE), shape)
+    if method == "approximate":
         return convert(_approximate_poisson(key, lam, shape), dtype)
     few = ~(lam >= 10)
     counted = _count_arrivals(key, pnp.where(few, lam, _SINGLE.type(0)), shape, dtype)
@@ -184,34 +166,32 @@ def _erf_of(z: Any) -> Any:
 # ---- Binomial ------------------------------------------------------------------------------------
 
 
-def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> Any:
-    """How often, of `n` trials, an event of probability `p` occurs.
+@sampler(float_dtype, converts=False)
+def binomial(
+    key: ArrayLike,
+    n: ArrayLike,
+    p: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:
+    """Samples `k` from 0 to `n` with probability `n! / (k! (n - k)!) * p**k * (1 - p)**(n - k)`.
 
     Args:
-      key: one key, typed or raw.
-      n: the number of trials, not negative.
-      p: the probability, between 0 and 1; both broadcast to `shape`.
-      shape: the shape of the result; by default that to which `n` and `p` broadcast.
-      dtype: a floating dtype, that of the samples; float32 by default, float64 with `enable_x64`.
+      n: the number of trials, not negative; it broadcasts to `shape`.
+      p: the probability of success in a trial, between 0 and 1; it broadcasts to `shape`.
 
     Returns:
-      An array of the given shape and dtype, NaN where a parameter is out of range.
+      An array of shape `shape` and dtype `dtype`, NaN where a parameter is out of range.
 
-    Errors:
-      `ValueError` for another dtype, a shape that does not fit and an array of keys; `TypeError`
-      for what is no key, shape or array.
+    References:
+      W. Hörmann, "The generation of binomial random variates", Journal of Statistical Computation
+      and Simulation 46 (1993), for `n * p > 10`.
 
     >>> from perspex import random
     >>> bool(random.binomial(random.key(0), 10, 0.3) <= 10)
     True
     """
-    dtype = float_dtype("binomial", dtype)
-    return _binomial(key, n, p, check_parameters("binomial", shape, n, p), dtype)
-
-
-@on_key("binomial", static=2)
-def _binomial(key: Any, n: Any, p: Any, shape: Shape, dtype: Any) -> Any:
-    n, p = [filled("binomial", x, shape) for x in _one_dtype("binomial", n, p)]
+    n, p = [filled(x, shape) for x in _one_dtype("binomial", n, p)]
     return convert(_binomial_samples(key, n, p, shape), dtype)
 
 
@@ -298,52 +278,48 @@ def _stirling_tail(k: Any) -> Any:
     return pnp.where(k <= 9, known, series)
 
 
+@sampler(float_dtype, static=("unroll",), fits=False, converts=False)
 def multinomial(
-    key: Any,
-    n: Any,
-    p: Any,
+    key: ArrayLike,
+    n: ArrayLike,
+    p: ArrayLike,
     *,
-    shape: Any = None,
-    dtype: Any = None,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
     unroll: int | bool = 1,
-) -> Any:
-    """How often, of `n` trials, each of several exclusive outcomes occurs.
+) -> Array:
+    """Samples `k` with probability `n! * prod(p**k / k!)`: how often each of the outcomes occurs.
 
     One outcome after the other gets its binomial share of the trials that are left.
 
     Args:
-      key: one key, typed or raw.
       n: the numbers of trials, of a shape that broadcasts to `shape`.
       p: the probabilities of the outcomes, of shape `(..., outcomes)`; the last axis adds up to 1.
-      shape: the shape of the result but for its last axis; by default that of `p` without its last.
-      dtype: a floating dtype, that of the samples; float32 by default, float64 with `enable_x64`.
+      shape: the shape of the result without its last axis. The default is that of `p`.
       unroll: how many outcomes a turn of the loop deals with.
 
     Returns:
-      An array of shape `(*shape, outcomes)`.
+      An array of shape `(*shape, outcomes)` and dtype `dtype`.
 
-    Errors: as `binomial`.
+    Raises:
+      TypeError: if `key` is not a key, `shape` is not a sequence of sizes, or `n` or `p` is not an
+          array or a number.
+      ValueError: if `key` is an array of keys, `dtype` is not a floating dtype, `p` is a number, or
+          the parameters do not broadcast to `shape`.
 
     >>> import numpy as np
     >>> from perspex import random
     >>> float(random.multinomial(random.key(0), 10, np.full(4, 0.25)).sum())
     10.0
     """
-    dtype = float_dtype("multinomial", dtype)
-    check_arraylike("multinomial", n, p)
-    given = shaped(p).shape
+    given = typeof(p).shape
     if not given:
         raise ValueError("multinomial: p must have at least one axis, got a scalar")
-    batch = given[:-1] if shape is None else as_shape("multinomial", shape)
-    batch = common_shape("multinomial", batch, shaped(n).shape, given[:-1])
-    return _multinomial(key, n, p, batch, dtype, unroll)
-
-
-@on_key("multinomial", static=3)
-def _multinomial(key: Any, n: Any, p: Any, shape: Shape, dtype: Any, unroll: Any) -> Any:
+    batch = given[:-1] if shape is None else shape
+    shape = common_shape("multinomial", batch, typeof(n).shape, given[:-1])
     n, p = _one_dtype("multinomial", n, p)
-    n = filled("multinomial", n, shape)
-    p = filled("multinomial", p, (*shape, typeof(p).shape[-1]))
+    n = filled(n, shape)
+    p = filled(p, (*shape, typeof(p).shape[-1]))
     one = typeof(p).dtype.type(1)
     left = pnp.flip(pnp.cumsum(pnp.flip(p, -1), -1), -1)
     ratios = p / pnp.where(left == 0, one, left)
@@ -362,39 +338,27 @@ def _multinomial(key: Any, n: Any, p: Any, shape: Shape, dtype: Any, unroll: Any
 # ---- Geometric -----------------------------------------------------------------------------------
 
 
+@sampler(integer_dtype)
 def geometric(
-    key: Any, p: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
-    """How many trials it takes until an event of probability `p` occurs: 1, 2, ...
+    key: ArrayLike,
+    p: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: None = None,
+) -> Array:
+    """Samples `k >= 1` with probability `p * (1 - p)**(k - 1)`: trials until the first success.
 
     Args:
-      key: one key, typed or raw.
-      p: numbers above 0 and up to 1 that broadcast to `shape`.
-      shape: the shape of the result; by default that of `p`.
-      dtype: an integer dtype; int32 by default, int64 with `enable_x64`.
-      out_sharding: must be `None`.
-
-    Returns:
-      An array of the given shape and dtype.
-
-    Errors:
-      `ValueError` for another dtype, a shape that does not fit and an array of keys; `TypeError`
-      for what is no key, shape or array.
+      p: the probability of success in a trial, above 0 and up to 1; it broadcasts to `shape`.
 
     >>> from perspex import random
     >>> int(random.geometric(random.key(0), 1.0))
     1
     """
-    no_sharding("geometric", out_sharding)
-    dtype = _integer_dtype("geometric", dtype)
-    return _geometric(key, p, check_parameters("geometric", shape, p), dtype)
-
-
-@on_key("geometric", static=2)
-def _geometric(key: Any, p: Any, shape: Shape, dtype: Any) -> Any:
     (p,) = _one_dtype("geometric", p)
-    p = spread("geometric", as_dtype(p, typeof(p).dtype), shape)
-    u = unit(key, shape, typeof(p).dtype)
-    u = pnp.where(u == 0, typeof(p).dtype.type(1), u)
+    p, given = spread(p, shape), typeof(p).dtype
+    u = unit(key, shape, given)
+    u = pnp.where(u == 0, given.type(1), u)
     turns = pnp.floor(pnp.log(u) / pnp.log1p(-p)) + 1
     return convert(turns, dtype)

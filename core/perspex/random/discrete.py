@@ -8,87 +8,64 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.types import Array, ArrayLike, DTypeLike, Shape
 from perspex.ir.avals import shaped
-from perspex.numpy.promotion import check_arraylike
-from perspex.ops.elementwise import (
-    add,
-    bitwise_and,
-    gt,
-    lt,
-    max,
-    min,
-    mul,
-    rem,
-    select,
-    sub,
-)
+from perspex.ops.elementwise import add, bitwise_and, gt, lt, max, min, mul, rem, select, sub
 from perspex.ops.keys import random_bits, random_split
 from perspex.ops.reductions import argmax
 from perspex.ops.shape import unstack
 from perspex.ops.sorting import top_k
 from perspex.ops.structural import broadcast_in_dim, convert, move_axis, reshape, transpose
-from perspex.random.arguments import (
-    Shape,
-    as_dtype,
-    as_shape,
-    common_shape,
-    no_sharding,
-    on_key,
-    shape_of,
-    spread,
-)
+from perspex.random.arguments import as_dtype, common_shape, shape_of, spread
 from perspex.random.continuous import gumbel_mode, gumbel_samples
+from perspex.random.sampling import sampler
 from perspex.random.uniforms import unit
 from perspex.tracing.trace import typeof
 
 _BOOL = np.dtype("bool")
 
 
+__all__ = ["bernoulli", "categorical", "rademacher", "randint"]
+
+
+def _integer(name: str, dtype: Any) -> Any:
+    dtype = dtypes.check_user_dtype(int if dtype is None else dtype, name)
+    if not dtypes.issubdtype(dtype, np.integer):
+        raise TypeError(f"{name} only accepts integer dtypes, got {dtype.name}")
+    return dtype
+
+
+@sampler(_integer, fits=False)
 def randint(
-    key: Any,
-    shape: Any,
-    minval: Any,
-    maxval: Any,
-    dtype: Any = None,
+    key: ArrayLike,
+    shape: Shape,
+    minval: ArrayLike,
+    maxval: ArrayLike,
+    dtype: DTypeLike | None = None,
     *,
-    out_sharding: Any = None,
-) -> Any:
+    out_sharding: None = None,
+) -> Array:
     """Integers from `minval` below `maxval`, all equally likely.
 
     Bounds beyond the dtype are moved to its ends, where `maxval` may be one above the largest
     integer. Where `maxval` is not above `minval`, the samples are `minval`.
 
     Args:
-      key: one key, typed or raw.
-      shape: the shape of the result.
       minval, maxval: integers or arrays of them that broadcast to `shape`.
       dtype: an integer dtype; int32 by default, int64 with `enable_x64`.
-      out_sharding: must be `None`.
 
-    Returns:
-      An array of the given shape and dtype.
-
-    Errors:
-      `TypeError` for another dtype and what is no key, no shape or no array; `ValueError` for an
-      array of keys and bounds that do not broadcast; `OverflowError` for a Python integer that fits
-      no array.
+    Raises:
+      TypeError: if `key` is not a key, `shape` is not a sequence of sizes, a bound is not an array
+          or a number, or `dtype` is not an integer dtype.
+      ValueError: if `key` is an array of keys or the bounds do not broadcast to `shape`.
+      OverflowError: for a Python integer that fits no array.
+      NotImplementedError: if `out_sharding` is given.
 
     >>> from perspex import random
     >>> random.randint(random.key(0), (5,), 0, 10)
     Array([9, 0, 2, 3, 1], dtype=int32)
     """
-    no_sharding("randint", out_sharding)
-    shape = as_shape("randint", shape)
-    dtype = dtypes.check_user_dtype(int if dtype is None else dtype, "randint")
-    if not dtypes.issubdtype(dtype, np.integer):
-        raise TypeError(f"randint only accepts integer dtypes, got {dtype.name}")
-    check_arraylike("randint", minval, maxval)
-    common_shape("randint", shape, shaped(minval).shape, shaped(maxval).shape)
-    return _randint(key, minval, maxval, shape, dtype)
-
-
-@on_key("randint", static=2)
-def _randint(key: Any, minval: Any, maxval: Any, shape: Shape, dtype: Any) -> Any:
+    common_shape("randint", shape, shape_of(minval), shape_of(maxval))
     return integers(key, minval, maxval, shape, dtype)
 
 
@@ -118,8 +95,7 @@ def _integers(key: Any, minval: Any, maxval: Any, shape: Shape, dtype: Any) -> A
     # Bounds of another dtype may ask for the largest integer, too.
     whole = gt(maxval, typeof(maxval).dtype.type(limit)) if highest > limit else None
     minval, maxval = [
-        spread("randint", convert(_clip(x, int(info.min), limit), dtype), shape)
-        for x in (minval, maxval)
+        spread(convert(_clip(x, int(info.min), limit), dtype), shape) for x in (minval, maxval)
     ]
     unsigned = np.dtype(f"uint{info.bits}")
     one = unsigned.type(1)
@@ -128,7 +104,7 @@ def _integers(key: Any, minval: Any, maxval: Any, shape: Shape, dtype: Any) -> A
     span = select(rising, convert(sub(maxval, minval), unsigned), _like(one, maxval, minval))
     if whole is not None:
         # All integers: the span becomes 0, and the remainder by 0 is the number itself.
-        more = bitwise_and(spread("randint", whole, shape), rising)
+        more = bitwise_and(spread(whole, shape), rising)
         span = select(more, add(span, one), span)
     first, second = unstack(random_split(key, shape=(2,)), axis=0)
     high = random_bits(first, bit_width=info.bits, shape=shape)
@@ -158,86 +134,74 @@ def _clip(x: Any, least: int, most: int) -> Any:
     return x
 
 
+@sampler(static=("mode",))
 def bernoulli(
-    key: Any,
-    p: Any = 0.5,
-    shape: Any = None,
+    key: ArrayLike,
+    p: ArrayLike = 0.5,
+    shape: Shape | None = None,
     mode: str = "low",
     *,
-    out_sharding: Any = None,
-) -> Any:
+    out_sharding: None = None,
+) -> Array:
     """Booleans that are true with probability `p`.
 
     Args:
-      key: one key, typed or raw.
       p: floats that broadcast to `shape`.
-      shape: the shape of the result; by default that of `p`.
       mode: `"low"` compares `p` with one uniform number of its dtype; `"high"` with one of twice as
         many bits, for a small `p`.
-      out_sharding: must be `None`.
 
     Returns:
-      A boolean array of the given shape.
+      A boolean array of shape `shape`.
 
-    Errors:
-      `TypeError` if `p` is not a float, for what is no key or shape; `ValueError` for an unknown
-      mode, an array of keys, and a `p` that does not broadcast.
+    Raises:
+      TypeError: if `key` is not a key, `shape` is not a sequence of sizes, or `p` is not a float or
+          an array of floats.
+      ValueError: if `key` is an array of keys, `mode` is unknown, or `p` does not broadcast to
+          `shape`.
+      NotImplementedError: if `out_sharding` is given.
 
     >>> from perspex import random
     >>> random.bernoulli(random.key(0), 0.5, (4,)).dtype
     dtype('bool')
     """
-    no_sharding("bernoulli", out_sharding)
     if mode not in ("high", "low"):
         raise ValueError(f"bernoulli: mode must be 'high' or 'low', got {mode!r}")
-    check_arraylike("bernoulli", p)
-    dtype = dtypes.dtype_of(p)
+    dtype = typeof(p).dtype
     if not dtypes.issubdtype(dtype, np.floating):
         raise TypeError(
             f"bernoulli probability `p` must have a floating dtype, got {dtype.name}; "
             "convert it first"
         )
-    shape = None if shape is None else as_shape("bernoulli", shape)
-    shape = common_shape("bernoulli", shape, shape_of(p))
-    return _bernoulli(key, p, shape, mode)
-
-
-@on_key("bernoulli", static=2)
-def _bernoulli(key: Any, p: Any, shape: Shape, mode: str) -> Any:
-    dtype = typeof(p).dtype
-    p = spread("bernoulli", as_dtype(p, dtype), shape)
+    p = spread(as_dtype(p, dtype), shape)
     if mode == "low":
         return lt(unit(key, shape, dtype), p)
     high, low = unstack(unit(key, (2, *shape), dtype), axis=0)
     return lt(mul(low, dtype.type(2.0 ** -dtypes.finfo(dtype).nmant)), sub(p, high))
 
 
-def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def _any(name: str, dtype: Any) -> Any:
+    return dtypes.check_user_dtype(int if dtype is None else dtype, name)
+
+
+@sampler(_any)
+def rademacher(
+    key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None, *, out_sharding: None = None
+) -> Array:
     """Samples of -1 and 1, both equally likely.
 
     Args:
-      key: one key, typed or raw.
-      shape: the shape of the result.
       dtype: a dtype; int32 by default, int64 with `enable_x64`.
-      out_sharding: must be `None`.
 
-    Returns:
-      An array of the given shape and dtype.
-
-    Errors:
-      `TypeError` for what is no key, shape or dtype, `ValueError` for an array of keys.
+    Raises:
+      TypeError: if `key` is not a key, `shape` is not a sequence of sizes, or `dtype` is not a
+          dtype.
+      ValueError: if `key` is an array of keys.
+      NotImplementedError: if `out_sharding` is given.
 
     >>> from perspex import random
     >>> random.rademacher(random.key(0), (4,))
     Array([-1, -1,  1,  1], dtype=int32)
     """
-    no_sharding("rademacher", out_sharding)
-    dtype = dtypes.check_user_dtype(int if dtype is None else dtype, "rademacher")
-    return _rademacher(key, as_shape("rademacher", shape), dtype)
-
-
-@on_key("rademacher", static=2)
-def _rademacher(key: Any, shape: Shape, dtype: Any) -> Any:
     default = dtypes.canonicalize_dtype("float64")
     heads = lt(unit(key, shape, default), default.type(0.5))
     number = np.dtype("int32") if dtype == _BOOL else dtype
@@ -245,47 +209,49 @@ def _rademacher(key: Any, shape: Shape, dtype: Any) -> Any:
     return convert(x, dtype)
 
 
+@sampler(static=("axis", "replace", "mode"), fits=False)
 def categorical(
-    key: Any,
-    logits: Any,
+    key: ArrayLike,
+    logits: ArrayLike,
     axis: int = -1,
-    shape: Any = None,
+    shape: Shape | None = None,
     replace: bool = True,
     mode: str | None = None,
     *,
-    out_sharding: Any = None,
-) -> Any:
+    out_sharding: None = None,
+) -> Array:
     """Categories with the probabilities `softmax(logits, axis)`, by the Gumbel-max trick.
 
-    Without replacement, the largest of `logits + gumbel` are a sample (Kool et al., "Stochastic
-    beams and where to find them", ICML 2019, https://proceedings.mlr.press/v97/kool19a.html).
+    Without replacement, the largest of `logits + gumbel` are a sample (Kool et al.).
 
     Args:
-      key: one key, typed or raw.
       logits: log probabilities of any dtype of floats, up to a constant for each distribution.
       axis: the axis of `logits` along which the categories of a distribution lie.
       shape: the shape of the result, which ends in one to which `logits` without `axis` broadcasts;
         by default just that. The axes before it are independent samples.
       replace: whether a category may be drawn again for the same distribution.
-      mode: how many bits to use: see `gumbel`.
-      out_sharding: must be `None`.
 
     Returns:
       Indices into `axis`: int32, or with replacement int64 where `enable_x64` is set.
 
-    Errors:
-      `ValueError` for integers as logits, an axis out of range, a shape that does not fit, more
-      samples than categories without replacement, and an array of keys; `TypeError` for what is no
-      key, shape or array.
+    Raises:
+      TypeError: if `key` is not a key, `shape` is not a sequence of sizes, or `logits` is not an
+          array.
+      ValueError: if `key` is an array of keys, `logits` has no floating dtype, `axis` is out of
+          range or has no category, `shape` does not fit, `mode` is unknown, or there are more
+          samples than categories without replacement.
+      NotImplementedError: if `out_sharding` is given.
+
+    References:
+      W. Kool et al., "Stochastic beams and where to find them", ICML 2019,
+      https://proceedings.mlr.press/v97/kool19a.html.
 
     >>> import numpy as np
     >>> from perspex import random
     >>> random.categorical(random.key(0), np.log([0.1, 0.2, 0.7]), shape=(5,))
     Array([1, 2, 2, 1, 2], dtype=int32)
     """
-    no_sharding("categorical", out_sharding)
-    check_arraylike("categorical", logits)
-    given = shaped(logits)
+    given, mode = typeof(logits), gumbel_mode(mode)
     if not dtypes.issubdtype(given.dtype, np.floating):
         raise ValueError(
             f"categorical: logits must have a floating dtype, got {given.dtype.name}; "
@@ -294,36 +260,27 @@ def categorical(
     if not -given.ndim <= axis < given.ndim:
         raise np.exceptions.AxisError(axis, given.ndim, "categorical")
     axis %= given.ndim
-    if not given.shape[axis]:
+    count = given.shape[axis]
+    if not count:
         raise ValueError(f"categorical: there is no category along axis {axis} of {given.shape}")
     batch = given.shape[:axis] + given.shape[axis + 1 :]
-    shape = None if shape is None else as_shape("categorical", shape)
     shape = common_shape("categorical", shape, batch)
-    samples = math.prod(shape[: len(shape) - len(batch)])
-    if not replace and samples > given.shape[axis]:
+    first = len(shape) - len(batch)
+    if replace:
+        full = (*shape[: first + axis], count, *shape[first + axis :])
+        scores = add(gumbel_samples(key, full, given.dtype, mode), spread(logits, full))
+        index = dtypes.canonicalize_dtype("int64")
+        return argmax(scores, axes=(first + axis,), index_dtype=index)
+    samples = math.prod(shape[:first])
+    if samples > count:
         raise ValueError(
             f"categorical: {samples} samples without replacement cannot exceed the "
-            f"{given.shape[axis]} categories"
+            f"{count} categories"
         )
-    if not replace and shape[len(shape) - len(batch) :] != batch:
+    if shape[first:] != batch:
         raise ValueError(f"categorical: without replacement shape must end in {batch}, got {shape}")
-    return _categorical(key, logits, axis, shape, bool(replace), gumbel_mode(mode))
-
-
-@on_key("categorical", static=4)
-def _categorical(key: Any, logits: Any, axis: int, shape: Shape, replace: bool, mode: str) -> Any:
-    aval = typeof(logits)
-    samples = len(shape) - (aval.ndim - 1)
-    if replace:
-        batch = shape[samples:]
-        full = (*shape[:samples], *batch[:axis], aval.shape[axis], *batch[axis:])
-        noise = gumbel_samples(key, full, aval.dtype, mode)
-        scores = add(noise, spread("categorical", logits, full))
-        index = dtypes.canonicalize_dtype("int64")
-        return argmax(scores, axes=(samples + axis,), index_dtype=index)
-    scores = add(logits, gumbel_samples(key, aval.shape, aval.dtype, mode))
-    k = math.prod(shape[:samples])
-    last = aval.ndim - 1
-    _, indices = top_k(move_axis(scores, axis, last), k=k, axis=last, is_stable=True)
+    scores = add(logits, gumbel_samples(key, given.shape, given.dtype, mode))
+    last = given.ndim - 1
+    _, indices = top_k(move_axis(scores, axis, last), k=samples, axis=last, is_stable=True)
     order = (last, *range(last))
     return reshape(transpose(indices, permutation=order), new_sizes=shape)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from perspex import config, dtypes
+from perspex.arguments.types import Array, ArrayLike, DTypeLike
 from perspex.ir.avals import ShapedArray, shaped
 from perspex.ops.keys import (
     GENERATORS,
@@ -26,26 +27,42 @@ from perspex.ops.keys import (
     random_wrap,
 )
 from perspex.random import lineage
-from perspex.random.arguments import (
-    as_dtype,
-    as_shape,
-    default_generator,
-    is_key,
-    keys_aval,
-    on_key,
-)
+from perspex.random.arguments import as_dtype, as_shape, default_generator, is_key, keys_aval
+from perspex.random.sampling import on_key
 from perspex.runtime import client
 from perspex.runtime.dispatch import EVAL
 from perspex.runtime.keys import KeyArray
 from perspex.runtime.transfer import put
 from perspex.tracing.trace import state
 
+__all__ = [
+    "Key",
+    "PRNGKey",
+    "clone",
+    "fold_in",
+    "key",
+    "key_data",
+    "key_dtype",
+    "key_impl",
+    "split",
+    "wrap_key_data",
+]
+
 _U32 = np.dtype("uint32")
 _LOW = 0xFFFFFFFF
 
 
-def Key(x: Any, /) -> Any:  # noqa: N802 - the name of a type in JAX
-    """`x` itself: marks an argument as a typed key in annotated code.
+def Key(x: ArrayLike, /) -> Array:  # noqa: N802 - the name of a type in JAX
+    """Return `x` itself: marks an argument as a typed key in annotated code.
+
+    Args:
+      x: anything.
+
+    Returns:
+      `x`.
+
+    Raises:
+      TypeError: if called without an argument.
 
     >>> from perspex import random
     >>> random.Key(random.key(0)).shape
@@ -74,14 +91,18 @@ def _resolve(name: str, impl: Any, dtype: Any) -> Generator:
     )
 
 
-def key_dtype(impl_spec: Any = None) -> Any:
+def key_dtype(impl_spec: str | DTypeLike | None = None) -> dtypes.KeyType:
     """The dtype of keys of a generator.
 
     Args:
       impl_spec: the name of the generator, or a key dtype; the default generator if not given.
 
-    Errors:
-      `ValueError` for an unknown name, `TypeError` for another type.
+    Returns:
+      The dtype, `key<fry>` for the generator threefry2x32.
+
+    Raises:
+      TypeError: if `impl_spec` is neither a name nor a key dtype.
+      ValueError: if no generator has that name.
 
     >>> from perspex import random
     >>> random.key_dtype("threefry2x32")
@@ -90,7 +111,9 @@ def key_dtype(impl_spec: Any = None) -> Any:
     return _resolve("key_dtype", impl_spec, None).dtype
 
 
-def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
+def key(
+    seed: ArrayLike, *, impl: str | DTypeLike | None = None, dtype: DTypeLike | None = None
+) -> Array:
     """A typed key from an integer.
 
     Args:
@@ -101,9 +124,14 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
     Returns:
       A key: an array of shape `()` and dtype `key<fry>`.
 
-    Errors:
-      `TypeError` if the seed is not a single integer, `OverflowError` beyond 64 bits, `ValueError`
-      for an unknown generator.
+    Raises:
+      TypeError: if `seed` is not a single integer, or `impl` is neither a name nor a dtype.
+      ValueError: if `seed` is `None`, the generator is unknown, or both `impl` and `dtype` are
+          given.
+      OverflowError: if `seed` has more than 64 bits.
+
+    References:
+      J. K. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011, for threefry2x32.
 
     >>> from perspex import random
     >>> random.key(42)
@@ -116,7 +144,7 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
     return made
 
 
-def PRNGKey(seed: Any, *, impl: Any = None) -> Any:  # noqa: N802 - the name in JAX
+def PRNGKey(seed: ArrayLike, *, impl: str | DTypeLike | None = None) -> Array:  # noqa: N802 - the name in JAX
     """A key from an integer, as the array of its numbers.
 
     Args:
@@ -126,8 +154,10 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Any:  # noqa: N802 - the name in 
     Returns:
       The numbers of the key: uint32 of shape `(2,)`. A typed key if `enable_custom_prng` is set.
 
-    Errors:
-      As for `key`.
+    Raises:
+      TypeError: if `seed` is not a single integer, or `impl` is neither a name nor a dtype.
+      ValueError: if `seed` is `None` or the generator is unknown.
+      OverflowError: if `seed` has more than 64 bits.
 
     >>> from perspex import random
     >>> random.PRNGKey(42)
@@ -171,7 +201,7 @@ def _key_on_host(seed: np.integer, generator: Generator) -> KeyArray:
     return KeyArray(ShapedArray((), generator.dtype), base)
 
 
-def key_data(keys: Any) -> Any:
+def key_data(keys: ArrayLike) -> Array:
     """The numbers of keys.
 
     Args:
@@ -180,8 +210,8 @@ def key_data(keys: Any) -> Any:
     Returns:
       uint32 of shape `(..., 2)`.
 
-    Errors:
-      `TypeError` for what is no key.
+    Raises:
+      TypeError: if `keys` is neither keys nor numbers of keys.
 
     >>> from perspex import random
     >>> random.key_data(random.key(42))
@@ -195,7 +225,12 @@ def key_data(keys: Any) -> Any:
     return random_unwrap(random_wrap(keys, impl=default_generator()))
 
 
-def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> Any:
+def wrap_key_data(
+    key_bits_array: ArrayLike,
+    *,
+    impl: str | DTypeLike | None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:
     """Typed keys from their numbers.
 
     Args:
@@ -206,8 +241,10 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
     Returns:
       Keys of shape `(...)`.
 
-    Errors:
-      `TypeError` for another dtype or shape, `ValueError` for an unknown generator.
+    Raises:
+      TypeError: if `key_bits_array` has another dtype or shape, or `impl` is neither a
+          name nor a dtype.
+      ValueError: if the generator is unknown, or both `impl` and `dtype` are given.
 
     >>> import numpy as np
     >>> from perspex import random
@@ -223,14 +260,17 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
     return random_wrap(key_bits_array, impl=generator)
 
 
-def key_impl(keys: Any) -> str:
+def key_impl(keys: ArrayLike) -> str:
     """The name of the generator of keys.
 
     Args:
       keys: typed keys, or the numbers of keys of the default generator.
 
-    Errors:
-      `TypeError` for what is no key.
+    Returns:
+      The name, such as `"threefry2x32"`, which `impl` of `key` takes.
+
+    Raises:
+      TypeError: if `keys` is neither keys nor numbers of keys.
 
     >>> from perspex import random
     >>> random.key_impl(random.key(0))
@@ -239,7 +279,7 @@ def key_impl(keys: Any) -> str:
     return keys_aval("key_impl", keys).dtype.generator
 
 
-def split(key: Any, num: int | Sequence[int] = 2) -> Any:
+def split(key: ArrayLike, num: int | Sequence[int] = 2) -> Array:
     """New keys from a key, which should not be used any more.
 
     Args:
@@ -249,8 +289,9 @@ def split(key: Any, num: int | Sequence[int] = 2) -> Any:
     Returns:
       Keys of shape `(num,)` or `num`, typed if `key` is; raw keys have one more axis.
 
-    Errors:
-      `TypeError` for what is no key or no shape, `ValueError` for an array of keys.
+    Raises:
+      TypeError: if `key` is not a key or `num` is neither a size nor a sequence of sizes.
+      ValueError: if `key` is an array of keys.
 
     >>> from perspex import random
     >>> random.split(random.PRNGKey(42))
@@ -265,7 +306,7 @@ def _split(key: Any, shape: tuple[int, ...]) -> Any:
     return random_split(key, shape=shape)
 
 
-def fold_in(key: Any, data: Any) -> Any:
+def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
     """A new key from a key and a number: different numbers give different keys.
 
     Args:
@@ -275,9 +316,10 @@ def fold_in(key: Any, data: Any) -> Any:
     Returns:
       A key, typed if `key` is.
 
-    Errors:
-      `TypeError` for what is no key or no scalar, `ValueError` for an array of keys,
-      `OverflowError` for a Python integer out of range.
+    Raises:
+      TypeError: if `key` is not a key or `data` is not a scalar.
+      ValueError: if `key` is an array of keys, or `data` is `None` or a string.
+      OverflowError: if `data` is a Python integer out of range.
 
     >>> from perspex import random
     >>> random.fold_in(random.PRNGKey(42), 7)
@@ -306,11 +348,17 @@ def _fold_in(key: Any, data: Any) -> Any:
     return random_fold_in(key, as_dtype(data, _U32))
 
 
-def clone(key: Any) -> Any:
+def clone(key: ArrayLike) -> Array:
     """The same key, marked as one to be used once more.
 
     Args:
       key: keys, typed or raw.
+
+    Returns:
+      Keys equal to `key`. A record of keys counts them as fresh ones.
+
+    Raises:
+      TypeError: if `key` is not an array or a number.
 
     >>> from perspex import random
     >>> k = random.key(0)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
@@ -111,6 +111,17 @@ def unrecorded() -> Iterator[None]:
         yield
     finally:
         inside.program = before
+
+
+def noted(
+    name: str, run: Callable[..., Any], arguments: Sequence[Any], makes_keys: bool = False
+) -> Any:
+    """`run(*arguments)`, whose first argument is a key, with a note of it."""
+    record = recorder
+    out = run(*arguments)
+    if record is not None:
+        record.add(name, arguments[0], out if makes_keys else None, 2)
+    return out
 
 
 def start(limit: int = MOST_CALLS) -> Recorder:

@@ -3,42 +3,48 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
 
 import numpy as np
 
 from perspex import numpy as pnp
-from perspex.random.arguments import as_shape, float_dtype, no_sharding
+from perspex.arguments.types import Array, ArrayLike, DTypeLike, Shape
+from perspex.random.arguments import as_shape, float_dtype, inexact_dtype, no_sharding
 from perspex.random.normals import normal
+from perspex.random.words import document
+
+__all__ = ["multivariate_normal", "orthogonal"]
 
 
 def multivariate_normal(
-    key: Any,
-    mean: Any,
-    cov: Any,
-    shape: Any = None,
-    dtype: Any = None,
+    key: ArrayLike,
+    mean: ArrayLike,
+    cov: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
     method: str = "cholesky",
     *,
-    out_sharding: Any = None,
-) -> Any:
+    out_sharding: None = None,
+) -> Array:
     """Normal samples with a mean vector and a covariance matrix.
 
+    With `d = x - mean` the density is proportional to `exp(-d @ inv(cov) @ d / 2)`.
+
     Args:
-      key: one key, typed or raw.
       mean: shape `(..., n)`.
       cov: shape `(..., n, n)`, positive definite; semidefinite for the other methods.
       shape: the shape of the result without its last axis; the batch axes of `mean` and `cov` must
         broadcast to it. By default what these broadcast to.
-      dtype: a floating dtype; float32 by default, float64 with `enable_x64`.
       method: how `cov` is factored: `"cholesky"`, `"eigh"` or `"svd"`.
-      out_sharding: must be `None`.
 
     Returns:
-      An array of shape `(*shape, n)`.
+      An array of shape `(*shape, n)` and dtype `dtype`.
 
-    Errors:
-      `ValueError` for shapes that do not fit, another dtype or method.
+    Raises:
+      TypeError: if `key` is not a key, `shape` is not a sequence of sizes, or `mean` or `cov` is
+          not numbers.
+      ValueError: if `key` is an array of keys, `dtype` is not a floating dtype, `method` is
+          unknown, or the shapes do not fit.
+      NotImplementedError: if `out_sharding` is given.
 
     >>> from perspex import random
     >>> random.multivariate_normal(random.key(0), pnp.zeros(2), pnp.eye(2), (3,)).shape
@@ -81,27 +87,33 @@ def multivariate_normal(
 
 
 def orthogonal(
-    key: Any,
+    key: ArrayLike,
     n: int,
-    shape: Any = (),
-    dtype: Any = None,
+    shape: Shape = (),
+    dtype: DTypeLike | None = None,
     m: int | None = None,
     *,
-    out_sharding: Any = None,
-) -> Any:
+    out_sharding: None = None,
+) -> Array:
     """Orthogonal matrices (unitary ones, for a complex dtype), each as likely as any other.
 
     Args:
-      key: one key, typed or raw.
       n, m: the numbers of rows and of columns; `m` is `n` unless given. The shorter ones are
         orthonormal.
       shape: the batch axes of the result.
-      dtype: a floating or complex dtype.
-      out_sharding: must be `None`.
 
     Returns:
-      An array of shape `(*shape, n, m)`. The method is that of Mezzadri (2007), "How to generate
-      random matrices from the classical compact groups".
+      An array of shape `(*shape, n, m)` and dtype `dtype`.
+
+    Raises:
+      TypeError: if `key` is not a key, `shape` is not a sequence of sizes, or `n` or `m` is not an
+          integer.
+      ValueError: if `key` is an array of keys or `dtype` is not a floating or complex dtype.
+      NotImplementedError: if `out_sharding` is given.
+
+    References:
+      F. Mezzadri, "How to generate random matrices from the classical compact groups", Notices of
+      the AMS 54 (2007).
 
     >>> from perspex import random
     >>> q = random.orthogonal(random.key(0), 3)
@@ -117,3 +129,7 @@ def orthogonal(
     # The sign that LAPACK gives the columns is no coin flip.
     q = q * (d / pnp.abs(d))[..., None, :]
     return pnp.swapaxes(q, -1, -2) if n < m else q
+
+
+document(multivariate_normal, float_dtype, ["mean", "cov"], united=False)
+document(orthogonal, inexact_dtype, [], united=False)

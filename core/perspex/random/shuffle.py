@@ -11,6 +11,8 @@ import numpy as np
 
 from perspex import dtypes
 from perspex import numpy as pnp
+from perspex.arguments.glossary import describe
+from perspex.arguments.types import Array, ArrayLike, Shape
 from perspex.errors import ConcretizationTypeError
 from perspex.ir.avals import shaped
 from perspex.numpy.promotion import check_arraylike
@@ -20,42 +22,40 @@ from perspex.ops.keys import random_bits, random_split
 from perspex.ops.shape import iota, part, unstack
 from perspex.ops.sorting import sort, top_k
 from perspex.ops.structural import convert, reshape
-from perspex.random.arguments import (
-    Shape,
-    as_dtype,
-    as_shape,
-    no_sharding,
-    on_key,
-)
+from perspex.random.arguments import as_dtype, as_shape, no_sharding
 from perspex.random.continuous import gumbel_mode, gumbel_samples
 from perspex.random.discrete import integers
+from perspex.random.sampling import on_key
 from perspex.random.uniforms import unit
+from perspex.random.words import WORDS
 from perspex.tracing.trace import Tracer, typeof
+
+__all__ = ["choice", "permutation"]
 
 
 def permutation(
-    key: Any,
-    x: Any,
+    key: ArrayLike,
+    x: ArrayLike,
     axis: int = 0,
     independent: bool = False,
     *,
-    out_sharding: Any = None,
-) -> Any:
+    out_sharding: None = None,
+) -> Array:
     """An array in random order, or the integers below a number.
 
     Args:
-      key: one key, typed or raw.
       x: an array, or an integer `n` that stands for `arange(n)`.
       axis: the axis along which to move elements.
       independent: whether each line along the axis gets an order of its own.
-      out_sharding: must be `None`.
 
     Returns:
       An array of the shape and dtype of `x`; integers of shape `(n,)` for an integer.
 
-    Errors:
-      `TypeError` for a number that is no integer, and what is no key or array; `ValueError` for an
-      axis out of range and an array of keys; `ConcretizationTypeError` for a traced integer.
+    Raises:
+      TypeError: if `key` is not a key, or `x` is not an array or an integer.
+      ValueError: if `key` is an array of keys or `axis` is out of range.
+      ConcretizationTypeError: if `x` is a traced integer.
+      NotImplementedError: if `out_sharding` is given.
 
     >>> from perspex import random
     >>> random.permutation(random.key(0), 5)
@@ -65,29 +65,20 @@ def permutation(
     check_arraylike("permutation", x)
     aval = shaped(x)
     axis = _axis("permutation", axis, aval.ndim or 1)
-    if not aval.shape:
-        if not dtypes.issubdtype(aval.dtype, np.integer):
-            raise TypeError(
-                f"permutation: x must be an integer or at least 1-dimensional, got {x!r}"
-            )
-        return _permuted_range(key, _concrete("permutation", "x", x))
-    if independent or (aval.ndim == 1 and not aval.is_extended):
-        return _shuffle(key, x, axis)
-    return _permutation(key, x, axis)
+    if aval.shape:
+        alone = independent or (aval.ndim == 1 and not aval.is_extended)
+        return _permutation(key, x, 0, axis, bool(alone))
+    if not dtypes.issubdtype(aval.dtype, np.integer):
+        raise TypeError(f"permutation: x must be an integer or at least 1-dimensional, got {x!r}")
+    return _permutation(key, None, _concrete("permutation", "x", x), 0, True)
 
 
-@on_key("permutation", static=1)
-def _permuted_range(key: Any, n: int) -> Any:
-    return shuffled_range(key, n)
-
-
-@on_key("permutation", static=1)
-def _shuffle(key: Any, x: Any, axis: int) -> Any:
-    return shuffled(key, as_dtype(x, typeof(x).dtype), axis)
-
-
-@on_key("permutation", static=1)
-def _permutation(key: Any, x: Any, axis: int) -> Any:
+@on_key("permutation", static=3)
+def _permutation(key: Any, x: Any, n: int, axis: int, independent: bool) -> Any:
+    if x is None:
+        return shuffled_range(key, n)
+    if independent:
+        return shuffled(key, as_dtype(x, typeof(x).dtype), axis)
     return permuted(key, x, axis)
 
 
@@ -142,32 +133,34 @@ def _index_dtype() -> Any:
 
 
 def choice(
-    key: Any,
-    a: Any,
-    shape: Any = (),
+    key: ArrayLike,
+    a: ArrayLike,
+    shape: Shape = (),
     replace: bool = True,
-    p: Any = None,
+    p: ArrayLike | None = None,
     axis: int = 0,
     mode: str | None = None,
-) -> Any:
+) -> Array:
     """A random sample of the elements of an array.
 
     Args:
-      key: one key, typed or raw.
       a: an array, or an integer `n` that stands for `arange(n)`.
       shape: the shape of the sample; a tuple or a list.
       replace: whether an element may be drawn again.
       p: the probabilities of the elements along the axis, of shape `(n,)`; all equal by default.
         Without replacement at least as many must be above zero as are drawn.
       axis: the axis of `a` along which to draw.
-      mode: how many bits to use without replacement where `p` is given: see `gumbel`.
+      mode: how many bits to use without replacement where `p` is given; see `gumbel`.
 
     Returns:
-      An array with `shape` in the place of the axis.
+      An array of the dtype of `a` with `shape` in the place of `axis`.
 
-    Errors:
-      `ValueError` where there is nothing or not enough to draw from, for a `p` of another shape, an
-      axis out of range and an array of keys; `TypeError` for what is no key, shape or array.
+    Raises:
+      TypeError: if `key` is not a key, `shape` is not a sequence of sizes, or `a` or `p` is not an
+          array or a number.
+      ValueError: if `key` is an array of keys, there is nothing or not enough to draw from, `p` has
+          another shape, `mode` is unknown, or `axis` is out of range.
+      ConcretizationTypeError: if `a` is a traced integer.
 
     >>> from perspex import random
     >>> random.choice(random.key(0), 5, (3,), replace=False)
@@ -195,50 +188,32 @@ def choice(
             f"choice: cannot take a larger sample (size {draws}) than population (size "
             f"{available}) when 'replace=False'"
         )
-    whole = bool(aval.shape)
-    if p is None:
-        if whole:
-            return _choice_of_array(key, a, shape, bool(replace), axis)
-        return _choice_of_range(key, shape, bool(replace), available)
-    check_arraylike("choice", p)
-    if shaped(p).shape != (available,):
-        raise ValueError(
-            "choice: p must be None or a 1D vector with the same size as a.shape[axis]. "
-            f"p has shape {shaped(p).shape} and a.shape[axis] is {available}."
-        )
-    if whole:
-        return _weighted_choice_of_array(key, a, p, shape, bool(replace), axis, gumbel_mode(mode))
-    return _weighted_choice_of_range(key, p, shape, bool(replace), gumbel_mode(mode))
+    if p is not None:
+        check_arraylike("choice", p)
+        if shaped(p).shape != (available,):
+            raise ValueError(
+                "choice: p must be None or a 1D vector with the same size as a.shape[axis]. "
+                f"p has shape {shaped(p).shape} and a.shape[axis] is {available}."
+            )
+        mode = gumbel_mode(mode)
+    given, axis = (a, axis) if aval.shape else (None, 0)
+    return _choice(key, given, p, shape, bool(replace), available, axis, mode)
 
 
-@on_key("choice", static=3)
-def _choice_of_range(key: Any, shape: Shape, replace: bool, n: int) -> Any:
-    if replace:
-        return integers(key, 0, n, shape, _index_dtype())
-    drawn = shuffled_range(key, n)
-    return reshape(part(drawn, 0, math.prod(shape), 0, (n,)), new_sizes=shape)
-
-
-@on_key("choice", static=3)
-def _choice_of_array(key: Any, a: Any, shape: Shape, replace: bool, axis: int) -> Any:
-    if replace:
-        n = typeof(a).shape[axis]
-        return pnp.take(a, integers(key, 0, n, shape, _index_dtype()), axis)
-    given = typeof(a).shape
-    drawn = part(permuted(key, a, axis), 0, math.prod(shape), axis, given)
-    return reshape(drawn, new_sizes=(*given[:axis], *shape, *given[axis + 1 :]))
-
-
-@on_key("choice", static=3)
-def _weighted_choice_of_range(key: Any, p: Any, shape: Shape, replace: bool, mode: str) -> Any:
-    return _weighted(key, p, shape, replace, mode)
-
-
-@on_key("choice", static=4)
-def _weighted_choice_of_array(
-    key: Any, a: Any, p: Any, shape: Shape, replace: bool, axis: int, mode: str
+@on_key("choice", static=5)
+def _choice(
+    key: Any, a: Any, p: Any, shape: Shape, replace: bool, n: int, axis: int, mode: Any
 ) -> Any:
-    return pnp.take(a, _weighted(key, p, shape, replace, mode), axis)
+    if p is None and not replace:
+        drawn = shuffled_range(key, n) if a is None else permuted(key, a, axis)
+        given = typeof(drawn).shape
+        drawn = part(drawn, 0, math.prod(shape), axis, given)
+        return reshape(drawn, new_sizes=(*given[:axis], *shape, *given[axis + 1 :]))
+    if p is None:
+        index = integers(key, 0, n, shape, _index_dtype())
+    else:
+        index = _weighted(key, p, shape, replace, mode)
+    return index if a is None else pnp.take(a, index, axis)
 
 
 def _weighted(key: Any, p: Any, shape: Shape, replace: bool, mode: str) -> Any:
@@ -256,3 +231,6 @@ def _weighted(key: Any, p: Any, shape: Shape, replace: bool, mode: str) -> Any:
     scores = add(gumbel_samples(key, typeof(p).shape, dtype, mode), log(p))
     _, drawn = top_k(scores, k=math.prod(shape), axis=0, is_stable=True)
     return reshape(convert(drawn, _index_dtype()), new_sizes=shape)
+
+
+describe([choice, permutation], WORDS)

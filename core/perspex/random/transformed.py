@@ -2,167 +2,123 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from perspex import numpy as pnp
-from perspex.numpy.promotion import check_arraylike
+from perspex.arguments.types import Array, ArrayLike, DTypeLike, Shape
 from perspex.ops.keys import random_split
 from perspex.ops.shape import unstack
-from perspex.random.arguments import (
-    Shape,
-    as_dtype,
-    as_shape,
-    common_shape,
-    float_dtype,
-    no_sharding,
-    on_key,
-    shape_of,
-    spread,
-)
-from perspex.random.gammas import check_parameters, filled, random_signs
+from perspex.random.arguments import common_shape, filled, float_dtype, shape_of, spread
+from perspex.random.continuous import exponential
+from perspex.random.gammas import random_signs
 from perspex.random.normals import real_normal
+from perspex.random.sampling import sampler
 from perspex.random.uniforms import unit
 
+__all__ = [
+    "double_sided_maxwell",
+    "lognormal",
+    "maxwell",
+    "pareto",
+    "rayleigh",
+    "triangular",
+    "wald",
+    "weibull_min",
+]
 
-def _exponential(key: Any, shape: Shape, dtype: Any) -> Any:
-    return -pnp.log1p(-unit(key, shape, dtype))
 
-
+@sampler(float_dtype)
 def lognormal(
-    key: Any,
-    sigma: Any = 1.0,
-    shape: Any = None,
-    dtype: Any = None,
+    key: ArrayLike,
+    sigma: ArrayLike = 1.0,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
     *,
-    out_sharding: Any = None,
-) -> Any:
-    """`exp(sigma * x)` of standard normal samples `x`.
+    out_sharding: None = None,
+) -> Array:
+    """Samples `exp(sigma * z)` of a standard normal `z`.
+
+    The density is `exp(-log(x)**2 / (2 * sigma**2)) / (x * sigma * sqrt(2 * pi))` for `x > 0`.
 
     Args:
-      key: one key, typed or raw.
       sigma: the standard deviation of the logarithm, numbers that broadcast to `shape`.
-      shape: the shape of the result; by default that of `sigma`.
-      dtype: a floating dtype; float32 by default, float64 with `enable_x64`.
-      out_sharding: must be `None`.
-
-    Returns:
-      An array of the given shape and dtype.
-
-    Errors:
-      `ValueError` for another dtype, a shape that does not fit and an array of keys; `TypeError`
-      for what is no key, shape or array.
 
     >>> from perspex import random
     >>> bool(random.lognormal(random.key(0)) > 0)
     True
     """
-    no_sharding("lognormal", out_sharding)
-    dtype = float_dtype("lognormal", dtype)
-    return _lognormal(key, sigma, check_parameters("lognormal", shape, sigma), dtype)
+    return pnp.exp(real_normal(key, shape, dtype) * spread(sigma, shape))
 
 
-@on_key("lognormal", static=2)
-def _lognormal(key: Any, sigma: Any, shape: Shape, dtype: Any) -> Any:
-    sigma = spread("lognormal", as_dtype(sigma, dtype), shape)
-    return pnp.exp(real_normal(key, shape, dtype) * sigma)
-
-
+@sampler(float_dtype)
 def pareto(
-    key: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+    key: ArrayLike,
+    b: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: None = None,
+) -> Array:
     """Samples with density `b / x**(b + 1)` for `x >= 1`.
 
     Args:
-      key: one key, typed or raw.
-      b: positive numbers that broadcast to `shape`.
-      shape: the shape of the result; by default that of `b`.
-      dtype: a floating dtype; float32 by default, float64 with `enable_x64`.
-      out_sharding: must be `None`.
-
-    Returns:
-      An array of the given shape and dtype.
-
-    Errors: as `lognormal`.
+      b: the tail exponent, positive numbers that broadcast to `shape`.
 
     >>> from perspex import random
     >>> bool(random.pareto(random.key(0), 2.0) >= 1)
     True
     """
-    no_sharding("pareto", out_sharding)
-    dtype = float_dtype("pareto", dtype)
-    return _pareto(key, b, check_parameters("pareto", shape, b), dtype)
+    return pnp.exp(exponential(key, shape, dtype) / spread(b, shape))
 
 
-@on_key("pareto", static=2)
-def _pareto(key: Any, b: Any, shape: Shape, dtype: Any) -> Any:
-    return pnp.exp(_exponential(key, shape, dtype) / spread("pareto", as_dtype(b, dtype), shape))
-
-
+@sampler(float_dtype)
 def rayleigh(
-    key: Any, scale: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
-    """Lengths of plane vectors whose components are normal with standard deviation `scale`.
+    key: ArrayLike,
+    scale: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: None = None,
+) -> Array:
+    """Samples with density `x / scale**2 * exp(-x**2 / (2 * scale**2))` for `x >= 0`.
+
+    They are the lengths of plane vectors with normal components of standard deviation `scale`.
 
     Args:
-      key: one key, typed or raw.
       scale: positive numbers that broadcast to `shape`.
-      shape: the shape of the result; by default that of `scale`.
-      dtype: a floating dtype; float32 by default, float64 with `enable_x64`.
-      out_sharding: must be `None`.
-
-    Returns:
-      An array of the given shape and dtype.
-
-    Errors: as `lognormal`.
 
     >>> from perspex import random
     >>> bool(random.rayleigh(random.key(0), 2.0) > 0)
     True
     """
-    no_sharding("rayleigh", out_sharding)
-    dtype = float_dtype("rayleigh", dtype)
-    return _rayleigh(key, scale, check_parameters("rayleigh", shape, scale), dtype)
-
-
-@on_key("rayleigh", static=2)
-def _rayleigh(key: Any, scale: Any, shape: Shape, dtype: Any) -> Any:
     root = pnp.sqrt(pnp.log(unit(key, shape, dtype)) * dtype.type(-2))
-    return spread("rayleigh", as_dtype(scale, dtype), shape) * root
+    return spread(scale, shape) * root
 
 
+@sampler(float_dtype)
 def wald(
-    key: Any, mean: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+    key: ArrayLike,
+    mean: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: None = None,
+) -> Array:
     """Inverse Gaussian samples of the given mean and shape parameter 1.
 
-    By Michael, Schucany and Haas, "Generating random variates using transformations with multiple
-    roots" (The American Statistician 30, 1976).
+    The density is `exp(-(x - mean)**2 / (2 * mean**2 * x)) / sqrt(2 * pi * x**3)` for `x > 0`.
 
     Args:
-      key: one key, typed or raw.
       mean: positive numbers that broadcast to `shape`.
-      shape: the shape of the result; by default that of `mean`.
-      dtype: a floating dtype; float32 by default, float64 with `enable_x64`.
-      out_sharding: must be `None`.
 
-    Returns:
-      An array of the given shape and dtype.
-
-    Errors: as `lognormal`.
+    References:
+      J. R. Michael, W. R. Schucany, R. W. Haas, "Generating random variates using transformations
+      with multiple roots", The American Statistician 30 (1976).
 
     >>> from perspex import random
     >>> bool(random.wald(random.key(0), 2.0) > 0)
     True
     """
-    no_sharding("wald", out_sharding)
-    dtype = float_dtype("wald", dtype)
-    return _wald(key, mean, check_parameters("wald", shape, mean), dtype)
-
-
-@on_key("wald", static=2)
-def _wald(key: Any, mean: Any, shape: Shape, dtype: Any) -> Any:
     first, second = unstack(random_split(key, shape=(2,)), axis=0)
-    mean = filled("wald", as_dtype(mean, dtype), shape)
+    mean = filled(mean, shape)
     v = pnp.square(real_normal(first, shape, dtype))
     z = unit(second, shape, dtype)
     # The smaller root; mean**2 over it is the other.
@@ -172,141 +128,100 @@ def _wald(key: Any, mean: Any, shape: Shape, dtype: Any) -> Any:
     return pnp.where(z <= mean / (mean + w), w, square / w)
 
 
+@sampler(float_dtype, fits=False)
 def weibull_min(
-    key: Any, scale: Any, concentration: Any, shape: Any = (), dtype: Any = None
-) -> Any:
-    """Samples with distribution function `1 - exp(-(x / scale)**concentration)`.
+    key: ArrayLike,
+    scale: ArrayLike,
+    concentration: ArrayLike,
+    shape: Shape = (),
+    dtype: DTypeLike | None = None,
+) -> Array:
+    """Samples with distribution function `1 - exp(-(x / scale)**concentration)` for `x >= 0`.
+
+    With `c = concentration` the density is `c / scale * (x / scale)**(c - 1)` times
+    `exp(-(x / scale)**c)`.
 
     Args:
-      key: one key, typed or raw.
       scale, concentration: positive numbers, or arrays that broadcast with `shape`.
       shape: the shape of the underlying uniform samples: arrays of parameters share them.
-      dtype: a floating dtype; float32 by default, float64 with `enable_x64`.
 
     Returns:
-      An array of the shape to which everything broadcasts.
-
-    Errors: as `lognormal`.
+      An array of dtype `dtype` and the shape to which `shape` and the parameters broadcast.
 
     >>> from perspex import random
     >>> bool(random.weibull_min(random.key(0), 2.0, 3.0) > 0)
     True
     """
-    dtype = float_dtype("weibull_min", dtype)
-    check_arraylike("weibull_min", scale, concentration)
-    return _weibull_min(key, scale, concentration, as_shape("weibull_min", shape), dtype)
+    power = dtype.type(1) / concentration
+    return pnp.power(exponential(key, shape, dtype), power) * scale
 
 
-@on_key("weibull_min", static=2)
-def _weibull_min(key: Any, scale: Any, concentration: Any, shape: Shape, dtype: Any) -> Any:
-    power = dtype.type(1) / as_dtype(concentration, dtype)
-    return pnp.power(_exponential(key, shape, dtype), power) * as_dtype(scale, dtype)
+@sampler(float_dtype)
+def maxwell(
+    key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None, *, out_sharding: None = None
+) -> Array:
+    """Samples with density `sqrt(2 / pi) * x**2 * exp(-x**2 / 2)` for `x >= 0`.
 
-
-def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
-    """Lengths of vectors in space whose components are standard normal.
-
-    Args:
-      key: one key, typed or raw.
-      shape: the shape of the result.
-      dtype: a floating dtype; float32 by default, float64 with `enable_x64`.
-      out_sharding: must be `None`.
-
-    Returns:
-      An array of the given shape and dtype.
-
-    Errors: as `lognormal`.
+    They are the lengths of vectors in space whose components are standard normal.
 
     >>> from perspex import random
     >>> bool(random.maxwell(random.key(0)) > 0)
     True
     """
-    no_sharding("maxwell", out_sharding)
-    dtype = float_dtype("maxwell", dtype)
-    return _maxwell(key, as_shape("maxwell", shape), dtype)
-
-
-@on_key("maxwell", static=2)
-def _maxwell(key: Any, shape: Shape, dtype: Any) -> Any:
-    return _lengths(key, shape, dtype)
-
-
-def _lengths(key: Any, shape: Shape, dtype: Any) -> Any:
     return pnp.sqrt(pnp.sum(pnp.square(real_normal(key, (*shape, 3), dtype)), -1))
 
 
-def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype: Any = None) -> Any:
-    """`loc` plus `scale` times a Maxwell variate of random sign.
+@sampler(float_dtype, fits=False)
+def double_sided_maxwell(
+    key: ArrayLike,
+    loc: ArrayLike,
+    scale: ArrayLike,
+    shape: Shape = (),
+    dtype: DTypeLike | None = None,
+) -> Array:
+    """Samples `loc + scale * x` of a Maxwell variate `x` with a random sign.
+
+    With `z = (x - loc) / scale` the density is `z**2 * exp(-z**2 / 2) / (scale * sqrt(2 * pi))`.
 
     Args:
-      key: one key, typed or raw.
-      loc, scale: numbers, or arrays of one shape.
+      loc, scale: numbers, or arrays that broadcast with each other.
       shape: the shape of the batch of samples; by default that of the parameters.
-      dtype: a floating dtype; float32 by default, float64 with `enable_x64`.
 
     Returns:
-      An array whose last axes are those of the parameters, after those of `shape`.
-
-    Errors: as `lognormal`.
+      An array of dtype `dtype` whose last axes are those of the parameters, after those of `shape`.
 
     >>> from perspex import random
     >>> random.double_sided_maxwell(random.key(0), 0.0, 1.0, (2,)).shape
     (2,)
     """
-    dtype = float_dtype("double_sided_maxwell", dtype)
-    check_arraylike("double_sided_maxwell", loc, scale)
-    shape = as_shape("double_sided_maxwell", shape)
     batch = common_shape("double_sided_maxwell", None, shape_of(loc), shape_of(scale))
-    return _double_sided_maxwell(key, loc, scale, (*(shape or batch), *batch), dtype)
-
-
-@on_key("double_sided_maxwell", static=2)
-def _double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Shape, dtype: Any) -> Any:
+    shape = (*(shape or batch), *batch)
     first, second = unstack(random_split(key, shape=(2,)), axis=0)
-    loc, scale = [spread("double_sided_maxwell", as_dtype(x, dtype), shape) for x in (loc, scale)]
-    x = random_signs(second, shape, dtype) * _lengths(first, shape, dtype)
-    return x * scale + loc
+    loc, scale = spread(loc, shape), spread(scale, shape)
+    return random_signs(second, shape, dtype) * maxwell(first, shape, dtype) * scale + loc
 
 
+@sampler(float_dtype)
 def triangular(
-    key: Any,
-    left: Any,
-    mode: Any,
-    right: Any,
-    shape: Any = None,
-    dtype: Any = None,
+    key: ArrayLike,
+    left: ArrayLike,
+    mode: ArrayLike,
+    right: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
     *,
-    out_sharding: Any = None,
-) -> Any:
+    out_sharding: None = None,
+) -> Array:
     """Samples whose density rises linearly from `left` to `mode` and falls linearly to `right`.
 
     Args:
-      key: one key, typed or raw.
       left, mode, right: numbers in rising order, or arrays that broadcast to `shape`.
-      shape: the shape of the result; by default that to which they broadcast.
-      dtype: a floating dtype; float32 by default, float64 with `enable_x64`.
-      out_sharding: must be `None`.
-
-    Returns:
-      An array of the given shape and dtype.
-
-    Errors: as `lognormal`.
 
     >>> from perspex import random
     >>> bool(random.triangular(random.key(0), 0.0, 1.0, 2.0) < 2)
     True
     """
-    no_sharding("triangular", out_sharding)
-    dtype = float_dtype("triangular", dtype)
-    shape = check_parameters("triangular", shape, left, mode, right)
-    return _triangular(key, left, mode, right, shape, dtype)
-
-
-@on_key("triangular", static=2)
-def _triangular(key: Any, left: Any, mode: Any, right: Any, shape: Shape, dtype: Any) -> Any:
-    left, mode, right = [
-        filled("triangular", as_dtype(x, dtype), shape) for x in (left, mode, right)
-    ]
+    left, mode, right = [filled(x, shape) for x in (left, mode, right)]
     width = right - left
     u = unit(key, shape, dtype)
     rising = left + pnp.sqrt(u * width * (mode - left))

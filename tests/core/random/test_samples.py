@@ -246,3 +246,33 @@ def test_one_call_is_one_program() -> None:
         stop()
     assert compiled == ["normal"]
     assert seen == []
+
+
+def test_all_parameters_may_be_arrays() -> None:
+    left, mode, right = np.zeros(3), np.array([[1.0], [2.0]]), np.array([2.0, 3.0, 4.0])
+    x = np.asarray(random.triangular(K, left, mode, right))
+    assert x.shape == (2, 3)
+    assert ((left <= x) & (x <= right)).all()
+    np.testing.assert_array_equal(x, jit(random.triangular)(K, left, mode, right))
+
+
+def test_arguments_are_bound_as_python_binds_them() -> None:
+    want = random.beta(K, 2.0, 3.0, (4,), method="approximate")
+    got = random.beta(method="approximate", shape=(4,), b=3.0, a=2.0, key=K, out_sharding=None)
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize(
+    "call, says",
+    [
+        (lambda: random.normal(), "missing 1 required positional argument: 'key'"),
+        (lambda: random.pareto(K, shape=(2,)), "missing 1 required positional argument: 'b'"),
+        (lambda: random.normal(K, (2,), None, None), "takes from 1 to 3 positional arguments"),
+        (lambda: random.normal(K, (2,), shape=(2,)), "multiple values for argument 'shape'"),
+        (lambda: random.normal(K, size=(2,)), "unexpected keyword argument 'size'"),
+        (lambda: random.binomial(K, 3, 0.5, out_sharding=None), "unexpected keyword argument"),
+    ],
+)
+def test_a_wrong_call_is_refused_as_by_python(call: Callable[[], Any], says: str) -> None:
+    with pytest.raises(TypeError, match=says):
+        call()

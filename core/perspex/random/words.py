@@ -1,0 +1,73 @@
+"""What docstrings of random functions say alike: `?` shows it, the source has it once."""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from perspex.arguments.glossary import describe
+from perspex.random.arguments import float_dtype, inexact_dtype, integer_dtype
+
+# What `dtype` may be, and its default.
+_DTYPES: dict[Any, tuple[str, str]] = {
+    float_dtype: ("a floating dtype", "float32 by default, float64 with `enable_x64`"),
+    inexact_dtype: ("a floating or complex dtype", "float32 by default, float64 with `enable_x64`"),
+    integer_dtype: ("an integer dtype", "int32 by default, int64 with `enable_x64`"),
+}
+WORDS = {
+    "key": "one key, typed or raw.",
+    "shape": "the shape of the result.",
+    "method": '`"exact"`, or `"approximate"`: faster, without a loop; see `gamma`.',
+    "mode": "how many bits each sample is made of; see `gumbel`.",
+    "out_sharding": "must be `None`.",
+}
+
+
+def document(
+    function: Any, dtype: Callable[..., Any] | None, parameters: Sequence[str], united: bool
+) -> None:
+    """Complete the docstring of a formula with what its signature says.
+
+    Args:
+      function: the formula.
+      dtype: the check of its `dtype`.
+      parameters: the names of those that are arrays or numbers.
+      united: whether these broadcast to `shape`.
+    """
+    kind, default = _DTYPES.get(dtype, ("", ""))
+    words = {**WORDS, "dtype": f"{kind}; {default}."} if kind else dict(WORDS)
+    if united and inspect.signature(function).parameters["shape"].default is None:
+        alone = len(parameters) == 1
+        found = f"that of `{parameters[0]}`" if alone else "what the parameters broadcast to"
+        words["shape"] += f" The default is {found}."
+    raises = "\n".join([textwrap.fill(e, 90) for e in _errors(function, kind, parameters, united)])
+    describe([function], words, raises, "An array of shape `shape` and dtype `dtype`.")
+
+
+def _errors(function: Any, kind: str, parameters: Sequence[str], united: bool) -> list[str]:
+    code = function.__code__
+    taken = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    types, values = ["`key` is not a key"], ["`key` is an array of keys"]
+    if "shape" in taken:
+        types.append("`shape` is not a sequence of sizes")
+    if parameters:
+        types.append(f"{_list([f'`{p}`' for p in parameters], 'or')} is not an array or a number")
+    if kind:
+        values.append(f"`dtype` is not {kind}")
+    values += [
+        f"`{word}` is unknown" for word in ("method", "mode") if word in set(taken) - {*parameters}
+    ]
+    if united:
+        values.append("the parameters do not broadcast to `shape`")
+    errors = [f"TypeError: if {_list(types, 'or')}.", f"ValueError: if {_list(values, 'or')}."]
+    if "out_sharding" in taken:
+        errors.append("NotImplementedError: if `out_sharding` is given.")
+    return errors
+
+
+def _list(words: Sequence[str], last: str) -> str:
+    if len(words) < 3:
+        return f" {last} ".join(words)
+    return f"{', '.join(words[:-1])}, {last} {words[-1]}"

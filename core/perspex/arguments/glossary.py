@@ -7,13 +7,10 @@ that `?` shows every parameter and the source has each sentence once.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-_SECTION = re.compile(r"^( *)(Args|Returns|Raises|References):$|^( *)>>>", re.MULTILINE)
-_ERROR = re.compile(r"\w+: ")
-_ENTRY = re.compile(r"^ +(\**\w+(?:, \**\w+)*):", re.MULTILINE)
+_SECTIONS = ("Args:", "Returns:", "Raises:", "References:")
 
 
 def describe(
@@ -29,7 +26,8 @@ def describe(
         "TypeError: for an argument that is not an array or a number."; a line for each error.
       returns: the body of the section `Returns` for docstrings without one.
 
-    A parameter that neither the docstring nor `words` describes is left out: a test finds it.
+    The parameters are described in the order of the signature. One that neither the docstring nor
+    `words` describes is left out: a test finds it.
     """
     for function in functions:
         if function.__doc__:
@@ -37,42 +35,71 @@ def describe(
 
 
 def _completed(function: Any, words: Mapping[str, str], raises: str, returns: str) -> str:
-    text: str = function.__doc__
-    found = {match[2] or ">>>": match for match in reversed(list(_SECTION.finditer(text)))}
-    first = min((match.start() for match in found.values()), default=len(text))
-    indent = next((match[1] or match[3] or "" for match in found.values()), "")
-    given: set[str] = set()
-    end = first  # of the section `Args`, where missing entries go
-    if "Args" in found:
-        start = found["Args"].end()
-        end = min([m.start() for m in found.values() if m.start() > start], default=len(text))
-        for match in _ENTRY.finditer(text, start, end):
-            given.update(name.lstrip("*") for name in match[1].split(", "))
+    # By lines, and with no regular expression: a thousand functions are described at import.
+    lines: list[str] = function.__doc__.split("\n")
+    sections: dict[str, list[str]] = {}
+    head: list[str] = []
+    indent, at = "", head
+    for number, line in enumerate(lines):
+        text = line.lstrip()
+        if text in _SECTIONS:
+            indent = line[: -len(text)]
+            at = sections[text] = []
+        elif text.startswith(">>>"):
+            indent = line[: -len(text)]
+            tail = lines[number:]
+            break
+        else:
+            at.append(line)
+    else:
+        last = at.pop().strip()  # the line of the closing quotes, or of a docstring of one line
+        if last:
+            at.append(last)
+        tail = [indent]
+    entries = _entries(sections.get("Args:", []), indent + "  ")
     code = _innermost(function).__code__
-    parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    entries = "".join(
-        f"{indent}  {name}: {_indented(words[name], indent + '    ')}\n"
-        for name in parameters
-        if name in words and name not in given
-    )
-    if entries and "Args" in found:
-        text = f"{text[:end].rstrip()}\n{entries}\n{text[end:]}"
-    elif entries:
-        text = f"{text[:first].rstrip()}\n\n{indent}Args:\n{entries}\n{text[first:]}"
-    if raises and "Raises" not in found:
-        lines = [f"{'' if _ERROR.match(x) else '  '}{x}" for x in raises.split("\n")]
-        body = _indented("\n".join(lines), indent + "  ")
-        text = _with_section(text, indent, "Raises", body, "References:$|>>>")
-    if returns and "Returns" not in found:
-        body = _indented(returns, indent + "  ")
-        text = _with_section(text, indent, "Returns", body, "Raises:$|References:$|>>>")
-    return text
+    for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
+        if name in entries:
+            entries[name] = entries.pop(name)  # to its place in the order
+        elif name in words:
+            entries[name] = [f"{indent}  {name}: {_indented(words[name], indent + '    ')}"]
+    if entries:
+        seen: dict[int, list[str]] = {id(entry): entry for entry in entries.values()}
+        sections["Args:"] = [line for entry in seen.values() for line in entry]
+    if raises:
+        starts = [x if _names_an_error(x) else f"  {x}" for x in raises.split("\n")]
+        sections.setdefault("Raises:", [f"{indent}  {x}" for x in starts])
+    if returns:
+        sections.setdefault("Returns:", [f"{indent}  {_indented(returns, indent + '  ')}"])
+    while not head[-1].strip():
+        head.pop()
+    out = [*head, ""]
+    for title in _SECTIONS:
+        if title in sections:
+            body = sections[title]
+            while not body[-1].strip():
+                body.pop()
+            out += [indent + title, *body, ""]
+    return "\n".join(out + tail)
 
 
-def _with_section(text: str, indent: str, title: str, body: str, later: str) -> str:
-    match = re.search(f"^ *({later})", text, re.MULTILINE)
-    at = match.start() if match else len(text)
-    return f"{text[:at].rstrip()}\n\n{indent}{title}:\n{indent}  {body}\n\n{text[at:]}"
+def _entries(lines: list[str], indent: str) -> dict[str, list[str]]:
+    """The lines of each parameter; parameters that are described together share a list."""
+    found: dict[str, list[str]] = {}
+    entry: list[str] = []
+    for line in lines:
+        if line.startswith(indent) and line[len(indent) : len(indent) + 1] not in ("", " "):
+            names, colon, _ = line.strip().partition(":")
+            entry = [line]
+            for name in names.split(", ") if colon else ():
+                found[name.lstrip("*")] = entry
+        elif line.strip():
+            entry.append(line)
+    return found
+
+
+def _names_an_error(line: str) -> bool:
+    return line.partition(":")[0].isidentifier() and ": " in line
 
 
 def _indented(words: str, indent: str) -> str:

@@ -1,267 +1,45 @@
-"""The array namespace: NumPy's functions on Perspex arrays.
-
-A module lists its public names in `__all__`; those of modules without a list stand here one by one.
-"""
-
-# ruff: noqa: E501
+"""The array namespace: NumPy's functions on Perspex arrays."""
 
 from perspex.numpy import fft as fft
 from perspex.numpy import linalg as linalg
-from perspex.numpy.arithmetic import abs as abs
-from perspex.numpy.arithmetic import absolute as absolute
-from perspex.numpy.arithmetic import angle as angle
-from perspex.numpy.arithmetic import clip as clip
-from perspex.numpy.arithmetic import conj as conj
-from perspex.numpy.arithmetic import conjugate as conjugate
-from perspex.numpy.arithmetic import divide as divide
-from perspex.numpy.arithmetic import divmod as divmod
-from perspex.numpy.arithmetic import fabs as fabs
-from perspex.numpy.arithmetic import float_power as float_power
-from perspex.numpy.arithmetic import floor_divide as floor_divide
-from perspex.numpy.arithmetic import fmax as fmax
-from perspex.numpy.arithmetic import fmin as fmin
-from perspex.numpy.arithmetic import fmod as fmod
-from perspex.numpy.arithmetic import heaviside as heaviside
-from perspex.numpy.arithmetic import imag as imag
-from perspex.numpy.arithmetic import mod as mod
-from perspex.numpy.arithmetic import positive as positive
-from perspex.numpy.arithmetic import pow as pow
-from perspex.numpy.arithmetic import power as power
-from perspex.numpy.arithmetic import real as real
-from perspex.numpy.arithmetic import reciprocal as reciprocal
-from perspex.numpy.arithmetic import remainder as remainder
-from perspex.numpy.arithmetic import sign as sign
-from perspex.numpy.arithmetic import square as square
-from perspex.numpy.arithmetic import true_divide as true_divide
+from perspex.numpy.arithmetic import *
 from perspex.numpy.axes import *
-from perspex.numpy.bits import packbits as packbits
-from perspex.numpy.bits import unpackbits as unpackbits
-from perspex.numpy.calculus import diff as diff
-from perspex.numpy.calculus import ediff1d as ediff1d
-from perspex.numpy.calculus import gradient as gradient
-from perspex.numpy.calculus import interp as interp
-from perspex.numpy.calculus import trapezoid as trapezoid
+from perspex.numpy.bits import *
+from perspex.numpy.calculus import *
 from perspex.numpy.concatenator import *
-from perspex.numpy.convolution import convolve as convolve
-from perspex.numpy.convolution import correlate as correlate
-from perspex.numpy.correlation import corrcoef as corrcoef
-from perspex.numpy.correlation import cov as cov
+from perspex.numpy.convolution import *
+from perspex.numpy.correlation import *
 from perspex.numpy.creation import *
 from perspex.numpy.editing import *
-from perspex.numpy.einsum import einsum as einsum
-from perspex.numpy.einsum import einsum_path as einsum_path
+from perspex.numpy.einsum import *
 from perspex.numpy.files import *
-from perspex.numpy.fitting import polyfit as polyfit
-from perspex.numpy.fitting import roots as roots
-from perspex.numpy.floating import around as around
-from perspex.numpy.floating import ceil as ceil
-from perspex.numpy.floating import copysign as copysign
-from perspex.numpy.floating import floor as floor
-from perspex.numpy.floating import frexp as frexp
-from perspex.numpy.floating import isclose as isclose
-from perspex.numpy.floating import ldexp as ldexp
-from perspex.numpy.floating import modf as modf
-from perspex.numpy.floating import nan_to_num as nan_to_num
-from perspex.numpy.floating import nextafter as nextafter
-from perspex.numpy.floating import rint as rint
-from perspex.numpy.floating import round as round
-from perspex.numpy.floating import signbit as signbit
-from perspex.numpy.floating import spacing as spacing
-from perspex.numpy.floating import trunc as trunc
+from perspex.numpy.fitting import *
+from perspex.numpy.floating import *
 from perspex.numpy.grids import *
-from perspex.numpy.histograms import bincount as bincount
-from perspex.numpy.histograms import digitize as digitize
-from perspex.numpy.histograms import histogram as histogram
-from perspex.numpy.histograms import histogram2d as histogram2d
-from perspex.numpy.histograms import histogram_bin_edges as histogram_bin_edges
-from perspex.numpy.histograms import histogramdd as histogramdd
+from perspex.numpy.histograms import *
 from perspex.numpy.indexing.at import *
 from perspex.numpy.indexing.put import *
 from perspex.numpy.indexing.read import *
 from perspex.numpy.indexing.take import *
 from perspex.numpy.joining import *
-from perspex.numpy.logic import bitwise_count as bitwise_count
-from perspex.numpy.logic import bitwise_invert as bitwise_invert
-from perspex.numpy.logic import bitwise_left_shift as bitwise_left_shift
-from perspex.numpy.logic import bitwise_not as bitwise_not
-from perspex.numpy.logic import bitwise_right_shift as bitwise_right_shift
-from perspex.numpy.logic import equal as equal
-from perspex.numpy.logic import greater as greater
-from perspex.numpy.logic import greater_equal as greater_equal
-from perspex.numpy.logic import invert as invert
-from perspex.numpy.logic import iscomplex as iscomplex
-from perspex.numpy.logic import iscomplexobj as iscomplexobj
-from perspex.numpy.logic import isfinite as isfinite
-from perspex.numpy.logic import isinf as isinf
-from perspex.numpy.logic import isnan as isnan
-from perspex.numpy.logic import isneginf as isneginf
-from perspex.numpy.logic import isposinf as isposinf
-from perspex.numpy.logic import isreal as isreal
-from perspex.numpy.logic import isrealobj as isrealobj
-from perspex.numpy.logic import isscalar as isscalar
-from perspex.numpy.logic import left_shift as left_shift
-from perspex.numpy.logic import less as less
-from perspex.numpy.logic import less_equal as less_equal
-from perspex.numpy.logic import logical_not as logical_not
-from perspex.numpy.logic import not_equal as not_equal
-from perspex.numpy.logic import right_shift as right_shift
-from perspex.numpy.mapping import apply_along_axis as apply_along_axis
-from perspex.numpy.mapping import apply_over_axes as apply_over_axes
-from perspex.numpy.mapping import vectorize as vectorize
+from perspex.numpy.logic import *
+from perspex.numpy.mapping import *
 from perspex.numpy.padding import *
-from perspex.numpy.polynomials import poly as poly
-from perspex.numpy.polynomials import polyadd as polyadd
-from perspex.numpy.polynomials import polyder as polyder
-from perspex.numpy.polynomials import polydiv as polydiv
-from perspex.numpy.polynomials import polyint as polyint
-from perspex.numpy.polynomials import polymul as polymul
-from perspex.numpy.polynomials import polysub as polysub
-from perspex.numpy.polynomials import polyval as polyval
-from perspex.numpy.products import cross as cross
-from perspex.numpy.products import dot as dot
-from perspex.numpy.products import inner as inner
-from perspex.numpy.products import kron as kron
-from perspex.numpy.products import matmul as matmul
-from perspex.numpy.products import matvec as matvec
-from perspex.numpy.products import outer as outer
-from perspex.numpy.products import tensordot as tensordot
-from perspex.numpy.products import vdot as vdot
-from perspex.numpy.products import vecdot as vecdot
-from perspex.numpy.products import vecmat as vecmat
-from perspex.numpy.quantiles import median as median
-from perspex.numpy.quantiles import nanmedian as nanmedian
-from perspex.numpy.quantiles import nanpercentile as nanpercentile
-from perspex.numpy.quantiles import nanquantile as nanquantile
-from perspex.numpy.quantiles import percentile as percentile
-from perspex.numpy.quantiles import quantile as quantile
+from perspex.numpy.polynomials import *
+from perspex.numpy.products import *
+from perspex.numpy.quantiles import *
 from perspex.numpy.ranges import *
-from perspex.numpy.reductions import all as all
-from perspex.numpy.reductions import allclose as allclose
-from perspex.numpy.reductions import amax as amax
-from perspex.numpy.reductions import amin as amin
-from perspex.numpy.reductions import any as any
-from perspex.numpy.reductions import argmax as argmax
-from perspex.numpy.reductions import argmin as argmin
-from perspex.numpy.reductions import array_equal as array_equal
-from perspex.numpy.reductions import array_equiv as array_equiv
-from perspex.numpy.reductions import count_nonzero as count_nonzero
-from perspex.numpy.reductions import cumprod as cumprod
-from perspex.numpy.reductions import cumsum as cumsum
-from perspex.numpy.reductions import cumulative_prod as cumulative_prod
-from perspex.numpy.reductions import cumulative_sum as cumulative_sum
-from perspex.numpy.reductions import max as max
-from perspex.numpy.reductions import min as min
-from perspex.numpy.reductions import minmax as minmax
-from perspex.numpy.reductions import nancumprod as nancumprod
-from perspex.numpy.reductions import nancumsum as nancumsum
-from perspex.numpy.reductions import prod as prod
-from perspex.numpy.reductions import ptp as ptp
-from perspex.numpy.reductions import sum as sum
-from perspex.numpy.reductions import trace as trace
+from perspex.numpy.reductions import *
 from perspex.numpy.scalars import *
 from perspex.numpy.scalars import __getattr__ as __getattr__
-from perspex.numpy.selection import argwhere as argwhere
-from perspex.numpy.selection import choose as choose
-from perspex.numpy.selection import compress as compress
-from perspex.numpy.selection import extract as extract
-from perspex.numpy.selection import flatnonzero as flatnonzero
-from perspex.numpy.selection import nonzero as nonzero
-from perspex.numpy.selection import piecewise as piecewise
-from perspex.numpy.selection import place as place
-from perspex.numpy.selection import select as select
-from perspex.numpy.selection import where as where
-from perspex.numpy.sets import intersect1d as intersect1d
-from perspex.numpy.sets import isin as isin
-from perspex.numpy.sets import setdiff1d as setdiff1d
-from perspex.numpy.sets import setxor1d as setxor1d
-from perspex.numpy.sets import union1d as union1d
-from perspex.numpy.sets import unique as unique
-from perspex.numpy.sets import unique_all as unique_all
-from perspex.numpy.sets import unique_counts as unique_counts
-from perspex.numpy.sets import unique_inverse as unique_inverse
-from perspex.numpy.sets import unique_values as unique_values
+from perspex.numpy.selection import *
+from perspex.numpy.sets import *
 from perspex.numpy.shaping import *
-from perspex.numpy.sorting import argpartition as argpartition
-from perspex.numpy.sorting import argsort as argsort
-from perspex.numpy.sorting import lexsort as lexsort
-from perspex.numpy.sorting import partition as partition
-from perspex.numpy.sorting import searchsorted as searchsorted
-from perspex.numpy.sorting import sort as sort
-from perspex.numpy.sorting import sort_complex as sort_complex
-from perspex.numpy.sorting import top_k as top_k
-from perspex.numpy.special import bartlett as bartlett
-from perspex.numpy.special import blackman as blackman
-from perspex.numpy.special import gcd as gcd
-from perspex.numpy.special import hamming as hamming
-from perspex.numpy.special import hanning as hanning
-from perspex.numpy.special import i0 as i0
-from perspex.numpy.special import kaiser as kaiser
-from perspex.numpy.special import lcm as lcm
-from perspex.numpy.special import unwrap as unwrap
-from perspex.numpy.statistics import average as average
-from perspex.numpy.statistics import mean as mean
-from perspex.numpy.statistics import nanargmax as nanargmax
-from perspex.numpy.statistics import nanargmin as nanargmin
-from perspex.numpy.statistics import nanmax as nanmax
-from perspex.numpy.statistics import nanmean as nanmean
-from perspex.numpy.statistics import nanmin as nanmin
-from perspex.numpy.statistics import nanprod as nanprod
-from perspex.numpy.statistics import nanstd as nanstd
-from perspex.numpy.statistics import nansum as nansum
-from perspex.numpy.statistics import nanvar as nanvar
-from perspex.numpy.statistics import std as std
-from perspex.numpy.statistics import var as var
-from perspex.numpy.transcendental import acos as acos
-from perspex.numpy.transcendental import acosh as acosh
-from perspex.numpy.transcendental import arccos as arccos
-from perspex.numpy.transcendental import arccosh as arccosh
-from perspex.numpy.transcendental import arcsin as arcsin
-from perspex.numpy.transcendental import arcsinh as arcsinh
-from perspex.numpy.transcendental import arctan as arctan
-from perspex.numpy.transcendental import arctan2 as arctan2
-from perspex.numpy.transcendental import arctanh as arctanh
-from perspex.numpy.transcendental import asin as asin
-from perspex.numpy.transcendental import asinh as asinh
-from perspex.numpy.transcendental import atan as atan
-from perspex.numpy.transcendental import atan2 as atan2
-from perspex.numpy.transcendental import atanh as atanh
-from perspex.numpy.transcendental import cbrt as cbrt
-from perspex.numpy.transcendental import cos as cos
-from perspex.numpy.transcendental import cosh as cosh
-from perspex.numpy.transcendental import deg2rad as deg2rad
-from perspex.numpy.transcendental import degrees as degrees
-from perspex.numpy.transcendental import exp as exp
-from perspex.numpy.transcendental import exp2 as exp2
-from perspex.numpy.transcendental import expm1 as expm1
-from perspex.numpy.transcendental import hypot as hypot
-from perspex.numpy.transcendental import log as log
-from perspex.numpy.transcendental import log1p as log1p
-from perspex.numpy.transcendental import log2 as log2
-from perspex.numpy.transcendental import log10 as log10
-from perspex.numpy.transcendental import rad2deg as rad2deg
-from perspex.numpy.transcendental import radians as radians
-from perspex.numpy.transcendental import sin as sin
-from perspex.numpy.transcendental import sinc as sinc
-from perspex.numpy.transcendental import sinh as sinh
-from perspex.numpy.transcendental import sqrt as sqrt
-from perspex.numpy.transcendental import tan as tan
-from perspex.numpy.transcendental import tanh as tanh
+from perspex.numpy.sorting import *
+from perspex.numpy.special import *
+from perspex.numpy.statistics import *
+from perspex.numpy.transcendental import *
 from perspex.numpy.triangles import *
 from perspex.numpy.turning import *
-from perspex.numpy.ufuncs import add as add
-from perspex.numpy.ufuncs import bitwise_and as bitwise_and
-from perspex.numpy.ufuncs import bitwise_or as bitwise_or
-from perspex.numpy.ufuncs import bitwise_xor as bitwise_xor
-from perspex.numpy.ufuncs import frompyfunc as frompyfunc
-from perspex.numpy.ufuncs import logaddexp as logaddexp
-from perspex.numpy.ufuncs import logaddexp2 as logaddexp2
-from perspex.numpy.ufuncs import logical_and as logical_and
-from perspex.numpy.ufuncs import logical_or as logical_or
-from perspex.numpy.ufuncs import logical_xor as logical_xor
-from perspex.numpy.ufuncs import maximum as maximum
-from perspex.numpy.ufuncs import minimum as minimum
-from perspex.numpy.ufuncs import multiply as multiply
-from perspex.numpy.ufuncs import negative as negative
-from perspex.numpy.ufuncs import subtract as subtract
-from perspex.numpy.ufuncs import ufunc as ufunc
+from perspex.numpy.ufuncs import *
 from perspex.runtime.exchange import from_dlpack as from_dlpack

@@ -6,17 +6,28 @@ Each function promotes its operands and binds; eagerly it is one compiled progra
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.glossary import describe
+from perspex.arguments.types import Array, ArrayLike
 from perspex.ir.avals import shaped
 from perspex.jitted.fused import fused
+from perspex.numpy.elementwise import (
+    ANY,
+    COMPLEX,
+    NO_ARRAY,
+    NUMBERS,
+    PAIR_OF_FLOATS,
+    PAIR_OF_NUMBERS,
+    binary,
+    unary,
+)
 from perspex.numpy.promotion import (
     BOOL,
-    Array,
-    ArrayLike,
     arraylike,
     as_dtype,
     broadcast,
@@ -28,7 +39,6 @@ from perspex.numpy.promotion import (
     ordered,
     promote,
     promote_all,
-    promote_inexact,
     promote_numeric,
     select,
     spread,
@@ -38,166 +48,44 @@ from perspex.ops import elementwise as ops
 from perspex.tracing.array_methods import is_operand
 from perspex.tracing.trace import is_concrete
 
+__all__ = [
+    "abs", "absolute", "angle", "clip", "conj", "conjugate", "divide", "divmod", "fabs",
+    "float_power", "floor_divide", "fmax", "fmin", "fmod", "heaviside", "imag", "mod", "positive",
+    "pow", "power", "real", "reciprocal", "remainder", "sign", "square", "true_divide",
+]  # fmt: skip
+
+_BOOLEANS = "TypeError: if an operand is not an array or a number, or if both are booleans."
+
 # ---- Sums and products --------------------------------------------------------------------------
 
 
-@fused
-def add(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """The sum `x + y`, elementwise; for booleans the logical or.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.add(jnp.arange(3), 0.5)
-    Array([0.5, 1.5, 2.5], dtype=float32, weak_type=True)
-    """
-    x, y = promote("add", x, y)
-    return ops.bitwise_or(x, y) if x.dtype == BOOL else ops.add(x, y)
+def _or_for_booleans(
+    number: Callable[[Any, Any], Any], boolean: Callable[[Any, Any], Any]
+) -> Callable[[Any, Any], Any]:
+    return lambda x, y: (boolean if x.dtype == BOOL else number)(x, y)
 
 
-@fused
-def subtract(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """The difference `x - y`, elementwise; `TypeError` for booleans (use `logical_xor`).
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.subtract(jnp.arange(3), 1)
-    Array([-1,  0,  1], dtype=int32)
-    """
-    return ops.sub(*promote("subtract", x, y))
-
-
-@fused
-def multiply(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """The product `x * y`, elementwise; for booleans the logical and.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.multiply(jnp.arange(3), 2)
-    Array([0, 2, 4], dtype=int32)
-    """
-    x, y = promote("multiply", x, y)
-    return ops.bitwise_and(x, y) if x.dtype == BOOL else ops.mul(x, y)
-
-
-@fused
-def negative(x: ArrayLike, /) -> Array:
-    """`-x`, elementwise; `TypeError` for booleans (use `logical_not`).
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.negative(jnp.arange(3))
-    Array([ 0, -1, -2], dtype=int32)
-    """
-    return ops.neg(arraylike("negative", x))
-
-
-@fused
-def positive(x: ArrayLike, /) -> Array:
-    """`x` as an array.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.positive(jnp.arange(3))
-    Array([0, 1, 2], dtype=int32)
-    """
-    return arraylike("positive", x)
-
-
-@fused
-def square(x: ArrayLike, /) -> Array:
-    """`x * x`, elementwise.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.square(jnp.arange(3))
-    Array([0, 1, 4], dtype=int32)
-    """
-    return ops.square(numeric("square", x))
-
+# fmt: off
+add = binary("add", _or_for_booleans(ops.add, ops.bitwise_or),
+    "The sum `x + y`, elementwise; for booleans the logical or.",
+    "jnp.add(jnp.arange(3), 0.5)", "Array([0.5, 1.5, 2.5], dtype=float32, weak_type=True)")
+subtract = binary("subtract", ops.sub,
+    "The difference `x - y`, elementwise. For booleans use `logical_xor`.",
+    "jnp.subtract(jnp.arange(3), 1)", "Array([-1,  0,  1], dtype=int32)", raises=_BOOLEANS)
+multiply = binary("multiply", _or_for_booleans(ops.mul, ops.bitwise_and),
+    "The product `x * y`, elementwise; for booleans the logical and.",
+    "jnp.multiply(jnp.arange(3), 2)", "Array([0, 2, 4], dtype=int32)")
+negative = unary("negative", ops.neg,
+    "The elements with the opposite sign. For booleans use `logical_not`.",
+    "jnp.negative(jnp.arange(3))", "Array([ 0, -1, -2], dtype=int32)",
+    ANY, raises="TypeError: if `x` is not an array or a number, or is boolean.")
+positive = unary("positive", lambda x: x, "The elements as they are, in an array.",
+    "jnp.positive(jnp.arange(3))", "Array([0, 1, 2], dtype=int32)", ANY)
+square = unary("square", ops.square, "The product of each element and itself.",
+    "jnp.square(jnp.arange(3))", "Array([0, 1, 4], dtype=int32)", NUMBERS)
+# fmt: on
 
 # ---- Quotients ----------------------------------------------------------------------------------
-
-
-@fused
-def true_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The quotient `x1 / x2`, elementwise, as floats also for integers.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.true_divide(jnp.arange(3), 2)
-    Array([0. , 0.5, 1. ], dtype=float32)
-    """
-    return ops.div(*promote_inexact("true_divide", x1, x2))
-
-
-divide = true_divide
-
-
-@fused
-def reciprocal(x: ArrayLike, /) -> Array:
-    """`1 / x`, elementwise, as floats also for integers.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.reciprocal(jnp.array([1, 4]))
-    Array([1.  , 0.25], dtype=float32)
-    """
-    return ops.integer_pow(inexact("reciprocal", x), y=-1)
-
-
-@fused
-def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The quotient `x1 // x2` rounded down, elementwise. Integers divided by 0 give -1.
-
-    Errors:
-      `TypeError` for complex numbers.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.floor_divide(jnp.array([-3, 3]), 2)
-    Array([-2,  1], dtype=int32)
-    """
-    x1, x2 = promote_numeric("floor_divide", x1, x2)
-    check_real("floor_divide", x1)
-    return _integer_quotient(x1, x2) if _is_integer(x1) else _float_divmod(x1, x2)[0]
-
-
-@fused
-def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The remainder `x1 % x2` of `floor_divide`, elementwise; it has the sign of `x2`.
-
-    Integers modulo 0 give 0.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.remainder(jnp.array([-3, 3]), 2)
-    Array([1, 1], dtype=int32)
-    """
-    x1, x2 = promote_numeric("remainder", x1, x2)
-    if _is_integer(x2):
-        x2 = _not_zero(x2)
-    return _floored(ops.rem(x1, x2), x2)
-
-
-mod = remainder
-
-
-@fused
-def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The remainder of the division rounded towards zero, elementwise; it has the sign of `x1`.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.fmod(jnp.array([-3, 3]), 2)
-    Array([-1,  1], dtype=int32)
-    """
-    x1, x2 = promote_numeric("fmod", x1, x2)
-    return ops.rem(x1, _not_zero(x2) if _is_integer(x2) else x2)
-
-
-@fused
-def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Array, Array]:
-    """`floor_divide(x1, x2)` and `remainder(x1, x2)`.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.divmod(jnp.array([-3, 3]), 2)
-    (Array([-2,  1], dtype=int32), Array([1, 1], dtype=int32))
-    """
-    x1, x2 = promote_numeric("divmod", x1, x2)
-    if _is_integer(x1):
-        divisor = _not_zero(x2)
-        return _integer_quotient(x1, x2), _floored(ops.rem(x1, divisor), divisor)
-    check_real("divmod", x1)
-    return _float_divmod(x1, x2)
 
 
 def _is_integer(x: Any) -> bool:
@@ -205,7 +93,7 @@ def _is_integer(x: Any) -> bool:
 
 
 def _not_zero(divisor: Any) -> Any:
-    """The divisor with 1 for 0, by which the remainder is 0."""
+    """The divisor with 1 in the place of 0: the remainder of a division by 1 is 0."""
     return ops.select(ops.eq(divisor, weak_like(divisor, 0)), weak_like(divisor, 1), divisor)
 
 
@@ -227,7 +115,7 @@ def _integer_quotient(x: Any, y: Any) -> Any:
 
 
 def _float_divmod(x: Any, y: Any) -> tuple[Any, Any]:
-    """Quotient and remainder of floats: what the remainder leaves divides without rounding."""
+    """Quotient and remainder of floats: `x` without the remainder divides without rounding."""
     truncated = ops.rem(x, y)
     zero, one = weak_like(truncated, 0), weak_like(truncated, 1)
     # x / 0 is an infinity or NaN, which x - NaN would lose.
@@ -239,17 +127,69 @@ def _float_divmod(x: Any, y: Any) -> tuple[Any, Any]:
     return ops.round(quotient, rounding_method=0), remainder
 
 
+def _floor_divide(x: Any, y: Any) -> Any:
+    check_real("floor_divide", x)
+    return _integer_quotient(x, y) if _is_integer(x) else _float_divmod(x, y)[0]
+
+
+def _remainder(x: Any, y: Any) -> Any:
+    y = _not_zero(y) if _is_integer(y) else y
+    return _floored(ops.rem(x, y), y)
+
+
+def _divmod(x: Any, y: Any) -> tuple[Any, Any]:
+    check_real("divmod", x)
+    return (_integer_quotient(x, y), _remainder(x, y)) if _is_integer(x) else _float_divmod(x, y)
+
+
+# fmt: off
+true_divide = binary("true_divide", ops.div,
+    "The quotient `x1 / x2`, elementwise; a float also for integers.",
+    "jnp.true_divide(jnp.arange(3), 2)", "Array([0. , 0.5, 1. ], dtype=float32)",
+    PAIR_OF_FLOATS, numbered=True)
+reciprocal = unary("reciprocal", lambda x: ops.integer_pow(x, y=-1),
+    "The quotient `1 / x`, elementwise; a float also for integers.",
+    "jnp.reciprocal(jnp.array([1, 4]))", "Array([1.  , 0.25], dtype=float32)")
+floor_divide = binary("floor_divide", _floor_divide,
+    "The quotient `x1 // x2` rounded down, elementwise. By 0 it is unspecified for integers.",
+    "jnp.floor_divide(jnp.array([-3, 3]), 2)", "Array([-2,  1], dtype=int32)",
+    PAIR_OF_NUMBERS, numbered=True, raises=COMPLEX)
+remainder = binary("remainder", _remainder,
+    "The remainder `x1 % x2` with the sign of `x2`, elementwise. Integers modulo 0 give 0.",
+    "jnp.remainder(jnp.array([-3, 3]), 2)", "Array([1, 1], dtype=int32)",
+    PAIR_OF_NUMBERS, numbered=True, raises=COMPLEX)
+fmod = binary("fmod", lambda x, y: ops.rem(x, _not_zero(y) if _is_integer(y) else y),
+    "The remainder of the division rounded towards zero, elementwise; it has the sign of `x1`.",
+    "jnp.fmod(jnp.array([-3, 3]), 2)", "Array([-1,  1], dtype=int32)",
+    PAIR_OF_NUMBERS, numbered=True, raises=COMPLEX)
+divmod = binary("divmod", _divmod, "The pair of `floor_divide(x1, x2)` and `remainder(x1, x2)`.",
+    "jnp.divmod(jnp.array([-3, 3]), 2)",
+    "(Array([-2,  1], dtype=int32), Array([1, 1], dtype=int32))",
+    PAIR_OF_NUMBERS, numbered=True, returns="Two arrays of the common shape and dtype.",
+    raises=COMPLEX)
+# fmt: on
+
+divide, mod = true_divide, remainder
+
 # ---- Powers -------------------------------------------------------------------------------------
 
 
 def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """`x1 ** x2`, elementwise.
+    """The power `x1 ** x2`, elementwise.
 
     An exponent that is a Python integer, or a concrete integer scalar, unrolls into products. For
     integers to the power of an array the exponents must not be negative.
 
-    Errors:
-      `TypeError` for integers to a negative power known while tracing.
+    Args:
+      x1: the base, an array or a number; booleans count as integers.
+      x2: the exponent, an array or a number.
+
+    Returns:
+      An array of the common shape and dtype.
+
+    Raises:
+      TypeError: if an operand is not an array or a number, for integers to a negative power that
+        is a number, and for shapes that do not broadcast (`ValueError` for different ranks).
 
     >>> import perspex.numpy as jnp
     >>> jnp.power(jnp.arange(4), 2)
@@ -301,43 +241,24 @@ def _integer_to_integer(x: Any, y: Any) -> Any:
     return result
 
 
+# fmt: off
+float_power = binary("float_power", ops.pow,
+    "The power `x ** y`, elementwise; a float also for integers.",
+    "jnp.float_power(jnp.array([1, 2]), -1)", "Array([1. , 0.5], dtype=float32)", PAIR_OF_FLOATS)
+# fmt: on
+
 pow = power
-
-
-@fused
-def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """`x ** y`, elementwise, as floats also for integers.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.float_power(jnp.array([1, 2]), -1)
-    Array([1. , 0.5], dtype=float32)
-    """
-    return ops.pow(*promote_inexact("float_power", x, y))
-
 
 # ---- Extrema ------------------------------------------------------------------------------------
 
-
-@fused
-def maximum(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """The larger of two values, elementwise; NaN if one is.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.maximum(jnp.arange(3), 1)
-    Array([1, 1, 2], dtype=int32)
-    """
-    return ops.max(*promote("maximum", x, y))
-
-
-@fused
-def minimum(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """The smaller of two values, elementwise; NaN if one is.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.minimum(jnp.arange(3), 1)
-    Array([0, 1, 1], dtype=int32)
-    """
-    return ops.min(*promote("minimum", x, y))
+# fmt: off
+maximum = binary("maximum", ops.max,
+    "The larger of two values, elementwise; NaN if one of them is.",
+    "jnp.maximum(jnp.arange(3), 1)", "Array([1, 1, 2], dtype=int32)")
+minimum = binary("minimum", ops.min,
+    "The smaller of two values, elementwise; NaN if one of them is.",
+    "jnp.minimum(jnp.arange(3), 1)", "Array([0, 1, 1], dtype=int32)")
+# fmt: on
 
 
 @fused
@@ -376,15 +297,18 @@ def clip(
     min: ArrayLike | None = None,
     max: ArrayLike | None = None,
 ) -> Array:
-    """`arr` with values below `min` raised to it and above `max` lowered to it.
+    """The array with values below `min` raised to it and above `max` lowered to it.
 
     Args:
-      arr: an array of reals.
-      min, max: bounds that broadcast with `arr`; `None` is no bound. The result has the dtype
-        that all three promote to.
+      arr: an array of reals; it must be given.
+      min, max: bounds that broadcast with `arr`; `None` is no bound.
 
-    Errors:
-      `ValueError` for complex numbers, and without an array.
+    Returns:
+      An array of the common shape and of the dtype that all three promote to.
+
+    Raises:
+      ValueError: if an argument is complex, or no array is given.
+      TypeError: if an argument is not an array or a number.
 
     >>> import perspex.numpy as jnp
     >>> jnp.clip(jnp.arange(5), 1, 3)
@@ -413,62 +337,48 @@ def _clip(arr: Any, low: Any, high: Any) -> Any:
 # ---- Signs and magnitudes -----------------------------------------------------------------------
 
 
-@fused
-def absolute(x: ArrayLike, /) -> Array:
-    """The magnitude of each element: a real number also for complex ones.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.absolute(jnp.array([-1.0, 3 + 4j]))
-    Array([1., 5.], dtype=float32)
-    """
-    x = arraylike("absolute", x)
+def _absolute(x: Any) -> Any:
     unsigned = x.dtype == BOOL or dtypes.issubdtype(x.dtype, np.unsignedinteger)
     return x if unsigned else ops.abs(x)
 
 
-abs = absolute
-
-
-@fused
-def fabs(x: ArrayLike, /) -> Array:
-    """The magnitude of each element, as floats; `TypeError` for complex numbers.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.fabs(jnp.array([-1, 2]))
-    Array([1., 2.], dtype=float32)
-    """
-    x = inexact("fabs", x)
+def _fabs(x: Any) -> Any:
     check_real("fabs", x)
     return ops.abs(x)
 
 
-@fused
-def sign(x: ArrayLike, /) -> Array:
-    """-1, 0 or 1 by the sign of each element; `x / |x|` for complex numbers.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.sign(jnp.array([-2.5, 0.0, 3.0]))
-    Array([-1.,  0.,  1.], dtype=float32)
-    """
-    return ops.sign(arraylike("sign", x))
+def _heaviside(x: Any, y: Any) -> Any:
+    check_real("heaviside", x)
+    zero, one = like(x, 0), like(x, 1)
+    at_zero = select("heaviside", ops.ne(x, x), x, y)
+    return ops.select(ops.lt(x, zero), zero, ops.select(ops.gt(x, zero), one, at_zero))
 
 
-@fused
-def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """0 where `x1` is negative, 1 where it is positive, `x2` where it is 0.
+# fmt: off
+absolute = unary("absolute", _absolute, "The magnitude of each element.",
+    "jnp.absolute(jnp.array([-1.0, 3 + 4j]))", "Array([1., 5.], dtype=float32)",
+    ANY, returns="An array of the shape of `x` and its dtype; of floats for complex `x`.")
+fabs = unary("fabs", _fabs, "The magnitude of each element; a float also for integers.",
+    "jnp.fabs(jnp.array([-1, 2]))", "Array([1., 2.], dtype=float32)", raises=COMPLEX)
+sign = unary("sign", ops.sign,
+    "The sign of each element: -1, 0 or 1; `x / |x|` for complex numbers.",
+    "jnp.sign(jnp.array([-2.5, 0.0, 3.0]))", "Array([-1.,  0.,  1.], dtype=float32)",
+    ANY, raises="TypeError: if `x` is not an array or a number, or is boolean.")
+heaviside = binary("heaviside", _heaviside,
+    "The step function: 0 where `x1` is negative, 1 where it is positive, `x2` where it is 0.",
+    "jnp.heaviside(jnp.array([-1.0, 0.0, 2.0]), 0.5)", "Array([0. , 0.5, 1. ], dtype=float32)",
+    PAIR_OF_FLOATS, numbered=True, raises=COMPLEX)
+# fmt: on
 
-    >>> import perspex.numpy as jnp
-    >>> jnp.heaviside(jnp.array([-1.0, 0.0, 2.0]), 0.5)
-    Array([0. , 0.5, 1. ], dtype=float32)
-    """
-    x1, x2 = promote_inexact("heaviside", x1, x2)
-    check_real("heaviside", x1)
-    zero, one = like(x1, 0), like(x1, 1)
-    at_zero = select("heaviside", ops.ne(x1, x1), x1, x2)
-    return ops.select(ops.lt(x1, zero), zero, ops.select(ops.gt(x1, zero), one, at_zero))
-
+abs = absolute
 
 # ---- Complex numbers ----------------------------------------------------------------------------
+
+# fmt: off
+conjugate = conj = unary("conjugate", lambda x: ops.conj(x) if x.dtype.kind == "c" else x,
+    "The complex conjugate of each element; reals are their own.",
+    "jnp.conjugate(jnp.array([1 + 2j]))", "Array([1.-2.j], dtype=complex64)", ANY)
+# fmt: on
 
 
 @fused
@@ -495,24 +405,16 @@ def imag(val: ArrayLike, /) -> Array:
     return ops.imag(val) if val.dtype.kind == "c" else spread(like(val, 0), val.shape)
 
 
-@fused
-def conjugate(x: ArrayLike, /) -> Array:
-    """The complex conjugate of each element; reals are their own.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.conjugate(jnp.array([1 + 2j]))
-    Array([1.-2.j], dtype=complex64)
-    """
-    x = arraylike("conjugate", x)
-    return ops.conj(x) if x.dtype.kind == "c" else x
-
-
-conj = conjugate
-
-
 @fused(static=("deg",))
 def angle(z: ArrayLike, deg: bool = False) -> Array:
-    """The angle of each complex number, in radians from -pi to pi, or in degrees.
+    """The angle of each complex number, from -pi to pi.
+
+    Args:
+      z: an array or a number; reals have the angle 0 or pi.
+      deg: return degrees, not radians.
+
+    Returns:
+      An array of floats of the shape of `z`.
 
     >>> import perspex.numpy as jnp
     >>> jnp.angle(jnp.array([1j, -1]), deg=True)
@@ -526,3 +428,17 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
         re, im = as_dtype(re, default), as_dtype(im, default)
     result = ops.atan2(im, re)
     return ops.mul(result, like(result, 180 / np.pi)) if deg else result
+
+
+describe(
+    [real, imag, angle],
+    {"val": "an array or a number."},
+    NO_ARRAY,
+    "An array of the shape of `val` and its dtype; of floats for complex `val`.",
+)
+describe(
+    [fmax, fmin],
+    dict.fromkeys(("x1", "x2"), "an array or a number; both are promoted and broadcast."),
+    f"{NO_ARRAY}\nValueError: if the shapes do not broadcast (`TypeError` for equal ranks).",
+    "An array of the common shape and dtype.",
+)

@@ -7,11 +7,15 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.glossary import describe
+from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
-from perspex.numpy.promotion import Array, ArrayLike, arraylike, canonical_axis, flat, to_bool
+from perspex.numpy.promotion import arraylike, canonical_axis, flat, to_bool
 from perspex.ops import elementwise as ops
 from perspex.ops.shape import pad, part
 from perspex.ops.structural import broadcast_in_dim, convert, move_axis, reduce_sum, reshape
+
+__all__ = ["packbits", "unpackbits"]
 
 _BYTE = np.dtype("uint8")
 
@@ -38,8 +42,8 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
       axis: the axis to pack; None packs the elements in one axis. Zeros fill up the last byte.
       bitorder: `"big"` makes the first element the highest bit, `"little"` the lowest.
 
-    Errors:
-      `TypeError` for other dtypes; `ValueError` for another order.
+    Returns:
+      An array of dtype uint8, with an eighth of the elements along the axis, rounded up.
 
     >>> import perspex.numpy as jnp
     >>> jnp.packbits(jnp.array([1, 0, 1]))
@@ -68,7 +72,7 @@ def _packbits(x: Any, axis: int, bitorder: str) -> Any:
 def unpackbits(
     a: ArrayLike, axis: int | None = None, count: int | None = None, bitorder: str = "big"
 ) -> Array:
-    """The bits of bytes, as zeros and ones.
+    """The bits of bytes, as an array of zeros and ones.
 
     Args:
       a: bytes: an array of dtype uint8.
@@ -76,8 +80,8 @@ def unpackbits(
       count: how many bits to give; zeros follow the last. A negative number leaves out so many.
       bitorder: `"big"` gives the highest bit first, `"little"` the lowest.
 
-    Errors:
-      `TypeError` for other dtypes; `ValueError` for another order.
+    Returns:
+      An array of dtype uint8 with `count` elements along the axis, by default 8 for each byte.
 
     >>> import perspex.numpy as jnp
     >>> jnp.unpackbits(jnp.array([5], dtype=jnp.uint8))
@@ -106,3 +110,11 @@ def _unpackbits(x: Any, axis: int, count: int | None, bitorder: str) -> Any:
     bits = pad(bits, _BYTE.type(0), padding_config=config) if wanted > n else bits
     last = x.ndim - 1
     return move_axis(part(bits, 0, wanted, last, bits.shape), last, axis)
+
+
+describe(
+    [packbits, unpackbits],
+    {},
+    "TypeError: if `a` is not an array, or has another dtype.\n"
+    "ValueError: for another `bitorder`, or an axis that is not there.",
+)

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.glossary import describe
+from perspex.arguments.types import Array, ArrayLike, Axis
 from perspex.jitted.fused import fused
 from perspex.numpy.arithmetic import absolute, add, divide, multiply, remainder, subtract
 from perspex.numpy.axes import moveaxis
@@ -16,9 +18,6 @@ from perspex.numpy.indexing.parse import INT32, Index, Picks, Point
 from perspex.numpy.indexing.read import read
 from perspex.numpy.logic import not_equal
 from perspex.numpy.promotion import (
-    Array,
-    ArrayLike,
-    Axis,
     arraylike,
     canonical_axes,
     canonical_axis,
@@ -36,6 +35,8 @@ from perspex.numpy.sorting import argsort, searchsorted
 from perspex.ops import elementwise as ops
 from perspex.ops.shape import concatenate, part
 
+__all__ = ["diff", "ediff1d", "gradient", "interp", "trapezoid"]
+
 # ---- Differences --------------------------------------------------------------------------------
 
 
@@ -49,13 +50,16 @@ def diff(
     """The differences of neighbours along an axis; for booleans whether they differ.
 
     Args:
-      a: the array.
-      n: how often to take differences.
-      axis: the axis.
-      prepend, append: what stands before and after the elements; a number or an array.
+      a: an array of one axis or more.
+      n: the number of times to take differences.
+      prepend, append: values before and after the elements; a number or an array.
 
-    Errors:
-      `ValueError` for scalars and negative `n`.
+    Returns:
+      An array of the dtype of `a`, by `n` elements shorter along the axis.
+
+    Raises:
+      TypeError: if an argument is not an array or a number.
+      ValueError: for scalars, a negative `n`, and an axis that is not there.
 
     >>> import perspex.numpy as jnp
     >>> jnp.diff(jnp.array([1, 4, 9]))
@@ -95,8 +99,11 @@ def ediff1d(
     """The differences of neighbours among the elements in one axis.
 
     Args:
-      ary: the array.
-      to_end, to_begin: what is put after and before them; converted to the dtype of `ary`.
+      ary: an array or a number.
+      to_end, to_begin: values after and before them; converted to the dtype of `ary`.
+
+    Returns:
+      A vector of the dtype of `ary`.
 
     >>> import perspex.numpy as jnp
     >>> jnp.ediff1d(jnp.array([1, 4, 9]), to_begin=0)
@@ -118,7 +125,7 @@ def gradient(
     *varargs: ArrayLike,
     axis: Axis = None,
     edge_order: None = None,
-) -> Any:
+) -> Array | list[Array]:
     """Derivatives from central differences inside and one-sided differences at the edges.
 
     Args:
@@ -129,10 +136,12 @@ def gradient(
       edge_order: not supported.
 
     Returns:
-      The derivative along the axis, or a list of them for several axes.
+      An array of floats or complex numbers of the shape of `f`; for several axes a list of them.
 
-    Errors:
-      `TypeError` for a number of distances that does not fit; `ValueError` for too few samples.
+    Raises:
+      TypeError: if an argument is not an array, or the number of distances does not fit.
+      ValueError: for too few samples, and an axis that is not there.
+      NotImplementedError: for `edge_order`.
 
     >>> import perspex.numpy as jnp
     >>> jnp.gradient(jnp.array([0.0, 1.0, 4.0, 9.0]))
@@ -209,10 +218,12 @@ def trapezoid(
     """The integral along an axis by the trapezoidal rule.
 
     Args:
-      y: samples.
+      y: samples, an array of one axis or more.
       x: their places, a vector or an array of the shape of `y`.
       dx: their distance, if `x` is not given.
-      axis: the axis.
+
+    Returns:
+      An array of floats or complex numbers without the axis.
 
     >>> import perspex.numpy as jnp
     >>> jnp.trapezoid(jnp.array([1.0, 2.0, 3.0]), dx=0.5)
@@ -253,15 +264,19 @@ def interp(
     """The piecewise linear function through given points.
 
     Args:
-      x: where to evaluate it.
+      x: the places where to evaluate it, an array or a number.
       xp: the places of the points, a vector in ascending order.
       fp: their values, a vector of the same size.
       left, right: the value before the first and after the last point: a number, or
         `"extrapolate"` for the line through the outermost two; by default the outermost value.
       period: the period of the function; then `xp` need not ascend.
 
-    Errors:
-      `ValueError` if `xp` and `fp` are not vectors of one size.
+    Returns:
+      An array of floats or complex numbers of the shape of `x`.
+
+    Raises:
+      TypeError: if `x`, `xp` or `fp` is not an array or a number.
+      ValueError: if `xp` and `fp` are not vectors of one size, or for another text as `left`.
 
     >>> import perspex.numpy as jnp
     >>> jnp.interp(1.5, jnp.array([0.0, 1.0, 2.0]), jnp.array([0.0, 10.0, 30.0]))
@@ -309,7 +324,7 @@ def _interp(
     lower = ops.max(ops.sub(upper, INT32.type(1)), INT32.type(0))
     x0, f0 = _at(xp, lower), _at(fp, lower)
     width, rise = subtract(_at(xp, upper), x0), subtract(_at(fp, upper), f0)
-    # Points at one place are a step; the division is kept from what `where` leaves out.
+    # Points at one place are a step; `where` keeps its width of 0 out of the division.
     tiny = np.spacing(dtypes.finfo(xp.dtype).eps).item()
     step = ops.le(absolute(width), xp.dtype.type(tiny))
     slope = divide(subtract(x, x0), where(step, 1, width))
@@ -327,3 +342,11 @@ def _at(x: Any, places: Any) -> Any:
     if isinstance(places, np.generic):
         return part(x, int(places), int(places) + 1, 0, x.shape).reshape(())
     return read(x, Index((Picks(places) if places.ndim else Point(places),)))
+
+
+describe(
+    [diff, ediff1d, trapezoid],
+    {"axis": "the axis."},
+    "TypeError: if an argument is not an array or a number.\n"
+    "ValueError: for an axis that is not there.",
+)

@@ -11,22 +11,22 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.glossary import describe
+from perspex.arguments.types import Array, ArrayLike, DTypeLike
 from perspex.jitted.fused import fused
+from perspex.lax.linear import PrecisionLike
 from perspex.numpy.arithmetic import conj
 from perspex.numpy.creation import asarray
 from perspex.numpy.indexing.parse import INT32, Index, Picks
 from perspex.numpy.indexing.read import read
 from perspex.numpy.products import dot
-from perspex.numpy.promotion import (
-    Array,
-    ArrayLike,
-    check_arraylike,
-    promote_dtypes,
-)
+from perspex.numpy.promotion import check_arraylike, promote_dtypes
 from perspex.ops import elementwise as ops
 from perspex.ops.linear import canonical_precision
 from perspex.ops.shape import pad, part, rev
 from perspex.ops.structural import reshape
+
+__all__ = ["convolve", "correlate"]
 
 # The longest piece of the shorter vector that goes into one band.
 _BAND = 256
@@ -37,20 +37,10 @@ def convolve(
     v: ArrayLike,
     mode: str = "full",
     *,
-    precision: Any = None,
-    preferred_element_type: Any = None,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike = None,
 ) -> Array:
-    """The convolution of two vectors, as floats.
-
-    Args:
-      a, v: vectors, not empty.
-      mode: `"full"`: every place where they overlap; `"same"`: as many places as the longer one
-        has elements; `"valid"`: the places where they overlap completely.
-      precision: as for `dot`.
-      preferred_element_type: the dtype of the result.
-
-    Errors:
-      `ValueError` for other shapes and modes.
+    """The convolution of two vectors.
 
     >>> import perspex.numpy as jnp
     >>> jnp.convolve(jnp.array([1.0, 2.0, 3.0]), jnp.array([1.0, 10.0]))
@@ -65,15 +55,10 @@ def correlate(
     v: ArrayLike,
     mode: str = "valid",
     *,
-    precision: Any = None,
-    preferred_element_type: Any = None,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike = None,
 ) -> Array:
-    """The correlation of two vectors, as floats: sums of products with `conj(v)`, shifted along.
-
-    Args:
-      a, v: vectors, not empty.
-      mode: `"full"`, `"same"` or `"valid"`, as for `convolve`.
-      precision, preferred_element_type: as for `convolve`.
+    """The correlation of two vectors: sums of products with `conj(v)`, shifted along.
 
     >>> import perspex.numpy as jnp
     >>> jnp.correlate(jnp.array([1.0, 2.0, 3.0]), jnp.array([0.0, 1.0, 0.5]))
@@ -162,3 +147,17 @@ def _by_band(x: Any, kernel: Any, precision: Any, preferred: Any) -> Any:
     beyond = reshape(beyond, new_sizes=(rows * m,))
     out = ops.add(_padded(own, 0, m), _padded(beyond, m, 0))
     return part(out, 0, n + m - 1, 0, out.shape)
+
+
+describe(
+    [convolve, correlate],
+    {
+        **dict.fromkeys(("a", "v"), "a vector that is not empty; both are promoted."),
+        "mode": '`"full"`: all places where they overlap; `"same"`: as many as the longer one has\n'
+        'elements; `"valid"`: those where they overlap completely.',
+        "precision": "how exactly accelerators multiply: a `lax.Precision`, its name, or a pair.",
+        "preferred_element_type": "the dtype to accumulate in, which is that of the result.",
+    },
+    "TypeError: if an argument is not an array.\nValueError: for other shapes and modes.",
+    "A vector of floats, or of complex numbers.",
+)

@@ -7,15 +7,14 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.glossary import describe
+from perspex.arguments.types import Array, ArrayLike, DTypeLike
 from perspex.jitted.fused import fused
 from perspex.numpy.arithmetic import conj, divide, multiply, real, subtract
 from perspex.numpy.axes import squeeze, transpose
 from perspex.numpy.creation import asarray
 from perspex.numpy.products import dot
 from perspex.numpy.promotion import (
-    Array,
-    ArrayLike,
-    DTypeLike,
     as_dtype,
     check_arraylike,
     expand,
@@ -28,6 +27,8 @@ from perspex.numpy.transcendental import sqrt
 from perspex.numpy.triangles import diagonal
 from perspex.ops import elementwise as ops
 from perspex.ops.shape import concatenate
+
+__all__ = ["corrcoef", "cov"]
 
 
 def cov(
@@ -44,17 +45,18 @@ def cov(
 
     Args:
       m: a vector, or an array with a row for each variable and a column for each observation.
-      y: more variables, in the same form.
-      rowvar: rows are variables; otherwise columns are.
       bias: divide by the number of observations `n`, and not by `n - 1`.
       ddof: divide by `n - ddof`.
-      fweights: how often each observation counts, integers.
-      aweights: how much each observation weighs.
-      dtype: the dtype of the result.
+      fweights: the number of times that each observation counts, a vector of integers.
+      aweights: the weight of each observation, a vector.
 
-    Errors:
-      `ValueError` for more than two axes and for weights that do not fit; `TypeError` for
-      `fweights` that are not integers.
+    Returns:
+      An array of shape `(variables, variables)`, a scalar for one variable; of `dtype`, by default
+      floats or complex numbers.
+
+    Raises:
+      TypeError: if an argument is not an array, or `fweights` are not integers.
+      ValueError: for more than two axes, and weights or observations that do not fit.
 
     >>> import perspex.numpy as jnp
     >>> jnp.cov(jnp.array([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
@@ -132,7 +134,10 @@ def corrcoef(
     """The correlation coefficients of variables, from observations of them.
 
     Args:
-      x, y, rowvar, dtype: as for `cov`.
+      x: a vector, or an array with a row for each variable and a column for each observation.
+
+    Returns:
+      An array of shape `(variables, variables)`, a scalar for one variable, of numbers in [-1, 1].
 
     >>> import perspex.numpy as jnp
     >>> jnp.corrcoef(jnp.array([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
@@ -156,3 +161,15 @@ def _corrcoef(c: Any) -> Any:
     if c.dtype.kind == "c":
         return ops.complex(within(ops.real(c)), within(ops.imag(c)))
     return within(c)
+
+
+describe(
+    [cov, corrcoef],
+    {
+        "y": "more variables, in the same form.",
+        "rowvar": "rows are variables; otherwise columns are.",
+        "dtype": "the dtype to compute in, which is that of the result.",
+    },
+    "TypeError: if an argument is not an array.\n"
+    "ValueError: for more than two axes, and observations that do not fit.",
+)

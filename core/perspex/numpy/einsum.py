@@ -6,28 +6,33 @@ occur in one operand only have been summed and axes that occur twice in it have 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.glossary import describe
+from perspex.arguments.types import Array, ArrayLike, DTypeLike
 from perspex.jitted.fused import fused
-from perspex.numpy.creation import ones as ones
+from perspex.lax.linear import PrecisionLike
 from perspex.numpy.products import contract
-from perspex.numpy.promotion import Array, as_array, check_arraylike, promote_dtypes
+from perspex.numpy.promotion import as_array, check_arraylike, promote_dtypes
 from perspex.ops import elementwise as ops
 from perspex.ops.shape import iota
 from perspex.ops.structural import convert, reduce_sum, transpose
 
+__all__ = ["einsum", "einsum_path"]
+
 
 def einsum(
-    subscripts: Any,
+    subscripts: str | ArrayLike,
     /,
-    *operands: Any,
+    *operands: ArrayLike | Sequence[Any],
     out: None = None,
-    optimize: Any = "optimal",
-    precision: Any = None,
-    preferred_element_type: Any = None,
+    optimize: str | bool | Sequence[tuple[int, ...]] = "optimal",
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike = None,
 ) -> Array:
     """The sum of products that `subscripts` describes, in Einstein's notation.
 
@@ -35,13 +40,20 @@ def einsum(
       subscripts: as in `"ij,jk->ik"`; indices that are not in the result are summed. An ellipsis
         stands for leading axes that broadcast. The other form is `einsum(a, [0, 1], b, [1, 2])`.
       operands: one array for each term.
-      optimize: how `opt_einsum` looks for the order of products.
-      precision, preferred_element_type: as for `matmul`.
+      out: not supported: arrays never change.
+      precision: how exactly accelerators multiply: a `lax.Precision`, its name, or a pair.
+      preferred_element_type: the dtype to accumulate in, which is that of the result.
 
-    Errors:
-      `ValueError` where the subscripts do not fit the operands, `TypeError` for what is no array.
+    Returns:
+      An array with an axis for each index of the result.
 
-    >>> einsum("ij,jk->ik", ones((2, 3)), ones((3, 1)))
+    Raises:
+      TypeError: if an operand is not an array.
+      ValueError: if the subscripts do not fit the operands.
+      NotImplementedError: for `out`.
+
+    >>> import perspex.numpy as jnp
+    >>> jnp.einsum("ij,jk->ik", jnp.ones((2, 3)), jnp.ones((3, 1)))
     Array([[3.],
            [3.]], dtype=float32)
     """
@@ -53,10 +65,24 @@ def einsum(
     )
 
 
-def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> Any:
+def einsum_path(
+    subscripts: str | ArrayLike,
+    /,
+    *operands: ArrayLike | Sequence[Any],
+    optimize: str | bool | Sequence[tuple[int, ...]] = "auto",
+) -> tuple[list[tuple[int, ...]], Any]:
     """The order in which `einsum` would multiply, and a description of its cost.
 
-    >>> einsum_path("ij,jk,kl", ones((2, 2)), ones((2, 2)), ones((2, 2)))[0][1:]
+    Args:
+      subscripts: as in `"ij,jk->ik"`.
+      operands: one array for each term.
+
+    Returns:
+      A list of the positions of the operands of each step, and a description by `opt_einsum`.
+
+    >>> import perspex.numpy as jnp
+    >>> x = jnp.ones((2, 2))
+    >>> jnp.einsum_path("ij,jk,kl", x, x, x)[0][1:]
     [(0, 1)]
     """
     import opt_einsum
@@ -195,3 +221,10 @@ def _arrange(x: Any, names: str, result: str) -> Any:
     if names == result:
         return x
     return transpose(x, permutation=tuple([names.index(n) for n in result]))
+
+
+describe(
+    [einsum, einsum_path],
+    {"optimize": "how `opt_einsum` looks for the order of products; a list of positions is one."},
+    "ValueError: if the subscripts do not fit the operands.",
+)

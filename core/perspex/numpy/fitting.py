@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
 from perspex.numpy import linalg
 from perspex.numpy.arithmetic import absolute, divide, multiply
 from perspex.numpy.creation import asarray
 from perspex.numpy.grids import vander
 from perspex.numpy.promotion import (
-    Array,
-    ArrayLike,
     arraylike,
     as_array,
     check_arraylike,
@@ -28,6 +27,8 @@ from perspex.numpy.sorting import argsort
 from perspex.numpy.transcendental import sqrt
 from perspex.numpy.triangles import diag
 from perspex.numpy.turning import roll
+
+__all__ = ["polyfit", "roots"]
 
 
 def polyfit(
@@ -47,16 +48,18 @@ def polyfit(
       deg: the degree.
       rcond: singular values below this multiple of the greatest count as zero; by default `m`
         times the precision of the dtype.
-      full: return what `lstsq` does too: residuals, rank, singular values, and `rcond`.
+      full: return the residuals, the rank, the singular values and `rcond`, too.
       w: weights of the distances, shape `(m,)`.
       cov: return the covariance of the coefficients too; `"unscaled"` for weights that are the
         inverse standard deviations of the values.
 
     Returns:
-      The coefficients, the highest power first, shape `(deg + 1,)` or `(deg + 1, k)`.
+      The coefficients, the highest power first, shape `(deg + 1,)` or `(deg + 1, k)`; a tuple of
+      them and of the other results that are asked for.
 
-    Errors:
-      `ValueError` for a negative degree, `TypeError` for shapes that do not fit.
+    Raises:
+      TypeError: if an argument is not an array, or shapes do not fit.
+      ValueError: for a negative degree, and too few points for `cov`.
 
     >>> import perspex.numpy as jnp
     >>> c = jnp.polyfit(jnp.array([0.0, 1.0, 2.0]), jnp.array([1.0, 3.0, 5.0]), 1)
@@ -116,8 +119,13 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
       strip_zeros: leave zeros in front out, which needs concrete coefficients. Else there are as
         many roots as without zeros, with NaNs in the last places.
 
-    Errors:
-      `ValueError` for an array of more than one axis.
+    Returns:
+      A vector of complex numbers.
+
+    Raises:
+      TypeError: if `p` is not an array.
+      ValueError: for an array of more than one axis.
+      ConcretizationTypeError: for traced coefficients with `strip_zeros`.
 
     >>> import perspex.numpy as jnp
     >>> jnp.roots(jnp.array([1.0, -3.0, 2.0]))
@@ -149,7 +157,7 @@ def _padded_roots(p: Any) -> Any:
     n = p.shape[0]
     leading = sum_(cumprod((p == 0).astype("int32")))
     p = where(leading == n, 1, p)
-    # The zeros in front become zeros behind, each of which is one more root at zero.
+    # The zeros in front become zeros behind; each one is one more root at zero.
     found = _roots(roll(p, -leading))
     found = found[argsort(absolute(found))]
     return where(np.arange(n - 1) < n - 1 - leading, roll(found, -leading), np.nan)

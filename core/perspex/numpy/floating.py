@@ -8,13 +8,21 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.glossary import describe
+from perspex.arguments.types import Array, ArrayLike
 from perspex.ir.avals import shaped
 from perspex.jitted.fused import fused
+from perspex.numpy.elementwise import (
+    ANY,
+    COMPLEX,
+    NO_ARRAY,
+    PAIR_OF_FLOATS,
+    binary,
+    unary,
+)
 from perspex.numpy.logic import isfinite, isnan
 from perspex.numpy.promotion import (
     BOOL,
-    Array,
-    ArrayLike,
     arraylike,
     as_dtype,
     broadcast,
@@ -34,6 +42,11 @@ from perspex.ops import elementwise as ops
 from perspex.ops.shape import bitcast_convert_type
 from perspex.ops.structural import convert
 
+__all__ = [
+    "around", "ceil", "copysign", "floor", "frexp", "isclose", "ldexp", "modf", "nan_to_num",
+    "nextafter", "rint", "round", "signbit", "spacing", "trunc",
+]  # fmt: skip
+
 _TO_EVEN = 1
 
 # ---- Rounding -----------------------------------------------------------------------------------
@@ -43,33 +56,25 @@ def _is_whole(x: Any) -> bool:
     return x.dtype == BOOL or dtypes.issubdtype(x.dtype, np.integer)
 
 
-@fused
-def floor(x: ArrayLike, /) -> Array:
-    """Rounded down; integers and booleans stay as they are.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.floor(jnp.array([-1.5, 1.5]))
-    Array([-2.,  1.], dtype=float32)
-    """
-    x = arraylike("floor", x)
-    return x if _is_whole(x) else ops.floor(x)
-
-
-@fused
-def ceil(x: ArrayLike, /) -> Array:
-    """Rounded up; integers and booleans stay as they are.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.ceil(jnp.array([-1.5, 1.5]))
-    Array([-1.,  2.], dtype=float32)
-    """
-    x = arraylike("ceil", x)
-    return x if _is_whole(x) else ops.ceil(x)
+# fmt: off
+floor = unary("floor", lambda x: x if _is_whole(x) else ops.floor(x),
+    "The greatest whole number that is not above each element.",
+    "jnp.floor(jnp.array([-1.5, 1.5]))", "Array([-2.,  1.], dtype=float32)", ANY, raises=COMPLEX)
+ceil = unary("ceil", lambda x: x if _is_whole(x) else ops.ceil(x),
+    "The least whole number that is not below each element.",
+    "jnp.ceil(jnp.array([-1.5, 1.5]))", "Array([-1.,  2.], dtype=float32)", ANY, raises=COMPLEX)
+# fmt: on
 
 
 @fused
 def trunc(x: ArrayLike) -> Array:
-    """Rounded towards zero; integers and booleans stay as they are.
+    """The elements rounded towards zero; integers and booleans stay as they are.
+
+    Returns:
+      An array of the shape and dtype of `x`.
+
+    Raises:
+      TypeError: if `x` is complex, or not an array or a number.
 
     >>> import perspex.numpy as jnp
     >>> jnp.trunc(jnp.array([-1.5, 1.5]))
@@ -81,26 +86,32 @@ def trunc(x: ArrayLike) -> Array:
     return ops.select(ops.lt(x, like(x, 0)), ops.ceil(x), ops.floor(x))
 
 
-@fused
-def rint(x: ArrayLike, /) -> Array:
-    """Rounded to the nearest whole number, halves to even, as floats.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.rint(jnp.array([0.5, 1.5, 2.4]))
-    Array([0., 2., 2.], dtype=float32)
-    """
-    x = arraylike("rint", x)
+def _rint(x: Any) -> Any:
     if _is_whole(x):
         return convert(x, dtypes.canonicalize_dtype(float))
     return _by_parts(lambda part: ops.round(part, rounding_method=_TO_EVEN), x)
 
 
+# fmt: off
+rint = unary("rint", _rint, "The nearest whole numbers, halves rounded to even.",
+    "jnp.rint(jnp.array([0.5, 1.5, 2.4]))", "Array([0., 2., 2.], dtype=float32)",
+    ANY, returns="An array of the shape and dtype of `x`; of floats for integers and booleans.")
+# fmt: on
+
+
 def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
-    """Rounded to a number of decimals, halves to even.
+    """The elements rounded to a number of decimals, halves to even.
 
     Args:
-      a: an array; integers stay as they are.
+      a: an array or a number, not of booleans; integers stay as they are.
       decimals: digits after the point; negative for tens, hundreds, ... of floats.
+
+    Returns:
+      An array of the shape and dtype of `a`.
+
+    Raises:
+      TypeError: if `a` is boolean, or not an array or a number.
+      NotImplementedError: for integers with negative `decimals`, and for `out`.
 
     >>> import perspex.numpy as jnp
     >>> jnp.round(jnp.array([0.5, 1.25, 2.75]), 1)
@@ -158,6 +169,13 @@ def _modf(x: Any) -> Any:
 def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
     """The fractional and the whole part of each element, both with its sign.
 
+    Returns:
+      Two arrays of floats of the shape of `x`: the fractions, and the whole parts.
+
+    Raises:
+      TypeError: if `x` is complex, or not an array or a number.
+      NotImplementedError: for `out`.
+
     >>> import perspex.numpy as jnp
     >>> jnp.modf(jnp.array([-1.5, 2.25]))
     (Array([-0.5 ,  0.25], dtype=float32), Array([-1.,  2.], dtype=float32))
@@ -191,10 +209,14 @@ def _power_of_two(exponent: Any, dtype: np.dtype) -> Any:
 
 @fused
 def signbit(x: ArrayLike, /) -> Array:
-    """Whether the sign is negative, also that of zeros and NaN.
+    """Whether the sign of each element is negative, also that of zeros and NaN.
 
-    Errors:
-      `ValueError` for complex numbers.
+    Returns:
+      An array of booleans of the shape of `x`.
+
+    Raises:
+      TypeError: if `x` is not an array or a number.
+      ValueError: for complex numbers.
 
     >>> import perspex.numpy as jnp
     >>> jnp.signbit(jnp.array([-1.0, -0.0, 0.0]))
@@ -214,7 +236,17 @@ def signbit(x: ArrayLike, /) -> Array:
 
 @fused
 def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The magnitude of `x1` with the sign of `x2`; `TypeError` for complex numbers.
+    """The magnitude of `x1` with the sign of `x2`, elementwise.
+
+    Args:
+      x1, x2: arrays or numbers, promoted to one dtype of floats and broadcast.
+
+    Returns:
+      An array of floats of the common shape.
+
+    Raises:
+      TypeError: if an operand is complex, or not an array or a number.
+      ValueError: if the shapes do not broadcast (`TypeError` for equal ranks).
 
     >>> import perspex.numpy as jnp
     >>> jnp.copysign(jnp.array([1.0, -2.0]), -0.0)
@@ -226,20 +258,24 @@ def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return ops.select(signbit(x2), ops.neg(magnitude), magnitude)
 
 
-@fused
-def nextafter(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """The float next to `x` on the way to `y`.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.nextafter(jnp.array([1.0]), 2.0) - 1
-    Array([1.1920929e-07], dtype=float32)
-    """
-    return ops.nextafter(*promote_inexact("nextafter", x, y))
+# fmt: off
+nextafter = binary("nextafter", ops.nextafter,
+    "The float next to `x` on the way to `y`, elementwise.",
+    "jnp.nextafter(jnp.array([1.0]), 2.0) - 1", "Array([1.1920929e-07], dtype=float32)",
+    PAIR_OF_FLOATS, raises=COMPLEX)
+# fmt: on
 
 
 @fused
 def spacing(x: ArrayLike, /) -> Array:
     """The distance from `x` to the next float away from zero, with the sign of `x`.
+
+    Returns:
+      An array of floats of the shape of `x`.
+
+    Raises:
+      TypeError: if `x` is not an array or a number, or has floats of 8 bits or fewer.
+      ValueError: for complex numbers.
 
     >>> import perspex.numpy as jnp
     >>> jnp.spacing(jnp.array([1.0, -1e6]))
@@ -261,10 +297,19 @@ def spacing(x: ArrayLike, /) -> Array:
 
 @fused
 def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """`x1 * 2 ** x2`, exactly, for integers `x2`.
+    """The product `x1 * 2 ** x2` for integers `x2`, without rounding of the power.
 
-    Errors:
-      `ValueError` for complex `x1` and for `x2` that are not integers.
+    Args:
+      x1: an array or a number; integers and booleans become floats.
+      x2: an array of integers or an integer; it is broadcast with `x1`.
+
+    Returns:
+      An array of floats, of the common shape.
+
+    Raises:
+      TypeError: if an operand is not an array or a number.
+      ValueError: for complex `x1`, and for `x2` that are not integers.
+      ValueError: if the shapes do not broadcast (`TypeError` for equal ranks).
 
     >>> import perspex.numpy as jnp
     >>> jnp.ldexp(jnp.array([1.0, 1.5]), 3)
@@ -299,9 +344,15 @@ def _scale(x: Any, n: Any) -> Any:
 
 @fused
 def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
-    """Mantissas of magnitude from 0.5 to 1, and int32 exponents of 2, whose product is `x`.
+    """Mantissas and exponents: `x` is `mantissa * 2 ** exponent`.
 
     Infinities, NaN and zeros are their own mantissas, with exponent 0.
+
+    Returns:
+      An array of floats of magnitude from 0.5 up to 1, and an array of int32, of the shape of `x`.
+
+    Raises:
+      TypeError: if `x` is complex, or not an array or a number.
 
     >>> import perspex.numpy as jnp
     >>> jnp.frexp(jnp.array([1.0, 12.0]))
@@ -335,12 +386,17 @@ def nan_to_num(
     posinf: ArrayLike | None = None,
     neginf: ArrayLike | None = None,
 ) -> Array:
-    """NaN replaced by `nan`, infinities by the largest numbers of the dtype or by what is given.
+    """The elements with NaN and infinities replaced by numbers.
 
     Args:
-      x: an array; integers stay as they are.
-      copy: for NumPy's sake; arrays never change.
-      nan, posinf, neginf: replacements.
+      x: an array or a number; integers and booleans stay as they are.
+      copy: has no effect: arrays never change.
+      nan: the number in the place of NaN.
+      posinf, neginf: the numbers in the place of infinities; by default the greatest and the least
+        number of the dtype.
+
+    Returns:
+      An array of the shape and dtype of `x`.
 
     >>> import perspex.numpy as jnp
     >>> jnp.nan_to_num(jnp.array([1.0, jnp.nan, jnp.inf]), posinf=9.0)
@@ -375,12 +431,19 @@ def isclose(
     atol: ArrayLike = 1e-08,
     equal_nan: bool = False,
 ) -> Array:
-    """Whether `|a - b| <= atol + rtol * |b|`, elementwise.
+    """Whether `|a - b| <= atol + rtol * |b|`, elementwise; equal infinities are close.
 
     Args:
-      a, b: arrays that broadcast.
+      a, b: arrays or numbers that broadcast; the tolerance is relative to `b`.
       rtol, atol: relative and absolute tolerance.
       equal_nan: NaN is close to NaN.
+
+    Returns:
+      An array of booleans of the common shape.
+
+    Raises:
+      TypeError: if an operand is not an array or a number.
+      ValueError: if the shapes do not broadcast (`TypeError` for equal ranks).
 
     >>> import perspex.numpy as jnp
     >>> jnp.isclose(jnp.array([1.0, 1.1]), 1.0)
@@ -395,3 +458,13 @@ def isclose(
     if equal_nan:
         close = ops.bitwise_or(close, ops.bitwise_and(isnan(a), isnan(b)))
     return close
+
+
+describe(
+    [trunc, round, modf, signbit, spacing, frexp, nan_to_num],
+    {
+        "x": "an array or a number.",
+        "out": "not supported: arrays never change.",
+    },
+    NO_ARRAY,
+)

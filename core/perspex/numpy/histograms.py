@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.glossary import describe
+from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
 from perspex.numpy.arithmetic import add, divide, multiply, subtract
 from perspex.numpy.calculus import diff
@@ -16,8 +18,6 @@ from perspex.numpy.creation import asarray
 from perspex.numpy.indexing.parse import INT32
 from perspex.numpy.logic import logical_or
 from perspex.numpy.promotion import (
-    Array,
-    ArrayLike,
     arraylike,
     as_dtype,
     check_arraylike,
@@ -42,6 +42,8 @@ from perspex.ops.shape import part, stack
 from perspex.ops.structural import convert
 from perspex.ops.windows import FILL_OR_DROP, ScatterDimensionNumbers
 
+__all__ = ["bincount", "digitize", "histogram", "histogram2d", "histogram_bin_edges", "histogramdd"]
+
 
 def bincount(
     x: ArrayLike,
@@ -50,18 +52,21 @@ def bincount(
     *,
     length: int | None = None,
 ) -> Array:
-    """How often each of the numbers 0, 1, 2, ... comes.
+    """The count of each of the numbers 0, 1, 2, ... in a vector.
 
     Args:
-      x: a vector of integers; negative ones count as 0.
-      weights: what each of them counts; 1 by default.
+      x: a vector of integers or booleans; negative numbers count as 0.
       minlength: the least size of the result.
-      length: the size of the result; greater numbers are not counted. Must be given for traced
-        arrays; by default the size reaches to the greatest number.
+      length: the size of the result; greater numbers are not counted. It must be given while
+        tracing; by default the size reaches to the greatest number.
 
-    Errors:
-      `TypeError` for other numbers than integers; `ValueError` for other shapes;
-      `ConcretizationTypeError` for traced arrays without `length`.
+    Returns:
+      A vector of int32, or of the dtype of `weights`.
+
+    Raises:
+      TypeError: for other numbers than integers.
+      ValueError: for other shapes.
+      ConcretizationTypeError: for traced arrays without `length`.
 
     >>> import perspex.numpy as jnp
     >>> jnp.bincount(jnp.array([0, 1, 1, 3]))
@@ -116,13 +121,17 @@ def digitize(
     """The number of the bin that each element falls into: `bins[i - 1] <= x < bins[i]`.
 
     Args:
-      x: the array.
+      x: an array or a number.
       bins: the edges, a vector that ascends or descends.
       right: the right edge belongs to a bin, not the left one.
-      method: as for `searchsorted`.
+      method: has no effect: a method of `searchsorted`.
 
-    Errors:
-      `TypeError` for lists; `ValueError` for edges that are no vector.
+    Returns:
+      An array of int32 of the shape of `x`.
+
+    Raises:
+      TypeError: if an argument is not an array or a number.
+      ValueError: for edges that are not a vector, and for another `method`.
 
     >>> import perspex.numpy as jnp
     >>> jnp.digitize(jnp.array([0.5, 1.0, 9.0]), jnp.array([0.0, 1.0, 2.0]))
@@ -160,10 +169,10 @@ def histogram_bin_edges(
     """The edges of the bins of a histogram.
 
     Args:
-      a: the elements to count.
-      bins: how many bins of equal width, or the edges.
-      range: the outermost edges; by default the least and the greatest element.
       weights: has no effect.
+
+    Returns:
+      A vector of floats.
 
     >>> import perspex.numpy as jnp
     >>> jnp.histogram_bin_edges(jnp.array([0.0, 3.0]), bins=3)
@@ -207,20 +216,12 @@ def histogram(
     weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Array, Array]:
-    """How many elements fall into each bin, and the edges of the bins.
+    """The number of elements in each bin, and the edges of the bins.
 
-    Args:
-      a: the elements to count.
-      bins: how many bins of equal width, or the edges, which ascend.
-      range: the outermost edges; by default the least and the greatest element.
-      weights: what each element counts; 1 by default.
-      density: give shares of the whole, per width.
+    A bin has its left edge; the last one has both.
 
     Returns:
-      Counts, as floats, and edges. A bin has its left edge; the last one has both.
-
-    Errors:
-      `ValueError` for weights of another shape; `NotImplementedError` for rules as `bins`.
+      Two vectors of floats: the counts, and one more edges.
 
     >>> import perspex.numpy as jnp
     >>> jnp.histogram(jnp.array([1.0, 2.0, 4.0]), bins=3, range=(0, 6))
@@ -264,18 +265,20 @@ def _lines(x: Any, edges: Any) -> tuple[Any, Any]:
 def histogram2d(
     x: ArrayLike,
     y: ArrayLike,
-    bins: Any = 10,
-    range: Any = None,
+    bins: ArrayLike | Sequence[ArrayLike] = 10,
+    range: Sequence[Sequence[ArrayLike] | None] | None = None,
     weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Array, Array, Array]:
-    """How many points of the plane fall into each rectangle, and the edges along both axes.
+    """The number of points of the plane in each rectangle, and the edges along both axes.
 
     Args:
       x, y: the coordinates of the points, vectors.
       bins: a number or edges for both axes, or a pair of those.
-      range: a pair of outermost edges for each axis, or None.
-      weights, density: as for `histogram`.
+      range: a pair of outermost edges for each axis, or `None`.
+
+    Returns:
+      The counts, of shape `(bins along x, bins along y)`, and two vectors of edges.
 
     >>> import perspex.numpy as jnp
     >>> jnp.histogram2d(jnp.array([0.0, 1.0]), jnp.array([0.0, 1.0]), bins=2)[0]
@@ -298,21 +301,21 @@ def histogram2d(
 
 def histogramdd(
     sample: ArrayLike,
-    bins: Any = 10,
-    range: Any = None,
+    bins: ArrayLike | Sequence[ArrayLike] = 10,
+    range: Sequence[Sequence[ArrayLike] | None] | None = None,
     weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Array, list[Array]]:
-    """How many points fall into each box, and the edges of the boxes along each axis.
+    """The number of points in each box, and the edges of the boxes along each axis.
 
     Args:
-      sample: the points: an array `(number of points, D)`.
+      sample: the points: an array of shape `(number of points, D)`.
       bins: a number for all axes, or a number or edges for each.
-      range: a pair of outermost edges for each axis, or None.
-      weights, density: as for `histogram`.
+      range: a pair of outermost edges for each axis, or `None`.
 
-    Errors:
-      `ValueError` for bins, ranges and weights that do not fit.
+    Returns:
+      The counts, an array of `D` axes, and a list of `D` vectors of edges. Counts are int32, of the
+      dtype of `weights`, or floats with `density`.
 
     >>> import perspex.numpy as jnp
     >>> jnp.histogramdd(jnp.array([[0.0], [1.0], [1.0]]), bins=2)[0]
@@ -365,3 +368,18 @@ def _histogramdd(x: Any, edges: Any, weights: Any, density: bool) -> Any:
         width = expand(diff(edge), [k for k in np.arange(len(shape)).tolist() if k != d])
         total = divide(total, width)
     return total
+
+
+describe(
+    [bincount, histogram_bin_edges, histogram, histogram2d, histogramdd],
+    {
+        "a": "the elements to count, an array of any shape.",
+        "bins": "the number of bins of equal width, or the edges in ascending order.",
+        "range": "the outermost edges; by default the least and the greatest element.",
+        "weights": "the count of each element, of the shape of the elements; 1 by default.",
+        "density": "divide the counts by their sum and by the widths of the bins.",
+    },
+    "TypeError: if an argument is not an array or a number.\n"
+    "ValueError: for bins, ranges and weights that do not fit.\n"
+    "NotImplementedError: for the name of a rule as `bins`.",
+)

@@ -2,245 +2,160 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.glossary import describe
+from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
-from perspex.numpy.promotion import (
-    Array,
-    ArrayLike,
-    arraylike,
-    filled,
-    numeric,
-    ordered,
-    promote,
-    promote_numeric,
-    to_bool,
+from perspex.numpy.elementwise import (
+    ANY,
+    NO_INTEGER,
+    NUMBERS,
+    PAIR_OF_NUMBERS,
+    PAIR_TRUTH,
+    TRUTH,
+    binary,
+    unary,
 )
+from perspex.numpy.promotion import arraylike, filled, ordered, to_bool
 from perspex.ops import elementwise as ops
 from perspex.ops.structural import convert
+
+__all__ = [
+    "bitwise_count", "bitwise_invert", "bitwise_left_shift", "bitwise_not", "bitwise_right_shift",
+    "equal", "greater", "greater_equal", "invert", "iscomplex", "iscomplexobj", "isfinite", "isinf",
+    "isnan", "isneginf", "isposinf", "isreal", "isrealobj", "isscalar", "left_shift", "less",
+    "less_equal", "logical_not", "not_equal", "right_shift",
+]  # fmt: skip
 
 # ---- Comparison ---------------------------------------------------------------------------------
 
 
-@fused
-def equal(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """Whether `x == y`, elementwise; NaN equals nothing.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.equal(jnp.arange(3), 1)
-    Array([False,  True, False], dtype=bool)
-    """
-    return ops.eq(*promote("equal", x, y))
+def _ordered(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    return lambda x, y: ordered(compare, x, y)
 
 
-@fused
-def not_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """Whether `x != y`, elementwise; NaN differs from everything.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.not_equal(jnp.arange(3), 1)
-    Array([ True, False,  True], dtype=bool)
-    """
-    return ops.ne(*promote("not_equal", x, y))
-
-
-@fused
-def less(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """Whether `x < y`, elementwise; complex numbers compare by real part, then imaginary part.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.less(jnp.arange(3), 1)
-    Array([ True, False, False], dtype=bool)
-    """
-    return ordered(ops.lt, *promote("less", x, y))
-
-
-@fused
-def less_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """Whether `x <= y`, elementwise; complex numbers as in `less`.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.less_equal(jnp.arange(3), 1)
-    Array([ True,  True, False], dtype=bool)
-    """
-    return ordered(ops.le, *promote("less_equal", x, y))
-
-
-@fused
-def greater(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """Whether `x > y`, elementwise; complex numbers as in `less`.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.greater(jnp.arange(3), 1)
-    Array([False, False,  True], dtype=bool)
-    """
-    return ordered(ops.gt, *promote("greater", x, y))
-
-
-@fused
-def greater_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """Whether `x >= y`, elementwise; complex numbers as in `less`.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.greater_equal(jnp.arange(3), 1)
-    Array([False,  True,  True], dtype=bool)
-    """
-    return ordered(ops.ge, *promote("greater_equal", x, y))
-
+# fmt: off
+equal = binary("equal", ops.eq, "Whether `x == y`, elementwise; NaN equals nothing.",
+    "jnp.equal(jnp.arange(3), 1)", "Array([False,  True, False], dtype=bool)", PAIR_TRUTH)
+not_equal = binary("not_equal", ops.ne,
+    "Whether `x != y`, elementwise; NaN differs from everything.",
+    "jnp.not_equal(jnp.arange(3), 1)", "Array([ True, False,  True], dtype=bool)", PAIR_TRUTH)
+less = binary("less", _ordered(ops.lt),
+    "Whether `x < y`, elementwise; complex numbers compare by real part, then imaginary part.",
+    "jnp.less(jnp.arange(3), 1)", "Array([ True, False, False], dtype=bool)", PAIR_TRUTH)
+less_equal = binary("less_equal", _ordered(ops.le),
+    "Whether `x <= y`, elementwise; complex numbers compare by real part, then imaginary part.",
+    "jnp.less_equal(jnp.arange(3), 1)", "Array([ True,  True, False], dtype=bool)", PAIR_TRUTH)
+greater = binary("greater", _ordered(ops.gt),
+    "Whether `x > y`, elementwise; complex numbers compare by real part, then imaginary part.",
+    "jnp.greater(jnp.arange(3), 1)", "Array([False, False,  True], dtype=bool)", PAIR_TRUTH)
+greater_equal = binary("greater_equal", _ordered(ops.ge),
+    "Whether `x >= y`, elementwise; complex numbers compare by real part, then imaginary part.",
+    "jnp.greater_equal(jnp.arange(3), 1)", "Array([False,  True,  True], dtype=bool)", PAIR_TRUTH)
+# fmt: on
 
 # ---- Logic --------------------------------------------------------------------------------------
 
 
-@fused
-def logical_and(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """Whether both are true, elementwise; numbers are true unless they are 0.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.logical_and(jnp.arange(3), True)
-    Array([False,  True,  True], dtype=bool)
-    """
-    x, y = promote("logical_and", x, y)
-    return ops.bitwise_and(to_bool(x), to_bool(y))
+def _of_truth(combine: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *operands: combine(*map(to_bool, operands))
 
 
-@fused
-def logical_or(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """Whether one or both are true, elementwise; numbers are true unless they are 0.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.logical_or(jnp.arange(3), False)
-    Array([False,  True,  True], dtype=bool)
-    """
-    x, y = promote("logical_or", x, y)
-    return ops.bitwise_or(to_bool(x), to_bool(y))
-
-
-@fused
-def logical_xor(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """Whether exactly one is true, elementwise; numbers are true unless they are 0.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.logical_xor(jnp.arange(3), True)
-    Array([ True, False, False], dtype=bool)
-    """
-    x, y = promote("logical_xor", x, y)
-    return ops.bitwise_xor(to_bool(x), to_bool(y))
-
-
-@fused
-def logical_not(x: ArrayLike, /) -> Array:
-    """Whether it is false, elementwise; numbers are false if they are 0.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.logical_not(jnp.arange(3))
-    Array([ True, False, False], dtype=bool)
-    """
-    return ops.bitwise_not(to_bool(arraylike("logical_not", x)))
-
+# fmt: off
+logical_and = binary("logical_and", _of_truth(ops.bitwise_and),
+    "Whether both operands are true, elementwise; numbers are true unless they are 0.",
+    "jnp.logical_and(jnp.arange(3), True)", "Array([False,  True,  True], dtype=bool)", PAIR_TRUTH)
+logical_or = binary("logical_or", _of_truth(ops.bitwise_or),
+    "Whether one or both operands are true, elementwise; numbers are true unless they are 0.",
+    "jnp.logical_or(jnp.arange(3), False)", "Array([False,  True,  True], dtype=bool)", PAIR_TRUTH)
+logical_xor = binary("logical_xor", _of_truth(ops.bitwise_xor),
+    "Whether exactly one operand is true, elementwise; numbers are true unless they are 0.",
+    "jnp.logical_xor(jnp.arange(3), True)", "Array([ True, False, False], dtype=bool)", PAIR_TRUTH)
+logical_not = unary("logical_not", _of_truth(ops.bitwise_not),
+    "Whether each element is false; numbers are false if they are 0.",
+    "jnp.logical_not(jnp.arange(3))", "Array([ True, False, False], dtype=bool)", TRUTH)
+# fmt: on
 
 # ---- Bits ---------------------------------------------------------------------------------------
 
 
-@fused
-def bitwise_and(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """The bits set in both, elementwise, of integers or booleans.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.bitwise_and(jnp.arange(4), 2)
-    Array([0, 0, 2, 2], dtype=int32)
-    """
-    return ops.bitwise_and(*promote("bitwise_and", x, y))
-
-
-@fused
-def bitwise_or(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """The bits set in one or both, elementwise, of integers or booleans.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.bitwise_or(jnp.arange(4), 2)
-    Array([2, 3, 2, 3], dtype=int32)
-    """
-    return ops.bitwise_or(*promote("bitwise_or", x, y))
-
-
-@fused
-def bitwise_xor(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """The bits set in exactly one, elementwise, of integers or booleans.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.bitwise_xor(jnp.arange(4), 2)
-    Array([2, 3, 0, 1], dtype=int32)
-    """
-    return ops.bitwise_xor(*promote("bitwise_xor", x, y))
-
-
-@fused
-def bitwise_not(x: ArrayLike, /) -> Array:
-    """All bits inverted, elementwise, of integers or booleans.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.bitwise_not(jnp.arange(3))
-    Array([-1, -2, -3], dtype=int32)
-    """
-    return ops.bitwise_not(arraylike("bitwise_not", x))
-
-
-invert = bitwise_invert = bitwise_not
-
-
-@fused
-def bitwise_count(x: ArrayLike, /) -> Array:
-    """How many bits are set in the magnitude of each integer, as uint8.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.bitwise_count(jnp.array([0, 3, -8]))
-    Array([0, 2, 1], dtype=uint8)
-    """
-    x = numeric("bitwise_count", x)
+def _bitwise_count(x: Any) -> Any:
     magnitude = x if dtypes.issubdtype(x.dtype, np.unsignedinteger) else ops.abs(x)
     return convert(ops.population_count(magnitude), np.dtype("uint8"))
 
 
-@fused
-def left_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """The bits of `x` moved `y` places up, elementwise; zeros come in.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.left_shift(jnp.arange(3), 4)
-    Array([ 0, 16, 32], dtype=int32)
-    """
-    return ops.shift_left(*promote_numeric("left_shift", x, y))
+def _right_shift(x: Any, y: Any) -> Any:
+    unsigned = dtypes.issubdtype(x.dtype, np.unsignedinteger)
+    return (ops.shift_right_logical if unsigned else ops.shift_right_arithmetic)(x, y)
 
 
-bitwise_left_shift = left_shift
+# fmt: off
+bitwise_and = binary("bitwise_and", ops.bitwise_and,
+    "The bits set in both operands, elementwise, of integers or booleans.",
+    "jnp.bitwise_and(jnp.arange(4), 2)", "Array([0, 0, 2, 2], dtype=int32)", raises=NO_INTEGER)
+bitwise_or = binary("bitwise_or", ops.bitwise_or,
+    "The bits set in one or both operands, elementwise, of integers or booleans.",
+    "jnp.bitwise_or(jnp.arange(4), 2)", "Array([2, 3, 2, 3], dtype=int32)", raises=NO_INTEGER)
+bitwise_xor = binary("bitwise_xor", ops.bitwise_xor,
+    "The bits set in exactly one operand, elementwise, of integers or booleans.",
+    "jnp.bitwise_xor(jnp.arange(4), 2)", "Array([2, 3, 0, 1], dtype=int32)", raises=NO_INTEGER)
+bitwise_not = unary("bitwise_not", ops.bitwise_not,
+    "All bits inverted, elementwise, of integers or booleans.",
+    "jnp.bitwise_not(jnp.arange(3))", "Array([-1, -2, -3], dtype=int32)", ANY, raises=NO_INTEGER)
+bitwise_count = unary("bitwise_count", _bitwise_count,
+    "The number of bits set in the magnitude of each integer.",
+    "jnp.bitwise_count(jnp.array([0, 3, -8]))", "Array([0, 2, 1], dtype=uint8)",
+    NUMBERS, returns="An array of dtype uint8 and the shape of `x`.", raises=NO_INTEGER)
+left_shift = binary("left_shift", ops.shift_left,
+    "The bits of `x` moved `y` places up, elementwise; zeros come in.",
+    "jnp.left_shift(jnp.arange(3), 4)", "Array([ 0, 16, 32], dtype=int32)",
+    PAIR_OF_NUMBERS, raises=NO_INTEGER)
+right_shift = binary("right_shift", _right_shift,
+    "The bits of `x1` moved `x2` places down, elementwise; signed integers keep their sign.",
+    "jnp.right_shift(jnp.array([-8, 8]), 1)", "Array([-4,  4], dtype=int32)",
+    PAIR_OF_NUMBERS, numbered=True, raises=NO_INTEGER)
+# fmt: on
 
-
-@fused
-def right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The bits of `x1` moved `x2` places down, elementwise; signed integers keep their sign.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.right_shift(jnp.array([-8, 8]), 1)
-    Array([-4,  4], dtype=int32)
-    """
-    x1, x2 = promote_numeric("right_shift", x1, x2)
-    if dtypes.issubdtype(x1.dtype, np.unsignedinteger):
-        return ops.shift_right_logical(x1, x2)
-    return ops.shift_right_arithmetic(x1, x2)
-
-
-bitwise_right_shift = right_shift
-
+invert = bitwise_invert = bitwise_not
+bitwise_left_shift, bitwise_right_shift = left_shift, right_shift
 
 # ---- Properties ---------------------------------------------------------------------------------
 
 
+def _isfinite(x: Any) -> Any:
+    if x.dtype.kind == "c":
+        return ops.bitwise_and(ops.is_finite(ops.real(x)), ops.is_finite(ops.imag(x)))
+    return ops.is_finite(x) if _is_float(x) else filled(np.bool_(True), x.shape)
+
+
+def _isinf(x: Any) -> Any:
+    if x.dtype.kind == "c":
+        return ops.bitwise_or(isinf(ops.real(x)), isinf(ops.imag(x)))
+    if not _has_infinity(x.dtype):
+        return filled(np.bool_(False), x.shape)
+    return ops.eq(ops.abs(x), x.dtype.type(np.inf))
+
+
+# fmt: off
+isnan = unary("isnan", lambda x: ops.ne(x, x), "Whether each element is NaN.",
+    "jnp.isnan(jnp.array([1.0, jnp.nan]))", "Array([False,  True], dtype=bool)", TRUTH)
+isfinite = unary("isfinite", _isfinite, "Whether each element is neither infinite nor NaN.",
+    "jnp.isfinite(jnp.array([1.0, jnp.inf, jnp.nan]))", "Array([ True, False, False], dtype=bool)",
+    TRUTH)
+isinf = unary("isinf", _isinf, "Whether each element is an infinity.",
+    "jnp.isinf(jnp.array([1.0, -jnp.inf, jnp.nan]))", "Array([False,  True, False], dtype=bool)",
+    TRUTH)
+# fmt: on
+
+
 @fused
 def iscomplex(x: ArrayLike) -> Array:
-    """Whether the imaginary part differs from 0, elementwise.
+    """Whether the imaginary part of each element differs from 0.
 
     >>> import perspex.numpy as jnp
     >>> jnp.iscomplex(jnp.array([1j, 2]))
@@ -252,7 +167,7 @@ def iscomplex(x: ArrayLike) -> Array:
 
 @fused
 def isreal(x: ArrayLike) -> Array:
-    """Whether the imaginary part is 0, elementwise.
+    """Whether the imaginary part of each element is 0.
 
     >>> import perspex.numpy as jnp
     >>> jnp.isreal(jnp.array([1j, 2]))
@@ -262,7 +177,16 @@ def isreal(x: ArrayLike) -> Array:
 
 
 def iscomplexobj(x: Any) -> bool:
-    """Whether `x`, an array, a number or nested lists of numbers, has a complex dtype.
+    """Whether an object has a complex dtype, whatever its values.
+
+    Args:
+      x: an array, a number or nested lists of numbers.
+
+    Returns:
+      A Python bool.
+
+    Raises:
+      ValueError: for lists of different lengths in one list.
 
     >>> import perspex.numpy as jnp
     >>> jnp.iscomplexobj(jnp.array([1j])), jnp.iscomplexobj(2.0)
@@ -275,7 +199,16 @@ def iscomplexobj(x: Any) -> bool:
 
 
 def isrealobj(x: Any) -> bool:
-    """Whether `x`, an array, a number or nested lists of numbers, has no complex dtype.
+    """Whether an object has no complex dtype, whatever its values.
+
+    Args:
+      x: an array, a number or nested lists of numbers.
+
+    Returns:
+      A Python bool.
+
+    Raises:
+      ValueError: for lists of different lengths in one list.
 
     >>> import perspex.numpy as jnp
     >>> jnp.isrealobj(jnp.array([1j])), jnp.isrealobj(2.0)
@@ -285,7 +218,16 @@ def isrealobj(x: Any) -> bool:
 
 
 def isscalar(element: Any) -> bool:
-    """Whether `element` is a number or an array without axes.
+    """Whether an object is a number or an array without axes.
+
+    Args:
+      element: any object.
+
+    Returns:
+      A Python bool.
+
+    Raises:
+      Nothing: every object is accepted.
 
     >>> import perspex.numpy as jnp
     >>> jnp.isscalar(1.0), jnp.isscalar(jnp.array(1.0)), jnp.isscalar([1.0])
@@ -294,50 +236,13 @@ def isscalar(element: Any) -> bool:
     return np.isscalar(element) or getattr(element, "ndim", None) == 0
 
 
-@fused
-def isnan(x: ArrayLike, /) -> Array:
-    """Whether each element is NaN.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.isnan(jnp.array([1.0, jnp.nan]))
-    Array([False,  True], dtype=bool)
-    """
-    x = arraylike("isnan", x)
-    return ops.ne(x, x)
-
-
-@fused
-def isfinite(x: ArrayLike, /) -> Array:
-    """Whether each element is neither infinite nor NaN.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.isfinite(jnp.array([1.0, jnp.inf, jnp.nan]))
-    Array([ True, False, False], dtype=bool)
-    """
-    x = arraylike("isfinite", x)
-    if x.dtype.kind == "c":
-        return ops.bitwise_and(ops.is_finite(ops.real(x)), ops.is_finite(ops.imag(x)))
-    return ops.is_finite(x) if _is_float(x) else filled(np.bool_(True), x.shape)
-
-
-@fused
-def isinf(x: ArrayLike, /) -> Array:
-    """Whether each element is an infinity.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.isinf(jnp.array([1.0, -jnp.inf, jnp.nan]))
-    Array([False,  True, False], dtype=bool)
-    """
-    x = arraylike("isinf", x)
-    if x.dtype.kind == "c":
-        return ops.bitwise_or(isinf(ops.real(x)), isinf(ops.imag(x)))
-    if not _has_infinity(x.dtype):
-        return filled(np.bool_(False), x.shape)
-    return ops.eq(ops.abs(x), x.dtype.type(np.inf))
-
-
 def isposinf(x: ArrayLike, /, out: None = None) -> Array:
-    """Whether each element is the positive infinity; `ValueError` for complex numbers.
+    """Whether each element is the positive infinity.
+
+    Raises:
+      TypeError: if `x` is not an array or a number.
+      ValueError: if `x` is complex.
+      NotImplementedError: for `out`.
 
     >>> import perspex.numpy as jnp
     >>> jnp.isposinf(jnp.array([1.0, -jnp.inf, jnp.inf]))
@@ -347,7 +252,12 @@ def isposinf(x: ArrayLike, /, out: None = None) -> Array:
 
 
 def isneginf(x: ArrayLike, /, out: None = None) -> Array:
-    """Whether each element is the negative infinity; `ValueError` for complex numbers.
+    """Whether each element is the negative infinity.
+
+    Raises:
+      TypeError: if `x` is not an array or a number.
+      ValueError: if `x` is complex.
+      NotImplementedError: for `out`.
 
     >>> import perspex.numpy as jnp
     >>> jnp.isneginf(jnp.array([1.0, -jnp.inf, jnp.inf]))
@@ -381,3 +291,11 @@ def _has_infinity(dtype: Any) -> bool:
     return dtypes.issubdtype(dtype, np.floating) and bool(
         np.isinf(np.array(np.inf, dtype).astype(np.float64))
     )
+
+
+describe(
+    [iscomplex, isreal, iscomplexobj, isrealobj, isposinf, isneginf],
+    {"x": "an array or a number.", "out": "not supported: arrays never change."},
+    "TypeError: if `x` is not an array or a number.",
+    "An array of booleans of the shape of `x`.",
+)

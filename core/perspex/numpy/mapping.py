@@ -10,16 +10,17 @@ from typing import Any
 import numpy as np
 
 from perspex.api.mapping import vmap
+from perspex.arguments.types import Array, ArrayLike
 from perspex.numpy.axes import squeeze
 from perspex.numpy.creation import asarray
 from perspex.numpy.promotion import (
-    Array,
-    ArrayLike,
     arraylike,
     canonical_axis,
     check_arraylike,
     expand,
 )
+
+__all__ = ["apply_along_axis", "apply_over_axes", "vectorize"]
 
 
 def apply_along_axis(
@@ -30,8 +31,15 @@ def apply_along_axis(
     Args:
       func1d: a function of a vector; the axes of its result take the place of the axis.
       axis: the axis.
-      arr: the array.
+      arr: an array of one axis or more.
       args, kwargs: further arguments of the function.
+
+    Returns:
+      An array with the axes of the result in the place of the axis.
+
+    Raises:
+      TypeError: if `arr` is not an array.
+      ValueError: for an axis that is not there.
 
     >>> import perspex.numpy as jnp
     >>> jnp.apply_along_axis(jnp.sum, 1, jnp.arange(6).reshape(2, 3))
@@ -53,7 +61,19 @@ def apply_along_axis(
 def apply_over_axes(
     func: Callable[[Array, int], Array], a: ArrayLike, axes: Sequence[int]
 ) -> Array:
-    """`func(a, axis)` for one axis after another; an axis that it takes away is put back.
+    """A function applied along one axis after another; an axis that it takes away is put back.
+
+    Args:
+      func: a function of an array and an axis, for example `jnp.sum`.
+      a: an array of one axis or more.
+      axes: the axes.
+
+    Returns:
+      An array with as many axes as `a`.
+
+    Raises:
+      TypeError: if `a` is not an array.
+      ValueError: for an axis that is not there, and a function that takes away more than one.
 
     >>> import perspex.numpy as jnp
     >>> jnp.apply_over_axes(jnp.sum, jnp.ones((2, 3)), [0, 1])
@@ -100,7 +120,7 @@ def vectorize(
     excluded: Collection[int | str] = frozenset(),
     signature: str | None = None,
 ) -> Callable[..., Any]:
-    """A function of scalars made a function of arrays, with broadcasting.
+    """A function of scalars as a function of arrays, which are broadcast.
 
     Args:
       pyfunc: the function.
@@ -108,8 +128,12 @@ def vectorize(
       signature: the axes that the function itself works on, as in `"(n,m),(m)->(n)"`; the axes in
         front of them are broadcast.
 
-    Errors:
-      `ValueError` for a wrong signature, and from the function made, for arguments that do not fit.
+    Returns:
+      A function of arrays. It raises `ValueError` or `TypeError` for arguments that do not fit.
+
+    Raises:
+      TypeError: if `excluded` holds other things than positions and names.
+      ValueError: for a wrong signature.
 
     >>> import perspex.numpy as jnp
     >>> f = jnp.vectorize(jnp.vdot, signature="(n),(n)->()")

@@ -1,4 +1,4 @@
-"""Norms of vectors and matrices, and what is made of singular values."""
+"""Norms of vectors and matrices, condition numbers and ranks."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.glossary import describe
+from perspex.arguments.types import Array, ArrayLike, Axis
 from perspex.jitted.fused import fused
 from perspex.numpy.arithmetic import absolute, conj, divide, multiply, power, real
 from perspex.numpy.logic import isnan, logical_and, logical_not
 from perspex.numpy.promotion import (
-    Array,
-    ArrayLike,
-    Axis,
     arraylike,
     canonical_axis,
     expand,
@@ -31,6 +30,8 @@ from perspex.ops import elementwise as ew
 from perspex.ops import linalg as ops
 from perspex.ops.linalg.solve import inverse
 from perspex.ops.structural import convert, full_like, move_axis
+
+__all__ = ["cond", "matrix_norm", "matrix_rank", "norm", "vector_norm"]
 
 _MATRIX = (None, "fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf)
 
@@ -92,8 +93,22 @@ def _matrices_last(x: Any, row: int, column: int) -> Any:
     return move_axis(x, column - (column > row), x.ndim - 1)
 
 
-def singular_values(x: Any) -> Any:
-    """The singular values alone, descending."""
+def singular_values(x: Array) -> Array:
+    """The singular values of matrices, descending.
+
+    Args:
+      x: an array of floats or complex numbers, of shape `(..., m, n)`.
+
+    Returns:
+      An array of floats of shape `(..., min(m, n))`.
+
+    Raises:
+      TypeError: for other dtypes.
+
+    >>> import perspex.numpy as jnp
+    >>> singular_values(jnp.diag(jnp.array([1.0, 3.0])))
+    Array([3., 1.], dtype=float32)
+    """
     (s,) = ops.svd(x, full_matrices=False, compute_uv=False, subset_by_index=None, algorithm=None)
     return s
 
@@ -105,24 +120,21 @@ def _order(order: Any) -> Any:
     return operator.index(order) if hasattr(order, "__index__") else float(order)
 
 
-def norm(x: ArrayLike, ord: Any = None, axis: Axis = None, keepdims: bool = False) -> Array:
+def norm(
+    x: ArrayLike, ord: int | float | str | None = None, axis: Axis = None, keepdims: bool = False
+) -> Array:
     """The norm of vectors or matrices.
 
     Args:
-      x: an array.
       ord: for vectors, any number `p`, `inf`, `-inf`, or 0, which counts the elements that are not
         zero; for matrices `"fro"`, `"nuc"` (the sum of the singular values), 2 and -2 (the
         greatest, the least), 1 and -1 (of the sums of columns), `inf` and `-inf` (of rows). By
         default the root of the sum of squares.
       axis: one axis, of vectors; or two, of matrices. By default all axes, at most two if `ord` is
         given.
-      keepdims: keep the axes with size one.
 
     Returns:
-      A real array without those axes. At zero, the gradient of the default norm is NaN.
-
-    Errors:
-      `ValueError` for an unknown order or another number of axes.
+      An array of floats without those axes. At zero, the gradient of the default norm is NaN.
 
     >>> import perspex.numpy as jnp
     >>> jnp.linalg.norm(jnp.array([3.0, 4.0]))
@@ -150,9 +162,16 @@ def _norm(x: Any, ord: Any, axis: Any, keepdims: bool) -> Any:
 
 
 def vector_norm(
-    x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, ord: Any = 2
+    x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, ord: int | float = 2
 ) -> Array:
     """The norm of vectors along one axis or several; of all elements by default.
+
+    Args:
+      axis: the axis or the axes; `None` takes all elements as one vector.
+      ord: any number, `inf`, `-inf`, or 0, which counts the elements that are not zero.
+
+    Returns:
+      An array of floats without the axes.
 
     >>> import perspex.numpy as jnp
     >>> jnp.linalg.vector_norm(jnp.array([[3.0], [4.0]]), ord=1)
@@ -167,8 +186,16 @@ def _vector_norms(x: Any, axis: Any, keepdims: bool, ord: Any) -> Any:
     return _vector_norm(inexact("vector_norm", x), ord, axis, keepdims)
 
 
-def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
+def matrix_norm(
+    x: ArrayLike, /, *, keepdims: bool = False, ord: int | float | str = "fro"
+) -> Array:
     """The norm of matrices, the last two axes.
+
+    Args:
+      ord: `"fro"`, `"nuc"`, 2, -2, 1, -1, `inf` or `-inf`, as for `norm`.
+
+    Returns:
+      An array of floats without the two axes.
 
     >>> import perspex.numpy as jnp
     >>> jnp.linalg.matrix_norm(jnp.ones((5, 2, 2))).shape
@@ -177,15 +204,20 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Any = "fro") ->
     return _norm(x, ord=_order(ord), axis=(-2, -1), keepdims=bool(keepdims))
 
 
-def cond(x: ArrayLike, p: Any = None) -> Array:
+def cond(x: ArrayLike, p: int | float | str | None = None) -> Array:
     """The condition of matrices: the norm times the norm of the inverse.
 
     Args:
       x: shape `(..., m, n)`, square unless `p` is `None`, 2 or -2.
       p: the order of the norm; by default the ratio of the greatest and the least singular value.
 
-    Errors:
-      `ValueError` for empty matrices and fewer than two axes.
+    Returns:
+      An array of floats of shape `(...)`; infinite for singular matrices.
+
+    Raises:
+      TypeError: if `x` is not an array.
+      ValueError: for empty matrices, fewer than two axes, and matrices that are not square where
+        they must be.
 
     >>> import perspex.numpy as jnp
     >>> jnp.linalg.cond(jnp.array([[1.0, 0.0], [0.0, 4.0]]))
@@ -216,19 +248,27 @@ def _cond(x: Any, p: Any) -> Any:
 
 
 def matrix_rank(
-    M: ArrayLike, rtol: ArrayLike | None = None, *, hermitian: bool = False, tol: Any = None
+    M: ArrayLike,
+    rtol: ArrayLike | None = None,
+    *,
+    hermitian: bool = False,
+    tol: ArrayLike | None = None,
 ) -> Array:
     """The number of singular values that are not small.
 
     Args:
       M: shape `(..., m, n)`; a vector or a number has rank one if it is not zero.
-      rtol: what counts as small, as a multiple of the greatest singular value; by default
+      rtol: the limit of small values, as a multiple of the greatest singular value; by default
         `max(m, n)` times the precision of the dtype. (JAX takes it for `tol`.)
       hermitian: use that the matrices are Hermitian.
-      tol: what counts as small, as such.
+      tol: the limit itself; only one of the two may be given.
 
     Returns:
-      int32, of shape `(...)`.
+      An array of the default integers of shape `(...)`.
+
+    Raises:
+      TypeError: if `M` is not an array or a number.
+      ValueError: for empty matrices, and for two tolerances.
 
     >>> import perspex.numpy as jnp
     >>> jnp.linalg.matrix_rank(jnp.ones((3, 3)))
@@ -256,8 +296,25 @@ def _matrix_rank(m: Any, rtol: Any, tol: Any, hermitian: bool) -> Any:
     return sum_(convert(s > limit[..., None], np.dtype("int32")), axis=-1)
 
 
-def eigenvalues(x: Any, symmetrize_input: bool = True, lower: bool = True) -> Any:
-    """The eigenvalues of Hermitian matrices, ascending."""
+def eigenvalues(x: Array, symmetrize_input: bool = True, lower: bool = True) -> Array:
+    """The eigenvalues of Hermitian matrices, ascending.
+
+    Args:
+      x: an array of floats or complex numbers, of shape `(..., n, n)`.
+      symmetrize_input: take the mean of the matrices and their conjugate transposes.
+      lower: read the lower triangles, otherwise the upper ones.
+
+    Returns:
+      An array of floats of shape `(..., n)`.
+
+    Raises:
+      TypeError: for other dtypes.
+      ValueError: for matrices that are not square.
+
+    >>> import perspex.numpy as jnp
+    >>> eigenvalues(jnp.diag(jnp.array([3.0, 1.0])))
+    Array([1., 3.], dtype=float32)
+    """
     _, w = ops.eigh(
         x,
         algorithm=None,
@@ -267,3 +324,11 @@ def eigenvalues(x: Any, symmetrize_input: bool = True, lower: bool = True) -> An
         symmetrize_input=symmetrize_input,
     )
     return w
+
+
+describe(
+    [norm, vector_norm, matrix_norm],
+    {"x": "an array or a number.", "keepdims": "keep the reduced axes, with size 1."},
+    "TypeError: if `x` is not an array or a number.\n"
+    "ValueError: for an unknown order, an axis that is not there, and another number of axes.",
+)

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.glossary import describe
+from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
 from perspex.numpy.arithmetic import add, divide, multiply, subtract
 from perspex.numpy.convolution import convolve
@@ -15,8 +17,6 @@ from perspex.numpy.creation import asarray
 from perspex.numpy.editing import trim_zeros
 from perspex.numpy.linalg import eigvals
 from perspex.numpy.promotion import (
-    Array,
-    ArrayLike,
     arraylike,
     as_dtype,
     check_arraylike,
@@ -30,14 +30,20 @@ from perspex.numpy.selection import known
 from perspex.ops import elementwise as ops
 from perspex.ops.shape import concatenate, pad, part
 
+__all__ = ["poly", "polyadd", "polyder", "polydiv", "polyint", "polymul", "polysub", "polyval"]
+
 
 def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int | None = None) -> Array:
     """The value of a polynomial, by Horner's rule.
 
     Args:
-      p: coefficients, the highest power first: a vector, or an array of one more axis in front.
-      x: where to evaluate it.
+      p: coefficients, the highest power first: a vector, or an array with them along the first
+        axis.
+      x: the places where to evaluate it, an array or a number.
       unroll: has no effect: the rule is written out.
+
+    Returns:
+      An array of the shape of `x` broadcast with the other axes of `p`.
 
     >>> import perspex.numpy as jnp
     >>> jnp.polyval(jnp.array([1.0, 0.0, -1.0]), 3.0)
@@ -94,11 +100,13 @@ def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
 
 
 def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -> Array:
-    """The product of two polynomials, as floats.
+    """The product of two polynomials.
 
     Args:
-      a1, a2: coefficients.
       trim_leading_zeros: leave out zeros in front; the coefficients must be concrete then.
+
+    Returns:
+      A vector of floats, or of complex numbers.
 
     >>> import perspex.numpy as jnp
     >>> jnp.polymul(jnp.array([1, 1]), jnp.array([1, -1]))
@@ -120,10 +128,10 @@ def _without_zeros(name: str, x: Any) -> Any:
 
 
 def polyder(p: ArrayLike, m: int = 1) -> Array:
-    """The coefficients of the derivative of order `m`, as floats.
+    """The coefficients of the derivative of order `m`.
 
-    Errors:
-      `ValueError` for a negative order.
+    Args:
+      m: the number of differentiations.
 
     >>> import perspex.numpy as jnp
     >>> jnp.polyder(jnp.array([1.0, 0.0, -1.0]))
@@ -151,15 +159,11 @@ def _polyder(p: Any, m: int) -> Any:
 
 
 def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
-    """The coefficients of the integral of order `m`, as floats.
+    """The coefficients of the integral of order `m`.
 
     Args:
-      p: coefficients.
-      m: how often to integrate.
+      m: the number of integrations.
       k: the constants of integration, in the order in which they come in; 0 by default.
-
-    Errors:
-      `ValueError` for a negative order, and for a number of constants that does not fit.
 
     >>> import perspex.numpy as jnp
     >>> jnp.polyint(jnp.array([2.0, 0.0]))
@@ -196,11 +200,14 @@ def _polyint(p: Any, k: Any, m: int) -> Any:
 
 
 def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> tuple[Array, Array]:
-    """Quotient and remainder of two polynomials, as floats.
+    """Quotient and remainder of two polynomials.
 
     Args:
-      u, v: coefficients of the dividend and of the divisor.
+      u, v: vectors of coefficients of the dividend and of the divisor.
       trim_leading_zeros: leave out zeros in front of the remainder, which must be concrete then.
+
+    Returns:
+      Two vectors of floats or of complex numbers.
 
     >>> import perspex.numpy as jnp
     >>> jnp.polydiv(jnp.array([1.0, 0.0, -1.0]), jnp.array([1.0, 1.0]))[0]
@@ -228,12 +235,10 @@ def _polydiv(u: Any, v: Any) -> Any:
 
 
 def poly(seq_of_zeros: ArrayLike) -> Array:
-    """The coefficients of the polynomial with the given roots, a vector, as floats.
+    """The coefficients of the polynomial with given roots, or of a characteristic polynomial.
 
-    Of a square matrix, the characteristic polynomial: that with its eigenvalues as roots.
-
-    Errors:
-      `ValueError` for other shapes.
+    Args:
+      seq_of_zeros: a vector of roots, or a square matrix, whose eigenvalues are the roots.
 
     >>> import perspex.numpy as jnp
     >>> jnp.poly(jnp.array([1.0, 2.0]))
@@ -262,3 +267,20 @@ def _poly(roots: Any) -> Any:
         factor = concatenate(one, ops.neg(part(x, k, k + 1, 0, (n,))), dimension=0)
         out = convolve(out, factor)
     return out
+
+
+_COEFFICIENTS = "a vector of coefficients, the highest power first."
+
+describe(
+    [polyadd, polysub],
+    dict.fromkeys(("a1", "a2"), _COEFFICIENTS),
+    "TypeError: if an operand is not an array.\nValueError: for more than one axis.",
+    "A vector of the common dtype, as long as the longer one.",
+)
+describe(
+    [polyval, polymul, polyder, polyint, polydiv, poly],
+    dict.fromkeys(("a1", "a2", "p"), _COEFFICIENTS),
+    "TypeError: if an argument is not an array or a number.\n"
+    "ValueError: for shapes that do not fit, and a negative order.",
+    "A vector of floats, or of complex numbers.",
+)

@@ -1,10 +1,5 @@
 """Products of vectors and matrices: all of them are `dot_general`.
 
-Common arguments:
-
-* `precision`: how exactly accelerators multiply, a `lax.Precision` or its name, or a pair of them;
-* `preferred_element_type`: the dtype to accumulate in and of the result.
-
 Operands are promoted to one dtype. A contraction over an axis of size zero gives zeros.
 """
 
@@ -17,13 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.glossary import describe
+from perspex.arguments.types import Array, ArrayLike, DTypeLike
 from perspex.jitted.fused import fused
+from perspex.lax.linear import PrecisionLike
 from perspex.numpy.arithmetic import conj, multiply, subtract
-from perspex.numpy.creation import array as array
-from perspex.numpy.creation import ones as ones
 from perspex.numpy.promotion import (
-    Array,
-    ArrayLike,
     as_array,
     canonical_axis,
     check_arraylike,
@@ -38,6 +32,11 @@ from perspex.ops.shape import concatenate
 from perspex.ops.structural import move_axis, reshape, transpose
 from perspex.tracing.trace import typeof
 
+__all__ = [
+    "cross", "dot", "inner", "kron", "matmul", "matvec", "outer", "tensordot", "vdot", "vecdot",
+    "vecmat",
+]  # fmt: skip
+
 Axes = tuple[int, ...]
 
 
@@ -49,7 +48,7 @@ def contract(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:
-    """`dot_general` of promoted arrays: the batch axes, then what is left of `x`, then of `y`."""
+    """`dot_general` of promoted arrays: the batch axes, then the other axes of `x`, then of `y`."""
     aval = typeof(x)
     dtype, weak = aval.dtype, aval.weak_type and typeof(y).weak_type
     if preferred_element_type is not None:
@@ -77,14 +76,18 @@ def dot(
     a: ArrayLike,
     b: ArrayLike,
     *,
-    precision: Any = None,
-    preferred_element_type: Any = None,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike = None,
 ) -> Array:
     """The sum of products over the last axis of `a` and the second to last (or only) axis of `b`.
 
-    A scalar multiplies the other operand. Raises `TypeError` where the sizes disagree.
+    A scalar multiplies the other operand.
 
-    >>> dot(array([1.0, 2.0]), array([3.0, 4.0]))
+    Returns:
+      An array with the other axes of `a`, then those of `b`.
+
+    >>> import perspex.numpy as jnp
+    >>> jnp.dot(jnp.array([1.0, 2.0]), jnp.array([3.0, 4.0]))
     Array(11., dtype=float32)
     """
     a, b = _operands("dot", a, b)
@@ -100,15 +103,22 @@ def matmul(
     a: ArrayLike,
     b: ArrayLike,
     *,
-    precision: Any = None,
-    preferred_element_type: Any = None,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike = None,
 ) -> Array:
     """The matrix product `a @ b` over the last two axes; leading axes broadcast.
 
     A vector is a row on the left and a column on the right, and its axis is not in the result.
-    Raises `ValueError` for scalars, `TypeError` where the sizes disagree.
 
-    >>> matmul(array([[1.0, 2.0]]), array([3.0, 4.0]))
+    Returns:
+      An array of shape `(..., n, m)` for operands of shapes `(..., n, k)` and `(..., k, m)`.
+
+    Raises:
+      TypeError: if an operand is not an array, or the sizes disagree.
+      ValueError: for scalars, and for leading axes that do not broadcast.
+
+    >>> import perspex.numpy as jnp
+    >>> jnp.matmul(jnp.array([[1.0, 2.0]]), jnp.array([3.0, 4.0]))
     Array([11.], dtype=float32)
     """
     a, b = _operands("matmul", a, b)
@@ -176,12 +186,16 @@ def vdot(
     a: ArrayLike,
     b: ArrayLike,
     *,
-    precision: Any = None,
-    preferred_element_type: Any = None,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike = None,
 ) -> Array:
     """The sum of products of all elements, with the conjugate of `a`.
 
-    >>> vdot(array([1j, 1.0]), array([1j, 1.0]))
+    Returns:
+      A scalar.
+
+    >>> import perspex.numpy as jnp
+    >>> jnp.vdot(jnp.array([1j, 1.0]), jnp.array([1j, 1.0]))
     Array(2.+0.j, dtype=complex64)
     """
     a, b = _operands("vdot", a, b)
@@ -196,12 +210,16 @@ def inner(
     a: ArrayLike,
     b: ArrayLike,
     *,
-    precision: Any = None,
-    preferred_element_type: Any = None,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike = None,
 ) -> Array:
-    """The sum of products over the last axes of both.
+    """The sum of products over the last axes of both; a scalar multiplies the other operand.
 
-    >>> inner(array([[1.0, 2.0]]), array([3.0, 4.0]))
+    Returns:
+      An array with the other axes of `a`, then those of `b`.
+
+    >>> import perspex.numpy as jnp
+    >>> jnp.inner(jnp.array([[1.0, 2.0]]), jnp.array([3.0, 4.0]))
     Array([11.], dtype=float32)
     """
     a, b = _operands("inner", a, b)
@@ -216,7 +234,15 @@ def inner(
 def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
     """The products of all pairs of elements: a matrix.
 
-    >>> outer(array([1, 2]), array([3, 4]))
+    Returns:
+      An array of shape `(a.size, b.size)`.
+
+    Raises:
+      TypeError: if an operand is not an array or a number.
+      NotImplementedError: for `out`.
+
+    >>> import perspex.numpy as jnp
+    >>> jnp.outer(jnp.array([1, 2]), jnp.array([3, 4]))
     Array([[3, 4],
            [6, 8]], dtype=int32)
     """
@@ -239,12 +265,23 @@ def vecdot(
     /,
     *,
     axis: int = -1,
-    precision: Any = None,
-    preferred_element_type: Any = None,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike = None,
 ) -> Array:
-    """The sum of products along `axis`, with the conjugate of `x1`; other axes broadcast.
+    """The sum of products along an axis, with the conjugate of `x1`; other axes broadcast.
 
-    >>> vecdot(array([[1.0, 2.0], [3.0, 4.0]]), array([1.0, 1.0]))
+    Args:
+      axis: the axis of both operands.
+
+    Returns:
+      An array of the common shape of the other axes.
+
+    Raises:
+      TypeError: if an operand is not an array.
+      ValueError: for scalars, sizes that disagree, and axes that do not broadcast.
+
+    >>> import perspex.numpy as jnp
+    >>> jnp.vecdot(jnp.array([[1.0, 2.0], [3.0, 4.0]]), jnp.array([1.0, 1.0]))
     Array([3., 7.], dtype=float32)
     """
     x1, x2 = _vectors("vecdot", x1, x2)
@@ -267,7 +304,15 @@ def vecdot(
 def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Matrices times vectors, over the last axes; leading axes broadcast.
 
-    >>> matvec(array([[1.0, 2.0], [3.0, 4.0]]), array([1.0, 1.0]))
+    Returns:
+      An array of shape `(..., n)` for matrices `(..., n, k)` and vectors `(..., k)`.
+
+    Raises:
+      TypeError: if an operand is not an array.
+      ValueError: for operands with too few axes, sizes that disagree, axes that do not broadcast.
+
+    >>> import perspex.numpy as jnp
+    >>> jnp.matvec(jnp.array([[1.0, 2.0], [3.0, 4.0]]), jnp.array([1.0, 1.0]))
     Array([3., 7.], dtype=float32)
     """
     x1, x2 = _vectors("matvec", x1, x2)
@@ -282,7 +327,15 @@ def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Vectors, conjugated, times matrices, over the last axes; leading axes broadcast.
 
-    >>> vecmat(array([1.0, 1.0]), array([[1.0, 2.0], [3.0, 4.0]]))
+    Returns:
+      An array of shape `(..., m)` for vectors `(..., k)` and matrices `(..., k, m)`.
+
+    Raises:
+      TypeError: if an operand is not an array.
+      ValueError: for operands with too few axes, sizes that disagree, axes that do not broadcast.
+
+    >>> import perspex.numpy as jnp
+    >>> jnp.vecmat(jnp.array([1.0, 1.0]), jnp.array([[1.0, 2.0], [3.0, 4.0]]))
     Array([4., 6.], dtype=float32)
     """
     x1, x2 = _vectors("vecmat", x1, x2)
@@ -314,21 +367,26 @@ def _check_sizes(name: str, first: Sequence[int], i: int, second: Sequence[int],
 def tensordot(
     a: ArrayLike,
     b: ArrayLike,
-    axes: Any = 2,
+    axes: int | Sequence[int | Sequence[int]] = 2,
     *,
-    precision: Any = None,
-    preferred_element_type: Any = None,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike = None,
 ) -> Array:
     """The sum of products over some axes of both.
 
     Args:
-      axes: how many of the last axes of `a` and the first of `b`; or a pair of axes, or of
+      axes: the number of the last axes of `a` and the first of `b`; or a pair of axes, or of
         sequences of axes, of `a` and of `b`.
 
-    Errors:
-      `TypeError` where the sizes disagree or the axes are not of that form.
+    Returns:
+      An array with the other axes of `a`, then those of `b`.
 
-    >>> tensordot(ones((2, 3)), ones((3, 2)), axes=1)
+    Raises:
+      TypeError: if an operand is not an array, the sizes disagree, or `axes` has another form.
+      ValueError: for an axis that is not there.
+
+    >>> import perspex.numpy as jnp
+    >>> jnp.tensordot(jnp.ones((2, 3)), jnp.ones((3, 2)), axes=1)
     Array([[3., 3.],
            [3., 3.]], dtype=float32)
     """
@@ -373,7 +431,11 @@ def _tensordot_axes(axes: Any, a_ndim: int, b_ndim: int) -> tuple[Axes, Axes]:
 def kron(a: ArrayLike, b: ArrayLike) -> Array:
     """The Kronecker product: `b` times each element of `a`, put together in the shape of `a`.
 
-    >>> kron(array([1, 10]), array([1, 2]))
+    Returns:
+      An array whose sizes are the products of those of `a` and `b`.
+
+    >>> import perspex.numpy as jnp
+    >>> jnp.kron(jnp.array([1, 10]), jnp.array([1, 2]))
     Array([ 1,  2, 10, 20], dtype=int32)
     """
     a, b = _operands("kron", a, b)
@@ -397,10 +459,20 @@ def cross(
 ) -> Array:
     """The vector product of vectors of three components.
 
-    Raises `ValueError` for vectors of other sizes, those of the plane among them: of `a` and `b` of
-    two components it would be the number `a[0] * b[1] - a[1] * b[0]`.
+    Args:
+      axisa, axisb, axisc: the axis of the components in `a`, in `b` and in the result.
+      axis: the same axis for all three.
 
-    >>> cross(array([1.0, 0.0, 0.0]), array([0.0, 1.0, 0.0]))
+    Returns:
+      An array of the common shape of the other axes, with the components.
+
+    Raises:
+      TypeError: if an operand is not an array.
+      ValueError: for vectors of other sizes, those of the plane among them: of `a` and `b` of two
+        components it would be the number `a[0] * b[1] - a[1] * b[0]`.
+
+    >>> import perspex.numpy as jnp
+    >>> jnp.cross(jnp.array([1.0, 0.0, 0.0]), jnp.array([0.0, 1.0, 0.0]))
     Array([0., 0., 1.], dtype=float32)
     """
     if axis is not None:
@@ -423,3 +495,17 @@ def cross(
     columns = [expand(spread(p, shape), (len(shape),)) for p in parts]
     stacked = concatenate(*columns, dimension=len(shape))
     return move_axis(stacked, len(shape), canonical_axis(axisc, len(shape) + 1))
+
+
+_WORDS = {
+    **dict.fromkeys(("a", "b", "x1", "x2"), "an array; both operands are promoted to one dtype."),
+    "out": "not supported: arrays never change.",
+    "precision": "how exactly accelerators multiply: a `lax.Precision`, its name, or a pair.",
+    "preferred_element_type": "the dtype to accumulate in, which is that of the result.",
+}
+
+describe(
+    [dot, matmul, vdot, inner, outer, vecdot, matvec, vecmat, tensordot, kron, cross],
+    _WORDS,
+    "TypeError: if an operand is not an array or a number, or the sizes disagree.",
+)

@@ -1,7 +1,4 @@
-"""Quantiles: the values below which shares of the elements lie.
-
-Common arguments are those of `reductions`.
-"""
+"""Quantiles: the values below which shares of the elements lie."""
 
 from __future__ import annotations
 
@@ -10,24 +7,25 @@ from typing import Any
 
 import numpy as np
 
+from perspex.arguments.glossary import describe
+from perspex.arguments.types import Array, ArrayLike, Axis
 from perspex.jitted.fused import fused
 from perspex.numpy import reductions
 from perspex.numpy.promotion import (
-    Array,
-    ArrayLike,
-    Axis,
     arraylike,
     as_dtype,
     canonical_axes,
     filled,
     flat,
-    hashable_axis,
     inexact,
     spread,
 )
+from perspex.numpy.reducing import WORDS, checked_axis
 from perspex.ops import elementwise as ops
 from perspex.ops.sorting import sort, take_along
 from perspex.ops.structural import broadcast_in_dim, convert, reshape, transpose
+
+__all__ = ["median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile"]
 
 _METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 
@@ -45,20 +43,11 @@ def quantile(
 ) -> Array:
     """The value below which a share `q` of the elements lies; NaN if there is one.
 
-    Args:
-      a: an array of reals.
-      q: a number from 0 to 1, or an array of one axis of them, which comes first in the result.
-      axis, keepdims: as in the other reductions.
-      method: what lies between two elements: `linear lower higher midpoint nearest`, or
-        `inverted_cdf`.
-      weights: of the shape of `a`, or of its lengths along `axis`; only for `inverted_cdf`.
-
     >>> import perspex.numpy as jnp
     >>> jnp.quantile(jnp.array([1.0, 2.0, 4.0]), 0.75)
     Array(3., dtype=float32)
     """
-    _check_quantile("quantile", out, overwrite_input, method, weights)
-    return _quantile(a, q, weights, hashable_axis("quantile", axis), method, keepdims, False)
+    return _found("quantile", a, q, axis, out, overwrite_input, method, keepdims, weights)
 
 
 def nanquantile(
@@ -72,14 +61,13 @@ def nanquantile(
     *,
     weights: ArrayLike | None = None,
 ) -> Array:
-    """`quantile` of the elements that are not NaN; arguments as there.
+    """The value below which a share `q` of the elements that are not NaN lies.
 
     >>> import perspex.numpy as jnp
     >>> jnp.nanquantile(jnp.array([1.0, jnp.nan, 3.0]), 0.5)
     Array(2., dtype=float32)
     """
-    _check_quantile("nanquantile", out, overwrite_input, method, weights)
-    return _quantile(a, q, weights, hashable_axis("nanquantile", axis), method, keepdims, True)
+    return _found("nanquantile", a, q, axis, out, overwrite_input, method, keepdims, weights)
 
 
 def percentile(
@@ -93,15 +81,13 @@ def percentile(
     *,
     weights: ArrayLike | None = None,
 ) -> Array:
-    """`quantile` with `q` from 0 to 100; arguments as there.
+    """The value below which `q` percent of the elements lie; NaN if there is one.
 
     >>> import perspex.numpy as jnp
     >>> jnp.percentile(jnp.array([1.0, 2.0, 4.0]), 75)
     Array(3., dtype=float32)
     """
-    _check_quantile("percentile", out, overwrite_input, method, weights)
-    axis = hashable_axis("percentile", axis)
-    return _quantile(a, _share("percentile", q), weights, axis, method, keepdims, False)
+    return _found("percentile", a, q, axis, out, overwrite_input, method, keepdims, weights)
 
 
 def nanpercentile(
@@ -115,15 +101,13 @@ def nanpercentile(
     *,
     weights: ArrayLike | None = None,
 ) -> Array:
-    """`nanquantile` with `q` from 0 to 100; arguments as of `quantile`.
+    """The value below which `q` percent of the elements that are not NaN lie.
 
     >>> import perspex.numpy as jnp
     >>> jnp.nanpercentile(jnp.array([1.0, jnp.nan, 3.0]), 50)
     Array(2., dtype=float32)
     """
-    _check_quantile("nanpercentile", out, overwrite_input, method, weights)
-    axis = hashable_axis("nanpercentile", axis)
-    return _quantile(a, _share("nanpercentile", q), weights, axis, method, keepdims, True)
+    return _found("nanpercentile", a, q, axis, out, overwrite_input, method, keepdims, weights)
 
 
 def median(
@@ -139,8 +123,7 @@ def median(
     >>> jnp.median(jnp.array([1, 5, 2, 4]))
     Array(3., dtype=float32)
     """
-    _check_quantile("median", out, overwrite_input, "midpoint", None)
-    return _quantile(a, 0.5, None, hashable_axis("median", axis), "midpoint", keepdims, False)
+    return _found("median", a, 0.5, axis, out, overwrite_input, "midpoint", keepdims, None)
 
 
 def nanmedian(
@@ -150,17 +133,26 @@ def nanmedian(
     overwrite_input: bool = False,
     keepdims: bool = False,
 ) -> Array:
-    """`median` of the elements that are not NaN.
+    """The middle of the elements along axes that are not NaN, or the mean of the middle two.
 
     >>> import perspex.numpy as jnp
     >>> jnp.nanmedian(jnp.array([1.0, jnp.nan, 3.0]))
     Array(2., dtype=float32)
     """
-    _check_quantile("nanmedian", out, overwrite_input, "midpoint", None)
-    return _quantile(a, 0.5, None, hashable_axis("nanmedian", axis), "midpoint", keepdims, True)
+    return _found("nanmedian", a, 0.5, axis, out, overwrite_input, "midpoint", keepdims, None)
 
 
-def _check_quantile(name: str, out: Any, overwrite_input: Any, method: str, weights: Any) -> None:
+def _found(
+    name: str,
+    a: Any,
+    q: Any,
+    axis: Any,
+    out: Any,
+    overwrite_input: bool,
+    method: str,
+    keepdims: bool,
+    weights: Any,
+) -> Any:
     if overwrite_input or out is not None:
         raise ValueError(f"{name}: arrays never change, so `out` and `overwrite_input` do nothing")
     if method not in _METHODS:
@@ -169,20 +161,16 @@ def _check_quantile(name: str, out: Any, overwrite_input: Any, method: str, weig
         raise NotImplementedError(
             f"{name}: the method {method!r} takes no weights, only 'inverted_cdf' does"
         )
+    return _quantile(a, q, weights, name, checked_axis(name, axis), method, keepdims)
 
 
-@fused(static=("name",))
-def _share(name: str, q: Any) -> Any:
-    q = inexact(name, q)
-    return ops.div(q, q.dtype.type(100))
-
-
-@fused(static=("axis", "method", "keepdims", "leave_nan_out"))
+@fused(static=("name", "axis", "method", "keepdims"))
 def _quantile(
-    a: Any, q: Any, weights: Any, axis: Any, method: str, keepdims: bool, leave_nan_out: bool
+    a: Any, q: Any, weights: Any, name: str, axis: Any, method: str, keepdims: bool
 ) -> Any:
-    name = "nanquantile" if leave_nan_out else "quantile"
     a, q = inexact(name, a), inexact(name, q)
+    if name.endswith("percentile"):
+        q = ops.div(q, q.dtype.type(100))
     if a.dtype.kind == "c":
         raise ValueError(f"{name}: complex numbers have no order; take their real part")
     if q.ndim > 1:
@@ -197,7 +185,7 @@ def _quantile(
     if 0 in lines.shape:
         out = filled(a.dtype.type(np.nan), (*lines.shape[:-1], places.size))
     else:
-        out = _of_lines(lines, places, weights, method, leave_nan_out)
+        out = _of_lines(lines, places, weights, method, name.startswith("nan"))
     out = convert(out, a.dtype)
     if keepdims:
         kept = tuple([1 if i in axes else n for i, n in enumerate(a.shape)])
@@ -295,3 +283,29 @@ def _weighted(x: Any, q: Any, weights: Any, found: Any) -> Any:
         reductions.any(bad, -1, keepdims=True), ops.eq(found, found.dtype.type(0))
     )
     return ops.select(spread(nothing, out.shape), x.dtype.type(np.nan), out)
+
+
+_WORDS = {
+    **WORDS,
+    "a": "an array of reals.",
+    "q": "a number from 0 to 1 or a vector of them, whose axis comes first in the result.",
+    "overwrite_input": "not supported: arrays never change.",
+    "method": "the value between two elements: `linear`, `lower`, `higher`, `midpoint`,\n"
+    "`nearest` or `inverted_cdf`.",
+    "weights": "of the shape of `a`, or of its lengths along `axis`; only for `inverted_cdf`.",
+}
+_RAISES = (
+    "TypeError: if `a` or `q` is not an array or a number.\n"
+    "ValueError: for complex numbers, an unknown `method`, an axis that is not there, `out` and\n"
+    "`overwrite_input`.\nNotImplementedError: for `weights` with another method."
+)
+_RETURNS = "An array of floats without the reduced axes, behind the axis of `q` if it has one."
+
+describe([quantile, nanquantile], _WORDS, _RAISES, _RETURNS)
+describe(
+    [percentile, nanpercentile],
+    {**_WORDS, "q": _WORDS["q"].replace("1 or", "100 or")},
+    _RAISES,
+    _RETURNS,
+)
+describe([median, nanmedian], _WORDS, _RAISES, "An array of floats without the reduced axes.")

@@ -7,13 +7,15 @@ result is as long need concrete conditions, or a `size` that makes the result th
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from perspex import dtypes, errors
 from perspex.advice import messages
+from perspex.arguments.glossary import describe
+from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
 from perspex.numpy import promotion
 from perspex.numpy.arithmetic import remainder
@@ -21,8 +23,6 @@ from perspex.numpy.creation import asarray
 from perspex.numpy.indexing.parse import INT32, Index, Picks, whole
 from perspex.numpy.indexing.read import PROMISED, read, read_along
 from perspex.numpy.promotion import (
-    Array,
-    ArrayLike,
     arraylike,
     as_dtype,
     broadcast_shapes,
@@ -45,6 +45,11 @@ from perspex.ops.windows import FILL_OR_DROP, ScatterDimensionNumbers
 from perspex.runtime.dispatch import put_beside
 from perspex.tracing.trace import is_concrete, story
 
+__all__ = [
+    "argwhere", "choose", "compress", "extract", "flatnonzero", "nonzero", "piecewise", "place",
+    "select", "where",
+]  # fmt: skip
+
 # ---- Choosing between arrays --------------------------------------------------------------------
 
 
@@ -55,17 +60,22 @@ def where(
     /,
     *,
     size: int | None = None,
-    fill_value: Any = None,
+    fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None,
 ) -> Any:
-    """`x` where the condition holds, elsewhere `y`; with one argument, `nonzero(condition)`.
+    """The elements of `x` where the condition holds, elsewhere those of `y`.
+
+    With one argument it is `nonzero(condition)`, which `size` and `fill_value` are for.
 
     Args:
-      condition: booleans; of numbers, those that are not zero count.
-      x, y: arrays or numbers; all three are spread over one shape, `x` and `y` promoted.
-      size, fill_value: as for `nonzero`, with one argument only.
+      condition: an array of booleans; numbers count as true unless they are 0.
+      x, y: arrays or numbers; all three are broadcast, `x` and `y` promoted.
 
-    Errors:
-      `TypeError` for lists and None; `ValueError` for shapes that do not broadcast.
+    Returns:
+      An array of the common shape; with one argument, a tuple of arrays of int32.
+
+    Raises:
+      TypeError: if an argument is not an array or a number, or only one of `x` and `y` is given.
+      ValueError: for shapes that do not broadcast, and for `size` beside `x` and `y`.
 
     >>> import perspex.numpy as jnp
     >>> x = jnp.arange(4)
@@ -93,11 +103,16 @@ def select(
 
     Args:
       condlist: arrays of booleans.
-      choicelist: as many arrays; all are promoted, and spread over one shape.
+      choicelist: as many arrays or numbers; all are promoted and broadcast.
       default: an array or a number.
 
-    Errors:
-      `ValueError` for lists that are empty or of different lengths.
+    Returns:
+      An array of the common shape and dtype.
+
+    Raises:
+      TypeError: if an element of a list is not an array or a number.
+      ValueError: for lists that are empty or of different lengths, and shapes that do not
+        broadcast.
 
     >>> import perspex.numpy as jnp
     >>> x = jnp.arange(5)
@@ -133,13 +148,18 @@ def choose(
     """For each place, the element there of the choice that `a` names.
 
     Args:
-      a: integers, which number the choices.
-      choices: arrays or numbers; they are promoted, and spread over one shape with `a`.
-      out: not supported.
-      mode: `"raise"` looks at `a`, which must be concrete; `"wrap"` and `"clip"` do not.
+      a: an array of integers, which number the choices.
+      choices: arrays or numbers; they are promoted and broadcast with `a`.
+      mode: how to treat numbers outside: `"raise"`, `"wrap"` or `"clip"`.
 
-    Errors:
-      `ValueError` for numbers outside, for an `a` that is not of integers and unknown modes.
+    Returns:
+      An array of the common shape and of the dtype of the choices.
+
+    Raises:
+      TypeError: if an argument is not an array or a number.
+      ValueError: for numbers outside, an `a` that is not of integers, and unknown modes.
+      ConcretizationTypeError: for a traced `a` and `mode="raise"`.
+      NotImplementedError: for `out`.
 
     >>> import perspex.numpy as jnp
     >>> jnp.choose(jnp.array([0, 1, 0]), [jnp.arange(3), jnp.arange(3) * 10])
@@ -179,21 +199,25 @@ def _choose(places: Any, choices: Any, mode: str) -> Any:
 def piecewise(
     x: ArrayLike,
     condlist: Sequence[ArrayLike] | Array,
-    funclist: Sequence[Any],
+    funclist: Sequence[ArrayLike | Callable[..., Any]],
     *args: Any,
     **kw: Any,
 ) -> Array:
     """A function that is defined piece by piece: the last condition that holds decides.
 
     Args:
-      x: the argument of the pieces.
+      x: the argument of the pieces, an array or a number.
       condlist: arrays of booleans.
       funclist: for each condition a number or a function that works element by element; one more
         is for where no condition holds, 0 if there is none. All are computed everywhere.
       args, kw: further arguments for the functions.
 
     Returns:
-      An array of the dtype of `x`.
+      An array of the shape and dtype of `x`.
+
+    Raises:
+      TypeError: if `x` or a condition is not an array or a number.
+      ValueError: for another number of functions, and shapes that do not broadcast to that of `x`.
 
     >>> import perspex.numpy as jnp
     >>> x = jnp.arange(5)
@@ -250,16 +274,26 @@ def fixed_size(name: str, size: Any) -> int | None:
     return size
 
 
-def nonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> tuple[Array, ...]:
+def nonzero(
+    a: ArrayLike,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None,
+) -> tuple[Array, ...]:
     """The places of the elements that are not zero: an array of integers for each axis.
 
     Args:
       a: an array of at least one axis.
-      size: how many places to give: the first ones. While tracing it must be given.
-      fill_value: what fills up the arrays if there are fewer; a number, or one for each axis.
+      fill_value: the value that fills up the result if there are fewer: a number, or one for each
+        axis; 0 by default.
 
-    Errors:
-      `ConcretizationTypeError` for a traced array without `size`; `ValueError` for scalars.
+    Returns:
+      A tuple of vectors of int32, one for each axis of `a`.
+
+    Raises:
+      TypeError: if `a` is not an array.
+      ValueError: for scalars and a negative `size`.
+      ConcretizationTypeError: for a traced array without `size`.
 
     >>> import perspex.numpy as jnp
     >>> jnp.nonzero(jnp.array([[1, 0], [1, 1]]))
@@ -312,12 +346,13 @@ def _nonzero(x: Any, fills: Any, size: int) -> list[Any]:
     return out[::-1]
 
 
-def flatnonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> Array:
+def flatnonzero(
+    a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
     """The places, counted in one axis, of the elements that are not zero.
 
-    Args:
-      a: an array.
-      size, fill_value: as for `nonzero`.
+    Returns:
+      A vector of int32.
 
     >>> import perspex.numpy as jnp
     >>> jnp.flatnonzero(jnp.array([[1, 0], [1, 1]]))
@@ -327,12 +362,16 @@ def flatnonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None
     return nonzero(as_given(a).reshape(-1), size=size, fill_value=fill_value)[0]
 
 
-def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> Array:
-    """The coordinates of the elements that are not zero: an array of one row for each.
+def argwhere(
+    a: ArrayLike,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None,
+) -> Array:
+    """The coordinates of the elements that are not zero, in one row for each.
 
-    Args:
-      a: an array.
-      size, fill_value: as for `nonzero`.
+    Returns:
+      An array of int32 of shape `(number of elements, a.ndim)`.
 
     >>> import perspex.numpy as jnp
     >>> jnp.argwhere(jnp.array([[1, 0], [1, 1]]))
@@ -362,14 +401,16 @@ def compress(
 
     Args:
       condition: an array of one axis, at most as long as that of `a`.
-      a: the array.
-      axis: the axis; None takes the elements in one axis.
-      size: how many elements to give; must be given for traced conditions.
-      fill_value: what fills up the result if there are fewer.
-      out: not supported.
+      axis: the axis; `None` takes the elements in one axis.
 
-    Errors:
-      `ValueError` if the condition holds beyond the end of the axis.
+    Returns:
+      An array of the dtype of `a`, shorter along the axis.
+
+    Raises:
+      TypeError: if an argument is not an array or a number.
+      ValueError: if the condition holds beyond the end of the axis, or is not a vector.
+      ConcretizationTypeError: for a traced condition without `size`.
+      NotImplementedError: for `out`.
 
     >>> import perspex.numpy as jnp
     >>> jnp.compress(jnp.array([True, False, True]), jnp.arange(6).reshape(2, 3), axis=1)
@@ -418,8 +459,14 @@ def extract(
 
     Args:
       condition: booleans or numbers, at most as many as `arr` has elements.
-      arr: the array.
-      size, fill_value: as for `compress`.
+
+    Returns:
+      A vector of the dtype of `arr`.
+
+    Raises:
+      TypeError: if an argument is not an array or a number.
+      ValueError: if the condition holds beyond the last element.
+      ConcretizationTypeError: for a traced condition without `size`.
 
     >>> import perspex.numpy as jnp
     >>> x = jnp.arange(6).reshape(2, 3)
@@ -435,13 +482,16 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
     """The array with the elements where the mask holds replaced by `vals`, one after another.
 
     Args:
-      arr: the array.
       mask: booleans, as many as `arr` has elements.
       vals: the new elements; repeated if they are fewer.
-      inplace: must be False, because arrays never change.
+      inplace: must be `False`, because arrays never change.
 
-    Errors:
-      `ValueError` for `inplace=True`, a mask of another size, and no `vals`.
+    Returns:
+      An array of the shape and dtype of `arr`.
+
+    Raises:
+      TypeError: if an argument is not an array or a number.
+      ValueError: for `inplace=True`, a mask of another size, and no `vals`.
 
     >>> import perspex.numpy as jnp
     >>> x = jnp.arange(5)
@@ -473,3 +523,17 @@ def _place(arr: Any, mask: Any, vals: Any) -> Any:
     which = ops.rem(ops.max(count, INT32.type(0)), INT32.type(values.size))
     new = as_dtype(read(values, Index((Picks(which),))), x.dtype)
     return reshape(ops.select(held, new, flat(x)), new_sizes=x.shape)
+
+
+describe(
+    [where, choose, nonzero, flatnonzero, argwhere, compress, extract, place],
+    {
+        "a": "an array.",
+        "arr": "an array.",
+        "out": "not supported: arrays never change.",
+        "size": "the number of elements to give: the first ones. It must be given while tracing.",
+        "fill_value": "the value that fills up the result if there are fewer; 0 by default.",
+    },
+    "TypeError: if `a` is not an array.\nValueError: for a negative `size`.\n"
+    "ConcretizationTypeError: for a traced array without `size`.",
+)

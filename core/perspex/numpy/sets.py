@@ -1,4 +1,4 @@
-"""Arrays as sets: the elements that differ, and what two arrays have in common.
+"""Arrays as sets: the elements that differ, and those that two arrays have in common.
 
 All of it is one sort and a mask of the first element of each run of equals. How many runs there are
 is a number that only running tells, so traced arrays need a `size`.
@@ -13,13 +13,13 @@ import numpy as np
 
 from perspex import dtypes, errors
 from perspex.advice import messages
+from perspex.arguments.glossary import describe
+from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
 from perspex.numpy.creation import asarray
 from perspex.numpy.indexing.parse import INT32, Index, Picks, whole
 from perspex.numpy.indexing.read import read
 from perspex.numpy.promotion import (
-    Array,
-    ArrayLike,
     arraylike,
     as_dtype,
     canonical_axis,
@@ -41,6 +41,11 @@ from perspex.ops.sorting import sort
 from perspex.ops.structural import convert, move_axis, reduce_sum, reshape
 from perspex.ops.windows import FILL_OR_DROP, ScatterDimensionNumbers
 from perspex.tracing.trace import is_concrete, story
+
+__all__ = [
+    "intersect1d", "isin", "setdiff1d", "setxor1d", "union1d", "unique", "unique_all",
+    "unique_counts", "unique_inverse", "unique_values",
+]  # fmt: skip
 
 # Up to this many comparisons, `isin` compares every element with every other.
 _COMPARED = 1 << 14
@@ -81,21 +86,16 @@ def unique(
     """The elements that differ, in ascending order.
 
     Args:
-      ar: the array.
-      return_index: give where each comes first, too.
-      return_inverse: give which of them each element is, too.
-      return_counts: give how often each comes, too.
+      ar: an array or a number.
+      return_index: return the position where each comes first, too.
+      return_inverse: return which of them each element is, too.
+      return_counts: return the count of each, too.
       axis: compare the parts along this axis instead of elements.
       equal_nan: NaNs count as equal.
-      size: how many to give: the first ones. Must be given for traced arrays.
-      fill_value: what fills up the result if there are fewer; the first of them by default.
-      sorted: has no effect: the result always is.
+      sorted: has no effect: the result is always sorted.
 
     Returns:
-      The array, or a tuple of it and what else was asked for.
-
-    Errors:
-      `ConcretizationTypeError` for a traced array without `size`.
+      An array of the dtype of `ar`, or a tuple of it and arrays of int32.
 
     >>> import perspex.numpy as jnp
     >>> jnp.unique(jnp.array([3, 1, 3]), return_counts=True)
@@ -117,11 +117,10 @@ def unique(
 def unique_all(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> _UniqueAllResult:
-    """The elements that differ, where each comes first, which one each element is, and how often.
+    """The elements that differ, their first positions, the inverse positions, and their counts.
 
-    Args:
-      x: the array.
-      size, fill_value: as for `unique`.
+    Returns:
+      A named tuple of `values`, `indices`, `inverse_indices` and `counts`; NaNs are not equal.
 
     >>> import perspex.numpy as jnp
     >>> jnp.unique_all(jnp.array([3, 1, 3])).counts
@@ -134,11 +133,10 @@ def unique_all(
 def unique_counts(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> _UniqueCountsResult:
-    """The elements that differ, and how often each comes.
+    """The elements that differ, and their counts.
 
-    Args:
-      x: the array.
-      size, fill_value: as for `unique`.
+    Returns:
+      A named tuple of `values` and `counts`; NaNs are not equal.
 
     >>> import perspex.numpy as jnp
     >>> jnp.unique_counts(jnp.array([3, 1, 3])).values
@@ -153,9 +151,8 @@ def unique_inverse(
 ) -> _UniqueInverseResult:
     """The elements that differ, and which of them each element is.
 
-    Args:
-      x: the array.
-      size, fill_value: as for `unique`.
+    Returns:
+      A named tuple of `values` and `inverse_indices`; NaNs are not equal.
 
     >>> import perspex.numpy as jnp
     >>> jnp.unique_inverse(jnp.array([3, 1, 3])).inverse_indices
@@ -170,9 +167,8 @@ def unique_values(
 ) -> Array:
     """The elements that differ, in ascending order.
 
-    Args:
-      x: the array.
-      size, fill_value: as for `unique`.
+    Returns:
+      A vector of the dtype of `x`; NaNs are not equal.
 
     >>> import perspex.numpy as jnp
     >>> jnp.unique_values(jnp.array([3, 1, 3]))
@@ -297,14 +293,16 @@ def isin(
 
     Args:
       element: the elements, an array of any shape.
-      test_elements: the others.
-      assume_unique: has no effect.
-      invert: give whether it is not.
-      method: JAX's names of ways to compute it, all of which give the same: `"auto"`,
-        `"compare_all"`, `"binary_search"`, `"sort"`.
+      test_elements: the others, an array of any shape.
+      invert: return whether it is not.
+      method: has no effect: `"auto"`, `"compare_all"`, `"binary_search"` and `"sort"` of JAX.
 
-    Errors:
-      `TypeError` for lists; `ValueError` for other methods.
+    Returns:
+      An array of booleans of the shape of `element`.
+
+    Raises:
+      TypeError: if an argument is not an array or a number.
+      ValueError: for another `method`.
 
     >>> import perspex.numpy as jnp
     >>> jnp.isin(jnp.arange(4), jnp.array([1, 3]))
@@ -348,7 +346,7 @@ def _both(name: str, ar1: Any, ar2: Any) -> tuple[Any, Any]:
 def _chosen(
     name: str, x: Any, keep: Callable[[Any], Any], size: Any, fill_value: Any
 ) -> tuple[Any, Any, Any]:
-    """Of the elements of `x` that differ those that `keep` keeps; their positions; which are real.
+    """The elements of `x` that differ and that `keep` keeps; their positions; which are real.
 
     What is missing is `fill_value`, or the first one.
     """
@@ -384,10 +382,6 @@ def union1d(
 ) -> Array:
     """The elements that differ of two arrays together, in ascending order.
 
-    Args:
-      ar1, ar2: the arrays; they are promoted.
-      size, fill_value: as for `unique`.
-
     >>> import perspex.numpy as jnp
     >>> jnp.union1d(jnp.array([3, 1]), jnp.array([3, 2]))
     Array([1, 2, 3], dtype=int32)
@@ -407,14 +401,14 @@ def intersect1d(
     *,
     size: int | None = None,
     fill_value: ArrayLike | None = None,
-) -> Any:
+) -> Array | tuple[Array, Array, Array]:
     """The elements that two arrays have in common, in ascending order.
 
     Args:
-      ar1, ar2: the arrays; they are promoted.
-      assume_unique: has no effect.
-      return_indices: give where each comes first in `ar1` and in `ar2`, too.
-      size, fill_value: as for `unique`.
+      return_indices: return where each comes first in `ar1` and in `ar2`, too.
+
+    Returns:
+      A vector of the common dtype; with `return_indices`, it and two vectors of int32.
 
     >>> import perspex.numpy as jnp
     >>> jnp.intersect1d(jnp.array([3, 1, 2]), jnp.array([2, 3]))
@@ -450,10 +444,11 @@ def setdiff1d(
     """The elements of the first array that are not in the second, in ascending order.
 
     Args:
-      ar1, ar2: the arrays.
-      assume_unique: the elements of `ar1` differ: they are given in the order they come in.
-      size: as for `unique`.
-      fill_value: what fills up the result if there are fewer; 0 by default.
+      assume_unique: the elements of `ar1` differ: they are returned in the order they come in.
+      fill_value: the value that fills up the result if there are fewer; 0 by default.
+
+    Returns:
+      A vector of the dtype of `ar1`.
 
     >>> import perspex.numpy as jnp
     >>> jnp.setdiff1d(jnp.array([3, 1, 2]), jnp.array([2]))
@@ -483,11 +478,6 @@ def setxor1d(
 ) -> Array:
     """The elements that are in one of two arrays alone, in ascending order.
 
-    Args:
-      ar1, ar2: the arrays; they are promoted.
-      assume_unique: has no effect.
-      size, fill_value: as for `unique`.
-
     >>> import perspex.numpy as jnp
     >>> jnp.setxor1d(jnp.array([3, 1]), jnp.array([3, 2]))
     Array([1, 2], dtype=int32)
@@ -501,3 +491,23 @@ def setxor1d(
 
     both = concatenate(x, y, dimension=0)
     return _chosen("setxor1d", both, in_one, size, fill_value)[0]
+
+
+_WORDS = {
+    "x": "an array or a number.",
+    "ar1": "an array or a number.",
+    "ar2": "an array or a number.",
+    "assume_unique": "has no effect.",
+    "size": "the number of elements to give: the first ones. It must be given while tracing.",
+    "fill_value": "the value that fills up a shorter result; the first element by default.",
+}
+
+describe(
+    [unique, unique_all, unique_counts, unique_inverse, unique_values]
+    + [isin, union1d, intersect1d, setdiff1d, setxor1d],
+    _WORDS,
+    "TypeError: if an argument is not an array or a number.\n"
+    "ValueError: for a negative `size`.\n"
+    "ConcretizationTypeError: for traced arrays without `size`.",
+    "A vector of the common dtype.",
+)

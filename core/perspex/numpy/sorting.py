@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from perspex.arguments.glossary import describe
+from perspex.arguments.types import Array, ArrayLike, DTypeLike
 from perspex.jitted.fused import fused
-from perspex.numpy.creation import array as array
+from perspex.numpy.creation import array
 from perspex.numpy.promotion import (
-    Array,
-    ArrayLike,
     arraylike,
     as_array,
     canonical_axis,
@@ -32,6 +32,11 @@ from perspex.ops.structural import (
     reduce_sum,
     reshape,
 )
+
+__all__ = [
+    "argpartition", "argsort", "lexsort", "partition", "searchsorted", "sort", "sort_complex",
+    "top_k",
+]  # fmt: skip
 
 
 def _check_options(name: str, kind: Any, order: Any) -> None:
@@ -51,9 +56,13 @@ def sort(
     stable: bool = True,
     descending: bool = False,
 ) -> Array:
-    """The elements in ascending order along `axis`; None sorts all of them in one axis.
+    """The elements in ascending order along an axis.
 
-    >>> sort(array([3, 1, 2]))
+    Returns:
+      An array of the shape and dtype of `a`; a vector for `axis=None`.
+
+    >>> import perspex.numpy as jnp
+    >>> jnp.sort(jnp.array([3, 1, 2]))
     Array([1, 2, 3], dtype=int32)
     """
     _check_options("sort", kind, order)
@@ -74,13 +83,18 @@ def argsort(
     order: None = None,
     stable: bool = True,
     descending: bool = False,
-    dtype: Any = None,
+    dtype: DTypeLike = None,
 ) -> Array:
-    """The positions of the elements in ascending order along `axis`.
+    """The positions of the elements in ascending order along an axis.
 
-    Equal elements stay in their order when `stable`. `dtype` is that of the positions.
+    Args:
+      dtype: the dtype of the positions, int32 by default.
 
-    >>> argsort(array([3, 1, 2]))
+    Returns:
+      An array of the shape of `a`; a vector for `axis=None`.
+
+    >>> import perspex.numpy as jnp
+    >>> jnp.argsort(jnp.array([3, 1, 2]))
     Array([1, 2, 0], dtype=int32)
     """
     _check_options("argsort", kind, order)
@@ -103,10 +117,23 @@ def top_k(
 ) -> tuple[Array, Array]:
     """The `k` greatest elements along an axis, or the least, best first, and where they are.
 
-    Raises `ValueError` for another `mode` than `"largest"` and `"smallest"`, or a `k` beyond the
-    axis.
+    Args:
+      a: an array of reals, of one axis or more.
+      k: the number of elements.
+      axis: the axis.
+      mode: `"largest"` or `"smallest"`.
+      sorted: has no effect: the elements are always in order.
 
-    >>> top_k(array([3, 1, 2]), 2)
+    Returns:
+      Two arrays with `k` elements along the axis: the elements, and their positions as int32.
+
+    Raises:
+      TypeError: if `a` is not an array.
+      ValueError: for another `mode`, a `k` beyond the axis, an axis that is not there, and for
+        the greatest complex numbers.
+
+    >>> import perspex.numpy as jnp
+    >>> jnp.top_k(jnp.array([3, 1, 2]), 2)
     (Array([3, 2], dtype=int32), Array([0, 2], dtype=int32))
     """
     if mode not in ("largest", "smallest"):
@@ -125,11 +152,21 @@ def top_k(
 
 
 def lexsort(keys: ArrayLike | Sequence[ArrayLike], axis: int = -1) -> Array:
-    """The positions that sort by several keys, the last of which counts most.
+    """The positions that sort by several keys; the last key counts most.
 
-    Raises `TypeError` where there is no key, `ValueError` where their shapes differ.
+    Args:
+      keys: arrays of one shape, or an array whose first axis holds them.
+      axis: the axis.
 
-    >>> lexsort((array([0, 1, 0]), array([2, 1, 1])))
+    Returns:
+      An array of int32 of the shape of a key.
+
+    Raises:
+      TypeError: if there is no key, or a key is not an array.
+      ValueError: for keys of different shapes, and for an axis that is not there.
+
+    >>> import perspex.numpy as jnp
+    >>> jnp.lexsort((jnp.array([0, 1, 0]), jnp.array([2, 1, 1])))
     Array([2, 1, 0], dtype=int32)
     """
     parts = list(keys)
@@ -158,7 +195,18 @@ def _lexsort(*keys: Any, axis: int) -> Any:
 def sort_complex(a: ArrayLike) -> Array:
     """The elements along the last axis in ascending order, as complex numbers.
 
-    >>> sort_complex(array([2.0, 1.0]))
+    Args:
+      a: an array of one axis or more.
+
+    Returns:
+      An array of the shape of `a`: complex128 for float64 and complex128, otherwise complex64.
+
+    Raises:
+      TypeError: if `a` is not an array.
+      ValueError: for a scalar.
+
+    >>> import perspex.numpy as jnp
+    >>> jnp.sort_complex(jnp.array([2.0, 1.0]))
     Array([1.+0.j, 2.+0.j], dtype=complex64)
     """
     a = sort(a)
@@ -171,7 +219,11 @@ def sort_complex(a: ArrayLike) -> Array:
 def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """The elements with the `kth` smallest in its place: none greater before it, none less after.
 
-    >>> partition(array([3, 1, 2]), 1)[1]
+    Returns:
+      An array of the shape and dtype of `a`.
+
+    >>> import perspex.numpy as jnp
+    >>> jnp.partition(jnp.array([3, 1, 2]), 1)[1]
     Array(2, dtype=int32)
     """
     a = arraylike("partition", a)
@@ -182,9 +234,13 @@ def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
 
 @fused(static=("kth", "axis"))
 def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
-    """The positions that `partition` would put the elements in.
+    """The positions of the elements in the order in which `partition` puts them.
 
-    >>> argpartition(array([3, 1, 2]), 1)[1]
+    Returns:
+      An array of int32 of the shape of `a`.
+
+    >>> import perspex.numpy as jnp
+    >>> jnp.argpartition(jnp.array([3, 1, 2]), 1)[1]
     Array(2, dtype=int32)
     """
     a = arraylike("argpartition", a)
@@ -213,15 +269,21 @@ def searchsorted(
     """Where each `v` would go in the sorted vector `a` for it to stay sorted.
 
     Args:
-      a: a vector in ascending order, or in the order that `sorter` gives it.
+      a: a vector in ascending order, or one that `sorter` brings into it.
+      v: an array or a number; both are promoted.
       side: `"left"` of equal elements, or `"right"` of them.
-      method: JAX's names of ways to compute it, all of which give the same:
-        `"scan"`, `"scan_unrolled"`, `"sort"`, `"compare_all"`.
+      sorter: positions that sort `a`, as `argsort` gives them.
+      method: has no effect: `"scan"`, `"scan_unrolled"`, `"sort"` and `"compare_all"` of JAX.
 
     Returns:
-      Integers from 0 to `len(a)`, in the shape of `v`.
+      An array of int32 from 0 to `len(a)`, of the shape of `v`.
 
-    >>> searchsorted(array([1, 2, 2, 3]), array([2, 5]))
+    Raises:
+      TypeError: if `a` or `v` is not an array or a number.
+      ValueError: if `a` is not a vector, and for another `side` or `method`.
+
+    >>> import perspex.numpy as jnp
+    >>> jnp.searchsorted(jnp.array([1, 2, 2, 3]), jnp.array([2, 5]))
     Array([1, 4], dtype=int32)
     """
     if side not in ("left", "right"):
@@ -282,3 +344,27 @@ def _complex_before(x: Any, y: Any) -> Any:
     by_real = ops.lt(ops.real(x), ops.real(y))
     by_imag = ops.bitwise_and(ops.eq(ops.real(x), ops.real(y)), ops.lt(ops.imag(x), ops.imag(y)))
     return ops.bitwise_or(by_real, by_imag)
+
+
+_WORDS = {
+    "a": "an array of one axis or more.",
+    "axis": "the axis; `None` takes the elements in one axis.",
+    "kind": "not supported; see `stable`.",
+    "order": "not supported: arrays have no fields.",
+    "stable": "equal elements stay in their order.",
+    "descending": "sort from the greatest to the least.",
+    "kth": "the position, which must be known while tracing; counted from the end if negative.",
+}
+_NO_ARRAY = "TypeError: if `a` is not an array"
+
+describe(
+    [sort, argsort],
+    _WORDS,
+    f"{_NO_ARRAY}, and for `kind` and `order`.\nValueError: for an axis that is not there.",
+)
+describe(
+    [partition, argpartition],
+    {**_WORDS, "axis": "the axis."},
+    f"{_NO_ARRAY}.\nValueError: for an axis or a `kth` that is not there.\n"
+    "NotImplementedError: for complex numbers.",
+)

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.glossary import describe
+from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
 from perspex.lax.control import while_loop
 from perspex.numpy.arithmetic import absolute, floor_divide, remainder
 from perspex.numpy.creation import array, ones
 from perspex.numpy.promotion import (
-    Array,
-    ArrayLike,
     as_dtype,
     canonical_axis,
     check_arraylike,
@@ -32,15 +32,14 @@ from perspex.ops.shape import concatenate
 from perspex.ops.shape import slice as slice_
 from perspex.ops.structural import convert
 
+__all__ = ["bartlett", "blackman", "gcd", "hamming", "hanning", "i0", "kaiser", "lcm", "unwrap"]
+
 # ---- Divisors -----------------------------------------------------------------------------------
 
 
 @fused
 def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The greatest common divisor of two integers, elementwise.
-
-    Errors:
-      `ValueError` for floats.
 
     >>> import perspex.numpy as jnp
     >>> jnp.gcd(jnp.array([12, 18]), 8)
@@ -52,9 +51,6 @@ def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
 @fused
 def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The least common multiple of two integers, elementwise; 0 where one is 0.
-
-    Errors:
-      `ValueError` for floats.
 
     >>> import perspex.numpy as jnp
     >>> jnp.lcm(jnp.array([4, 0]), 6)
@@ -99,12 +95,20 @@ _SERIES_UP_TO = 20.0
 
 @fused
 def i0(x: ArrayLike) -> Array:
-    """The modified Bessel function of the first kind and order 0.
+    """The modified Bessel function of the first kind and order 0, of each element.
 
-    Errors:
-      `ValueError` for complex numbers.
+    Args:
+      x: an array or a number; integers and booleans become floats.
 
-    Abramowitz and Stegun, Handbook of Mathematical Functions, 9.6.10 and 9.7.1.
+    Returns:
+      An array of floats of the shape of `x`.
+
+    Raises:
+      TypeError: if `x` is not an array or a number.
+      ValueError: for complex numbers.
+
+    References:
+      Abramowitz and Stegun, Handbook of Mathematical Functions, 9.6.10 and 9.7.1.
 
     >>> import perspex.numpy as jnp
     >>> f"{jnp.i0(1.0):.4f}"
@@ -136,14 +140,14 @@ def i0(x: ArrayLike) -> Array:
 
 
 def _window(name: str, size: Any, values: Any) -> Any:
-    """A window of `size` points, of which NumPy knows the values."""
+    """A window of `size` points, with values that NumPy computes."""
     size = concrete(f"{name}: M", operator.index, size)
     dtype = dtypes.canonicalize_dtype(float)
     return ones(size) if size <= 1 else array(values(size).astype(dtype))
 
 
 def bartlett(M: int) -> Array:
-    """A window of `M` points that rises and falls in straight lines.
+    """Bartlett's window of `M` points, which rises and falls in straight lines.
 
     >>> import perspex.numpy as jnp
     >>> jnp.bartlett(5)
@@ -183,7 +187,13 @@ def hanning(M: int) -> Array:
 
 
 def kaiser(M: int, beta: ArrayLike) -> Array:
-    """Kaiser's window of `M` points; the greater `beta`, the narrower.
+    """Kaiser's window of `M` points; the greater `beta`, the narrower it is.
+
+    Args:
+      beta: the shape of the window, a number; 0 gives a rectangle.
+
+    Returns:
+      A vector of `M` floats, of the dtype of `beta` if there are several.
 
     >>> import perspex.numpy as jnp
     >>> jnp.kaiser(3, 0.0)
@@ -212,10 +222,17 @@ def unwrap(
     """Angles along an axis without the jumps of multiples of a period.
 
     Args:
-      p: an array of reals.
+      p: an array of reals, of one axis or more.
       discont: the least difference of neighbours that counts as a jump; half a period at least.
       axis: the axis along which neighbours stand.
-      period: of what jumps are multiples.
+      period: the period; jumps are multiples of it.
+
+    Returns:
+      An array of the shape of `p`, of the dtype that `p` and `period` promote to.
+
+    Raises:
+      TypeError: if `p` is not an array.
+      ValueError: for complex numbers, and for an axis that is not there.
 
     >>> import perspex.numpy as jnp
     >>> jnp.unwrap(jnp.array([340, 10, 40]), period=360)
@@ -252,3 +269,19 @@ def _part(x: Any, axis: int, start: int, stop: int) -> Any:
     starts, stops = [0] * x.ndim, list(x.shape)
     starts[axis], stops[axis] = start, stop
     return slice_(x, start_indices=tuple(starts), limit_indices=tuple(stops), strides=None)
+
+
+describe(
+    [gcd, lcm],
+    dict.fromkeys(("x1", "x2"), "an array of integers or an integer; both are promoted."),
+    "TypeError: if an operand is not an array or a number.\n"
+    "ValueError: for floats, booleans and complex numbers.\n"
+    "ValueError: if the shapes do not broadcast (`TypeError` for equal ranks).",
+    "An array of integers of the common shape and dtype.",
+)
+describe(
+    [bartlett, blackman, hamming, hanning, kaiser],
+    {"M": "the number of points, which must be known while tracing."},
+    "TypeError: if `M` is negative or not an integer.\nConcretizationTypeError: if `M` is traced.",
+    "A vector of `M` floats of the default dtype.",
+)

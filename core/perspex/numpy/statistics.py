@@ -1,46 +1,54 @@
-"""Means, variances, and reductions that leave NaN out.
-
-Common arguments are those of `reductions`.
-"""
+"""Means, variances, and reductions that leave NaN out."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.glossary import describe
+from perspex.arguments.types import Array, ArrayLike, Axis, DTypeLike
 from perspex.jitted.fused import fused
 from perspex.numpy import reductions
 from perspex.numpy.promotion import (
-    Array,
-    ArrayLike,
-    Axis,
-    DTypeLike,
     arraylike,
     as_dtype,
     canonical_axes,
     check_arraylike,
-    check_no_out,
     filled,
-    hashable_axis,
     inexact,
     promote_dtypes,
     real_dtype,
     spread,
 )
-from perspex.numpy.reductions import wide_float
+from perspex.numpy.reducing import (
+    EMPTY,
+    NOTHING,
+    ONE_AXIS,
+    POSITION,
+    RAISES,
+    SAME,
+    TOTAL,
+    WORDS,
+    checked_axis,
+    checked_dtype,
+    extreme,
+    position,
+    single_axis,
+    total,
+    wide_float,
+)
 from perspex.ops import elementwise as ops
-from perspex.ops.reductions import highest, lowest
 from perspex.ops.structural import convert, reshape, transpose
 
+__all__ = [
+    "average", "mean", "nanargmax", "nanargmin", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd",
+    "nansum", "nanvar", "std", "var",
+]  # fmt: skip
+
 # ---- Means --------------------------------------------------------------------------------------
-
-
-def _checked_dtype(name: str, dtype: Any) -> Any:
-    return None if dtype is None else dtypes.check_user_dtype(dtype, name)
 
 
 def mean(
@@ -52,14 +60,14 @@ def mean(
     *,
     where: ArrayLike | None = None,
 ) -> Array:
-    """The arithmetic mean along axes, as floats also for integers; NaN of nothing.
+    """The arithmetic mean along axes; NaN of no element.
 
     >>> import perspex.numpy as jnp
     >>> jnp.mean(jnp.array([[1, 2], [3, 5]]), axis=0)
     Array([2. , 3.5], dtype=float32)
     """
-    check_no_out("mean", out)
-    return _mean(a, where, hashable_axis("mean", axis), _checked_dtype("mean", dtype), keepdims)
+    axis, dtype = checked_axis("mean", axis, out), checked_dtype("mean", dtype)
+    return _mean(a, where, axis, dtype, keepdims)
 
 
 @fused(static=("axis", "dtype", "keepdims"))
@@ -89,19 +97,22 @@ def average(
     """The weighted mean along axes.
 
     Args:
-      a: an array.
-      axis, keepdims: as in the other reductions.
       weights: of the shape of `a`, or of its lengths along `axis`; equal ones if not given.
       returned: return the sum of the weights too.
 
-    Errors:
-      `ValueError` where the shape of `weights` fits neither.
+    Returns:
+      An array of floats or complex numbers without the reduced axes; with `returned`, a pair of it
+      and the sums of the weights.
+
+    Raises:
+      TypeError: if `a` or `weights` is not an array or a number.
+      ValueError: if the shape of `weights` fits neither, or for an axis that is not there.
 
     >>> import perspex.numpy as jnp
     >>> jnp.average(jnp.array([1.0, 2.0]), weights=jnp.array([3.0, 1.0]))
     Array(1.25, dtype=float32)
     """
-    pair = _average(a, weights, hashable_axis("average", axis), keepdims)
+    pair = _average(a, weights, checked_axis("average", axis), keepdims)
     return pair if returned else pair[0]
 
 
@@ -147,20 +158,14 @@ def var(
 ) -> Array:
     """The variance along axes: the mean of the squared distances from the mean.
 
-    Args:
-      a, axis, dtype, out, keepdims, where: as in the other reductions.
-      ddof, correction: subtracted from the number of elements; only one may be given.
-      mean: the mean, with the reduced axes kept, if it is known already.
-
-    The result is NaN where no element is left after the correction, and real for complex numbers.
+    It is NaN where no element is left after the correction.
 
     >>> import perspex.numpy as jnp
     >>> jnp.var(jnp.array([1.0, 3.0]), ddof=1)
     Array(2., dtype=float32)
     """
-    check_no_out("var", out)
+    axis, dtype = checked_axis("var", axis, out), checked_dtype("var", dtype)
     shift, correction = _correction("var", ddof, correction)
-    axis, dtype = hashable_axis("var", axis), _checked_dtype("var", dtype)
     return _var(a, where, mean, correction, axis, dtype, keepdims, shift)
 
 
@@ -176,18 +181,19 @@ def std(
     mean: ArrayLike | None = None,
     correction: int | float | None = None,
 ) -> Array:
-    """The standard deviation along axes: the root of `var`; arguments as there.
+    """The standard deviation along axes: the root of the variance.
+
+    It is NaN where no element is left after the correction.
 
     >>> import perspex.numpy as jnp
     >>> jnp.std(jnp.array([1.0, 3.0]))
     Array(1., dtype=float32)
     """
-    check_no_out("std", out)
+    axis, dtype = checked_axis("std", axis, out), checked_dtype("std", dtype)
     shift, correction = _correction("std", ddof, correction)
-    axis, dtype = hashable_axis("std", axis), _checked_dtype("std", dtype)
     if dtype is not None and not dtypes.issubdtype(dtype, np.inexact):
         raise ValueError(f"std: dtype must be floating or complex, got {dtype}")
-    return _std(a, where, mean, correction, axis, dtype, keepdims, shift)
+    return _var(a, where, mean, correction, axis, dtype, keepdims, shift, True)
 
 
 def _correction(name: str, ddof: Any, correction: Any) -> tuple[Any, Any]:
@@ -199,24 +205,7 @@ def _correction(name: str, ddof: Any, correction: Any) -> tuple[Any, Any]:
     return (correction, None) if isinstance(correction, (int, float)) else (0, correction)
 
 
-_STATIC = ("axis", "dtype", "keepdims", "shift")
-
-
-@fused(static=_STATIC)
-def _std(
-    a: Any,
-    where: Any,
-    mean: Any,
-    correction: Any,
-    axis: Any,
-    dtype: Any,
-    keepdims: bool,
-    shift: float,
-) -> Any:
-    return ops.sqrt(_var(a, where, mean, correction, axis, dtype, keepdims, shift))
-
-
-@fused(static=_STATIC)
+@fused(static=("axis", "dtype", "keepdims", "shift", "root"))
 def _var(
     a: Any,
     where: Any,
@@ -226,7 +215,9 @@ def _var(
     dtype: Any,
     keepdims: bool,
     shift: float,
+    root: bool = False,
 ) -> Any:
+    """The variance, or its root."""
     a = arraylike("var", a)
     computation, result = _variance_dtypes("var", a.dtype, dtype)
     a = as_dtype(a, computation)
@@ -239,13 +230,14 @@ def _var(
     nothing = _nothing(result)
     if correction is None and where is None:
         left = working.type(count - shift)
-        if left <= 0:
-            return filled(nothing, total.shape)
-        return convert(ops.div(total, left), result)
-    correction = shift if correction is None else correction
-    left = ops.sub(count, as_dtype(correction, working))
-    out = convert(ops.div(total, left), result)
-    return ops.select(ops.gt(left, working.type(0)), out, nothing)
+        nonempty = left > 0
+        out = convert(ops.div(total, left), result) if nonempty else filled(nothing, total.shape)
+    else:
+        correction = shift if correction is None else correction
+        left = ops.sub(count, as_dtype(correction, working))
+        out = convert(ops.div(total, left), result)
+        out = ops.select(ops.gt(left, working.type(0)), out, nothing)
+    return ops.sqrt(out) if root else out
 
 
 def _nothing(dtype: np.dtype) -> Any:
@@ -283,15 +275,14 @@ def nansum(
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """`sum` with NaN taken for 0.
+    """The sum along axes, with 0 in the place of NaN.
 
     >>> import perspex.numpy as jnp
     >>> jnp.nansum(jnp.array([1.0, jnp.nan]))
     Array(1., dtype=float32)
     """
-    check_no_out("nansum", out)
-    a = _without_nan(a, "nansum")
-    return reductions.sum(a, axis, dtype, keepdims=keepdims, initial=initial, where=where)
+    axis, dtype = checked_axis("nansum", axis, out), checked_dtype("nansum", dtype)
+    return total(a, initial, where, "nansum", axis, dtype, keepdims)
 
 
 def nanprod(
@@ -303,15 +294,14 @@ def nanprod(
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """`prod` with NaN taken for 1.
+    """The product along axes, with 1 in the place of NaN.
 
     >>> import perspex.numpy as jnp
     >>> jnp.nanprod(jnp.array([2.0, jnp.nan]))
     Array(2., dtype=float32)
     """
-    check_no_out("nanprod", out)
-    a = _without_nan(a, "nanprod")
-    return reductions.prod(a, axis, dtype, keepdims=keepdims, initial=initial, where=where)
+    axis, dtype = checked_axis("nanprod", axis, out), checked_dtype("nanprod", dtype)
+    return total(a, initial, where, "nanprod", axis, dtype, keepdims)
 
 
 def nanmax(
@@ -322,14 +312,13 @@ def nanmax(
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """`max` of the elements that are not NaN; NaN where all are.
+    """The greatest element along axes that is not NaN; NaN where all are.
 
     >>> import perspex.numpy as jnp
     >>> jnp.nanmax(jnp.array([1.0, jnp.nan]))
     Array(1., dtype=float32)
     """
-    check_no_out("nanmax", out)
-    return _nan_extreme(a, initial, where, "nanmax", hashable_axis("nanmax", axis), keepdims)
+    return extreme(a, initial, where, "nanmax", checked_axis("nanmax", axis, out), keepdims)
 
 
 def nanmin(
@@ -340,82 +329,37 @@ def nanmin(
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """`min` of the elements that are not NaN; NaN where all are.
+    """The least element along axes that is not NaN; NaN where all are.
 
     >>> import perspex.numpy as jnp
     >>> jnp.nanmin(jnp.array([1.0, jnp.nan]))
     Array(1., dtype=float32)
     """
-    check_no_out("nanmin", out)
-    return _nan_extreme(a, initial, where, "nanmin", hashable_axis("nanmin", axis), keepdims)
-
-
-_FILLING: dict[str, Callable[[np.dtype], Any]] = {
-    "nansum": lambda dtype: dtype.type(0),
-    "nanprod": lambda dtype: dtype.type(1),
-    "nanmax": lowest,
-    "nanargmax": lowest,
-    "nanmin": highest,
-    "nanargmin": highest,
-}
-
-
-@fused(static=("name",))
-def _without_nan(a: Any, name: str) -> Any:
-    """`a` with the number for NaN that changes nothing in the reduction `name`."""
-    a = arraylike(name, a)
-    if not dtypes.issubdtype(a.dtype, np.inexact):
-        return a
-    return ops.select(ops.ne(a, a), _FILLING[name](a.dtype), a)
-
-
-@fused(static=("name", "axis", "keepdims"))
-def _nan_extreme(a: Any, initial: Any, where: Any, name: str, axis: Any, keepdims: bool) -> Any:
-    a = arraylike(name, a)
-    reduction = reductions.max if name == "nanmax" else reductions.min
-    options: dict[str, Any] = {"keepdims": keepdims, "initial": initial, "where": where}
-    out = reduction(_without_nan(a, name), axis, **options)
-    if initial is not None or not dtypes.issubdtype(a.dtype, np.inexact):
-        return out
-    nothing = reductions.all(ops.ne(a, a), axis, keepdims=keepdims)
-    return ops.select(nothing, a.dtype.type(np.nan), out)
+    return extreme(a, initial, where, "nanmin", checked_axis("nanmin", axis, out), keepdims)
 
 
 def nanargmax(
     a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
 ) -> Array:
-    """`argmax` of the elements that are not NaN; -1 where all are.
+    """The position of the first greatest element that is not NaN; -1 where all are.
 
     >>> import perspex.numpy as jnp
     >>> jnp.nanargmax(jnp.array([1.0, jnp.nan, 3.0]))
     Array(2, dtype=int32)
     """
-    check_no_out("nanargmax", out)
-    return _nan_position(a, "nanargmax", hashable_axis("nanargmax", axis), bool(keepdims))
+    return position(a, "nanargmax", single_axis("nanargmax", axis, out), bool(keepdims))
 
 
 def nanargmin(
     a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
 ) -> Array:
-    """`argmin` of the elements that are not NaN; -1 where all are.
+    """The position of the first least element that is not NaN; -1 where all are.
 
     >>> import perspex.numpy as jnp
     >>> jnp.nanargmin(jnp.array([1.0, jnp.nan, 3.0]))
     Array(0, dtype=int32)
     """
-    check_no_out("nanargmin", out)
-    return _nan_position(a, "nanargmin", hashable_axis("nanargmin", axis), bool(keepdims))
-
-
-@fused(static=("name", "axis", "keepdims"))
-def _nan_position(a: Any, name: str, axis: Any, keepdims: bool) -> Any:
-    a = arraylike(name, a)
-    position = reductions.argmax if name == "nanargmax" else reductions.argmin
-    out = position(_without_nan(a, name), axis, keepdims=keepdims)
-    if not dtypes.issubdtype(a.dtype, np.inexact):
-        return out
-    nothing = reductions.all(ops.ne(a, a), axis, keepdims=keepdims)
-    return ops.select(nothing, out.dtype.type(-1), out)
+    return position(a, "nanargmin", single_axis("nanargmin", axis, out), bool(keepdims))
 
 
 def nanmean(
@@ -426,14 +370,13 @@ def nanmean(
     keepdims: bool = False,
     where: ArrayLike | None = None,
 ) -> Array:
-    """`mean` of the elements that are not NaN; NaN where all are.
+    """The mean of the elements along axes that are not NaN; NaN where all are.
 
     >>> import perspex.numpy as jnp
     >>> jnp.nanmean(jnp.array([1.0, jnp.nan, 3.0]))
     Array(2., dtype=float32)
     """
-    check_no_out("nanmean", out)
-    axis, dtype = hashable_axis("nanmean", axis), _checked_dtype("nanmean", dtype)
+    axis, dtype = checked_axis("nanmean", axis, out), checked_dtype("nanmean", dtype)
     return _nanmean(a, where, axis, dtype, keepdims)
 
 
@@ -458,14 +401,13 @@ def nanvar(
     where: ArrayLike | None = None,
     mean: ArrayLike | None = None,
 ) -> Array:
-    """`var` of the elements that are not NaN; arguments as there.
+    """The variance of the elements along axes that are not NaN; NaN where none is left.
 
     >>> import perspex.numpy as jnp
     >>> jnp.nanvar(jnp.array([1.0, jnp.nan, 3.0]))
     Array(1., dtype=float32)
     """
-    check_no_out("nanvar", out)
-    axis, dtype = hashable_axis("nanvar", axis), _checked_dtype("nanvar", dtype)
+    axis, dtype = checked_axis("nanvar", axis, out), checked_dtype("nanvar", dtype)
     return _nanvar(a, where, mean, ddof, axis, dtype, keepdims)
 
 
@@ -479,24 +421,28 @@ def nanstd(
     where: ArrayLike | None = None,
     mean: ArrayLike | None = None,
 ) -> Array:
-    """`std` of the elements that are not NaN; arguments as of `var`.
+    """The standard deviation of the elements along axes that are not NaN; NaN where none is left.
 
     >>> import perspex.numpy as jnp
     >>> jnp.nanstd(jnp.array([1.0, jnp.nan, 3.0]))
     Array(1., dtype=float32)
     """
-    check_no_out("nanstd", out)
-    axis, dtype = hashable_axis("nanstd", axis), _checked_dtype("nanstd", dtype)
-    return _nanstd(a, where, mean, ddof, axis, dtype, keepdims)
+    axis, dtype = checked_axis("nanstd", axis, out), checked_dtype("nanstd", dtype)
+    return _nanvar(a, where, mean, ddof, axis, dtype, keepdims, True)
 
 
-@fused(static=("axis", "dtype", "keepdims"))
-def _nanstd(a: Any, where: Any, mean: Any, ddof: Any, axis: Any, dtype: Any, keepdims: bool) -> Any:
-    return ops.sqrt(_nanvar(a, where, mean, ddof, axis, dtype, keepdims))
-
-
-@fused(static=("axis", "dtype", "keepdims"))
-def _nanvar(a: Any, where: Any, mean: Any, ddof: Any, axis: Any, dtype: Any, keepdims: bool) -> Any:
+@fused(static=("axis", "dtype", "keepdims", "root"))
+def _nanvar(
+    a: Any,
+    where: Any,
+    mean: Any,
+    ddof: Any,
+    axis: Any,
+    dtype: Any,
+    keepdims: bool,
+    root: bool = False,
+) -> Any:
+    """The variance of the numbers, or its root."""
     a = arraylike("nanvar", a)
     computation, result = _variance_dtypes("nanvar", a.dtype, dtype)
     a = as_dtype(a, computation)
@@ -512,4 +458,38 @@ def _nanvar(a: Any, where: Any, mean: Any, ddof: Any, axis: Any, dtype: Any, kee
     number = squares.dtype.type
     some = ops.gt(count, number(0))
     out = ops.div(total, ops.select(some, count, number(1)))
-    return convert(ops.select(some, out, _nothing(squares.dtype)), result)
+    out = convert(ops.select(some, out, _nothing(squares.dtype)), result)
+    return ops.sqrt(out) if root else out
+
+
+# ---- Documentation ------------------------------------------------------------------------------
+
+_MEAN = (
+    "An array without the reduced axes, of `dtype`; by default that of `a`, or floats for\n"
+    "integers and booleans."
+)
+_VARIANCE = (
+    "An array without the reduced axes, of `dtype`; by default floats: for complex numbers the\n"
+    "variance is real."
+)
+_OF_VARIANCE = {
+    **WORDS,
+    "ddof": "the number to subtract from the number of elements.",
+    "mean": "the mean, with the reduced axes kept, if it is known already.",
+    "correction": "another name of `ddof`; only one may be given.",
+}
+
+describe([mean, nanmean], WORDS, RAISES, _MEAN)
+describe([average], WORDS)
+describe(
+    [var, std, nanvar, nanstd],
+    _OF_VARIANCE,
+    "TypeError: if `a` is not an array or a number.\n"
+    "ValueError: for an axis that is not there, a real `dtype` for complex numbers, and both of\n"
+    "`ddof` and `correction`.\n"
+    "NotImplementedError: for `out`.",
+    _VARIANCE,
+)
+describe([nansum, nanprod], WORDS, RAISES, TOTAL)
+describe([nanmax, nanmin], WORDS, NOTHING, SAME)
+describe([nanargmax, nanargmin], ONE_AXIS, EMPTY, POSITION)

@@ -6,92 +6,31 @@ Integers and booleans are converted to floats first.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from perspex import dtypes
 from perspex.ir.avals import shaped
-from perspex.jitted.fused import fused
-from perspex.numpy.promotion import (
-    Array,
-    ArrayLike,
-    inexact,
-    like,
-    promote_inexact,
-    real_dtype,
-)
+from perspex.numpy.elementwise import COMPLEX, NO_ARRAY, PAIR_OF_FLOATS, binary, unary
+from perspex.numpy.promotion import like, real_dtype
 from perspex.ops import elementwise as ops
 from perspex.ops.cumulative import log_add_exp_p
 from perspex.ops.structural import convert
 
-# ---- Exponentials and logarithms ----------------------------------------------------------------
+__all__ = [
+    "acos", "acosh", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh",
+    "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "cos", "cosh", "deg2rad", "degrees", "exp",
+    "exp2", "expm1", "hypot", "log", "log10", "log1p", "log2", "rad2deg", "radians", "sin", "sinc",
+    "sinh", "sqrt", "tan", "tanh",
+]  # fmt: skip
+
+# ---- What takes more than a primitive -----------------------------------------------------------
 
 
-@fused
-def exp(x: ArrayLike, /) -> Array:
-    """e to the power of each element.
-
-    >>> import perspex.numpy as jnp
-    >>> f"{jnp.exp(1.0):.4f}"
-    '2.7183'
-    """
-    return ops.exp(inexact("exp", x))
-
-
-@fused
-def exp2(x: ArrayLike, /) -> Array:
-    """2 to the power of each element.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.exp2(jnp.array([0, 1]))
-    Array([1., 2.], dtype=float32)
-    """
-    return ops.exp2(inexact("exp2", x))
-
-
-@fused
-def expm1(x: ArrayLike, /) -> Array:
-    """`exp(x) - 1`, exact for small `x`.
-
-    >>> import perspex.numpy as jnp
-    >>> f"{jnp.expm1(1e-7):.2e}"
-    '1.00e-07'
-    """
-    return ops.expm1(inexact("expm1", x))
-
-
-@fused
-def log(x: ArrayLike, /) -> Array:
-    """The natural logarithm; NaN for negative reals.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.log(jnp.array([1.0, -1.0]))
-    Array([ 0., nan], dtype=float32)
-    """
-    return ops.log(inexact("log", x))
-
-
-@fused
-def log2(x: ArrayLike, /) -> Array:
-    """The logarithm to the base 2.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.log2(jnp.array([1, 8]))
-    Array([0., 3.], dtype=float32)
-    """
-    return ops.log2(inexact("log2", x))
-
-
-@fused
-def log10(x: ArrayLike, /) -> Array:
-    """The logarithm to the base 10.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.log10(jnp.array([1, 100]))
-    Array([0., 2.], dtype=float32)
-    """
-    logarithm = ops.log(inexact("log10", x))
+def _log10(x: Any) -> Any:
+    logarithm = ops.log(x)
     scale = real_dtype(logarithm.dtype).type(1 / np.log(10))
     if logarithm.dtype.kind != "c":
         return ops.mul(logarithm, scale)
@@ -99,37 +38,7 @@ def log10(x: ArrayLike, /) -> Array:
     return ops.complex(ops.mul(ops.real(logarithm), scale), ops.mul(ops.imag(logarithm), scale))
 
 
-@fused
-def log1p(x: ArrayLike, /) -> Array:
-    """`log(1 + x)`, exact for small `x`.
-
-    >>> import perspex.numpy as jnp
-    >>> f"{jnp.log1p(1e-7):.2e}"
-    '1.00e-07'
-    """
-    return ops.log1p(inexact("log1p", x))
-
-
-@fused
-def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """`log(exp(x1) + exp(x2))`, without overflow.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.logaddexp(jnp.array([-jnp.inf, 1000.0]), 0.0)
-    Array([   0., 1000.], dtype=float32)
-    """
-    return log_add_exp_p(*promote_inexact("logaddexp", x1, x2))
-
-
-@fused
-def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """`log2(2 ** x1 + 2 ** x2)`, without overflow.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.logaddexp2(jnp.array([3.0, 1000.0]), 3.0)
-    Array([   4., 1000.], dtype=float32)
-    """
-    x, y = promote_inexact("logaddexp2", x1, x2)
+def _logaddexp2(x: Any, y: Any) -> Any:
     ln2 = float(np.log(2))
     if x.dtype.kind == "c":
         largest = ops.max(x, y)
@@ -152,43 +61,7 @@ def _wrapped(x: Any, half: Any) -> Any:
     return ops.sub(rest, half)
 
 
-# ---- Roots --------------------------------------------------------------------------------------
-
-
-@fused
-def sqrt(x: ArrayLike, /) -> Array:
-    """The square root; NaN for negative reals.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.sqrt(jnp.array([4, 9]))
-    Array([2., 3.], dtype=float32)
-    """
-    return ops.sqrt(inexact("sqrt", x))
-
-
-@fused
-def cbrt(x: ArrayLike, /) -> Array:
-    """The real cube root; `TypeError` for complex numbers.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.cbrt(jnp.array([8, -27]))
-    Array([ 2., -3.], dtype=float32)
-    """
-    return ops.cbrt(inexact("cbrt", x))
-
-
-@fused
-def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """`sqrt(x1 ** 2 + x2 ** 2)`, without overflow or underflow.
-
-    Errors:
-      `ValueError` for complex numbers.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.hypot(3.0, jnp.array([4.0, 3e30]))
-    Array([5.e+00, 3.e+30], dtype=float32)
-    """
-    x, y = promote_inexact("hypot", x1, x2)
+def _hypot(x: Any, y: Any) -> Any:
     if x.dtype.kind == "c":
         raise ValueError("hypot is not defined for complex numbers; take their jnp.abs first")
     narrow, weak = x.dtype, shaped(x).weak_type and shaped(y).weak_type
@@ -212,119 +85,7 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return convert(ops.select(infinite, number(np.inf), root), narrow, weak)
 
 
-# ---- Trigonometric functions --------------------------------------------------------------------
-
-
-@fused
-def sin(x: ArrayLike, /) -> Array:
-    """The sine of each element, in radians.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.sin(jnp.array([0.0, jnp.pi / 2]))
-    Array([0., 1.], dtype=float32)
-    """
-    return ops.sin(inexact("sin", x))
-
-
-@fused
-def cos(x: ArrayLike, /) -> Array:
-    """The cosine of each element, in radians.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.cos(jnp.array([0.0, jnp.pi]))
-    Array([ 1., -1.], dtype=float32)
-    """
-    return ops.cos(inexact("cos", x))
-
-
-@fused
-def tan(x: ArrayLike, /) -> Array:
-    """The tangent of each element, in radians.
-
-    >>> import perspex.numpy as jnp
-    >>> f"{jnp.tan(1.0):.4f}"
-    '1.5574'
-    """
-    return ops.tan(inexact("tan", x))
-
-
-@fused
-def arcsin(x: ArrayLike, /) -> Array:
-    """The angle from -pi/2 to pi/2 whose sine is `x`; NaN outside [-1, 1].
-
-    >>> import perspex.numpy as jnp
-    >>> f"{jnp.arcsin(1.0):.4f}"
-    '1.5708'
-    """
-    return ops.asin(inexact("arcsin", x))
-
-
-@fused
-def arccos(x: ArrayLike, /) -> Array:
-    """The angle from 0 to pi whose cosine is `x`; NaN outside [-1, 1].
-
-    >>> import perspex.numpy as jnp
-    >>> f"{jnp.arccos(0.0):.4f}"
-    '1.5708'
-    """
-    return ops.acos(inexact("arccos", x))
-
-
-@fused
-def arctan(x: ArrayLike, /) -> Array:
-    """The angle from -pi/2 to pi/2 whose tangent is `x`.
-
-    >>> import perspex.numpy as jnp
-    >>> f"{jnp.arctan(1.0):.4f}"
-    '0.7854'
-    """
-    return ops.atan(inexact("arctan", x))
-
-
-@fused
-def arctan2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The angle from -pi to pi of the point with ordinate `x1` and abscissa `x2`.
-
-    >>> import perspex.numpy as jnp
-    >>> f"{jnp.arctan2(1.0, -1.0):.4f}"
-    '2.3562'
-    """
-    return ops.atan2(*promote_inexact("arctan2", x1, x2))
-
-
-@fused
-def rad2deg(x: ArrayLike, /) -> Array:
-    """Radians to degrees.
-
-    >>> import perspex.numpy as jnp
-    >>> jnp.rad2deg(jnp.pi)
-    Array(180., dtype=float32, weak_type=True)
-    """
-    x = inexact("rad2deg", x)
-    return ops.mul(x, like(x, 180 / np.pi))
-
-
-@fused
-def deg2rad(x: ArrayLike, /) -> Array:
-    """Degrees to radians.
-
-    >>> import perspex.numpy as jnp
-    >>> f"{jnp.deg2rad(180.0):.4f}"
-    '3.1416'
-    """
-    x = inexact("deg2rad", x)
-    return ops.mul(x, like(x, np.pi / 180))
-
-
-@fused
-def sinc(x: ArrayLike, /) -> Array:
-    """`sin(pi x) / (pi x)`, and 1 at 0; exactly 0 at the other integers.
-
-    >>> import perspex.numpy as jnp
-    >>> f"{jnp.sinc(0.5):.4f}"
-    '0.6366'
-    """
-    x = inexact("sinc", x)
+def _sinc(x: Any) -> Any:
     dtype, weak = x.dtype, x.aval.weak_type
     if dtypes.itemsize_bits(dtype) < 32:
         x = convert(x, np.dtype("float32"))
@@ -343,7 +104,7 @@ def sinc(x: ArrayLike, /) -> Array:
 
 
 def _sin_pi(x: Any) -> Any:
-    """`sin(pi x)`, of what is left of `x` after whole half turns."""
+    """`sin(pi x)`: whole half turns are taken off `x` first."""
     number = x.dtype.type
     if x.dtype.kind == "c":
         return ops.sin(ops.mul(x, number(np.pi)))
@@ -355,79 +116,102 @@ def _sin_pi(x: Any) -> Any:
     return ops.sin(ops.mul(ops.select(infinite, number(0), rest), number(np.pi)))
 
 
-# ---- Hyperbolic functions -----------------------------------------------------------------------
-
-
-@fused
-def sinh(x: ArrayLike, /) -> Array:
-    """The hyperbolic sine.
-
-    >>> import perspex.numpy as jnp
-    >>> f"{jnp.sinh(1.0):.4f}"
-    '1.1752'
-    """
-    return ops.sinh(inexact("sinh", x))
-
-
-@fused
-def cosh(x: ArrayLike, /) -> Array:
-    """The hyperbolic cosine.
-
-    >>> import perspex.numpy as jnp
-    >>> f"{jnp.cosh(1.0):.4f}"
-    '1.5431'
-    """
-    return ops.cosh(inexact("cosh", x))
-
-
-@fused
-def tanh(x: ArrayLike, /) -> Array:
-    """The hyperbolic tangent.
-
-    >>> import perspex.numpy as jnp
-    >>> f"{jnp.tanh(1.0):.4f}"
-    '0.7616'
-    """
-    return ops.tanh(inexact("tanh", x))
-
-
-@fused
-def arcsinh(x: ArrayLike, /) -> Array:
-    """The inverse of `sinh`.
-
-    >>> import perspex.numpy as jnp
-    >>> f"{jnp.arcsinh(1.0):.4f}"
-    '0.8814'
-    """
-    return ops.asinh(inexact("arcsinh", x))
-
-
-@fused
-def arccosh(x: ArrayLike, /) -> Array:
-    """The inverse of `cosh`; NaN below 1.
-
-    >>> import perspex.numpy as jnp
-    >>> f"{jnp.arccosh(2.0):.4f}"
-    '1.3170'
-    """
-    y = ops.acosh(inexact("arccosh", x))
+def _arccosh(x: Any) -> Any:
+    y = ops.acosh(x)
     if y.dtype.kind != "c":
         return y
-    # Of the two complex values, the one to the right.
+    # The right one of the two complex values.
     left = ops.lt(ops.real(y), real_dtype(y.dtype).type(0))
     return ops.select(left, ops.neg(y), y)
 
 
-@fused
-def arctanh(x: ArrayLike, /) -> Array:
-    """The inverse of `tanh`; NaN outside [-1, 1].
+def _times(factor: float) -> Callable[[Any], Any]:
+    return lambda x: ops.mul(x, like(x, factor))
 
-    >>> import perspex.numpy as jnp
-    >>> f"{jnp.arctanh(0.5):.4f}"
-    '0.5493'
-    """
-    return ops.atanh(inexact("arctanh", x))
 
+# ---- Exponentials and logarithms ----------------------------------------------------------------
+
+# fmt: off
+exp = unary("exp", ops.exp, "e to the power of each element.",
+    'f"{jnp.exp(1.0):.4f}"', "'2.7183'")
+exp2 = unary("exp2", ops.exp2, "2 to the power of each element.",
+    "jnp.exp2(jnp.array([0, 1]))", "Array([1., 2.], dtype=float32)")
+expm1 = unary("expm1", ops.expm1, "`exp(x) - 1`, exact for small `x`.",
+    'f"{jnp.expm1(1e-7):.2e}"', "'1.00e-07'")
+log = unary("log", ops.log, "The natural logarithm; NaN for negative reals.",
+    "jnp.log(jnp.array([1.0, -1.0]))", "Array([ 0., nan], dtype=float32)")
+log2 = unary("log2", ops.log2, "The logarithm to the base 2; NaN for negative reals.",
+    "jnp.log2(jnp.array([1, 8]))", "Array([0., 3.], dtype=float32)")
+log10 = unary("log10", _log10, "The logarithm to the base 10; NaN for negative reals.",
+    "jnp.log10(jnp.array([1, 100]))", "Array([0., 2.], dtype=float32)")
+log1p = unary("log1p", ops.log1p, "`log(1 + x)`, exact for small `x`.",
+    'f"{jnp.log1p(1e-7):.2e}"', "'1.00e-07'")
+logaddexp = binary("logaddexp", log_add_exp_p, "`log(exp(x1) + exp(x2))`, without overflow.",
+    "jnp.logaddexp(jnp.array([-jnp.inf, 1000.0]), 0.0)", "Array([   0., 1000.], dtype=float32)",
+    PAIR_OF_FLOATS, numbered=True)
+logaddexp2 = binary("logaddexp2", _logaddexp2, "`log2(2 ** x1 + 2 ** x2)`, without overflow.",
+    "jnp.logaddexp2(jnp.array([3.0, 1000.0]), 3.0)", "Array([   4., 1000.], dtype=float32)",
+    PAIR_OF_FLOATS, numbered=True)
+# fmt: on
+
+# ---- Roots --------------------------------------------------------------------------------------
+
+# fmt: off
+sqrt = unary("sqrt", ops.sqrt, "The square root; NaN for negative reals.",
+    "jnp.sqrt(jnp.array([4, 9]))", "Array([2., 3.], dtype=float32)")
+cbrt = unary("cbrt", ops.cbrt, "The real cube root.",
+    "jnp.cbrt(jnp.array([8, -27]))", "Array([ 2., -3.], dtype=float32)", raises=COMPLEX)
+hypot = binary("hypot", _hypot,
+    "The length `sqrt(x1 ** 2 + x2 ** 2)`, without overflow or underflow.",
+    "jnp.hypot(3.0, jnp.array([4.0, 3e30]))", "Array([5.e+00, 3.e+30], dtype=float32)",
+    PAIR_OF_FLOATS, numbered=True, raises=f"{NO_ARRAY}\n  ValueError: for complex numbers.")
+# fmt: on
+
+# ---- Trigonometric functions --------------------------------------------------------------------
+
+# fmt: off
+sin = unary("sin", ops.sin, "The sine of angles in radians.",
+    "jnp.sin(jnp.array([0.0, jnp.pi / 2]))", "Array([0., 1.], dtype=float32)")
+cos = unary("cos", ops.cos, "The cosine of angles in radians.",
+    "jnp.cos(jnp.array([0.0, jnp.pi]))", "Array([ 1., -1.], dtype=float32)")
+tan = unary("tan", ops.tan, "The tangent of angles in radians.",
+    'f"{jnp.tan(1.0):.4f}"', "'1.5574'")
+arcsin = unary("arcsin", ops.asin,
+    "The angle from -pi/2 to pi/2 whose sine is `x`; NaN for reals outside [-1, 1].",
+    'f"{jnp.arcsin(1.0):.4f}"', "'1.5708'")
+arccos = unary("arccos", ops.acos,
+    "The angle from 0 to pi whose cosine is `x`; NaN for reals outside [-1, 1].",
+    'f"{jnp.arccos(0.0):.4f}"', "'1.5708'")
+arctan = unary("arctan", ops.atan, "The angle from -pi/2 to pi/2 whose tangent is `x`.",
+    'f"{jnp.arctan(1.0):.4f}"', "'0.7854'")
+arctan2 = binary("arctan2", ops.atan2,
+    "The angle from -pi to pi of the point with ordinate `x1` and abscissa `x2`.",
+    'f"{jnp.arctan2(1.0, -1.0):.4f}"', "'2.3562'", PAIR_OF_FLOATS, numbered=True)
+rad2deg = unary("rad2deg", _times(180 / np.pi), "Radians converted to degrees.",
+    "jnp.rad2deg(jnp.pi)", "Array(180., dtype=float32, weak_type=True)")
+deg2rad = unary("deg2rad", _times(np.pi / 180), "Degrees converted to radians.",
+    'f"{jnp.deg2rad(180.0):.4f}"', "'3.1416'")
+sinc = unary("sinc", _sinc,
+    "The ratio `sin(pi x) / (pi x)`, which is 1 at 0 and exactly 0 at the other integers.",
+    'f"{jnp.sinc(0.5):.4f}"', "'0.6366'")
+# fmt: on
+
+# ---- Hyperbolic functions -----------------------------------------------------------------------
+
+# fmt: off
+sinh = unary("sinh", ops.sinh, "The hyperbolic sine.",
+    'f"{jnp.sinh(1.0):.4f}"', "'1.1752'")
+cosh = unary("cosh", ops.cosh, "The hyperbolic cosine.",
+    'f"{jnp.cosh(1.0):.4f}"', "'1.5431'")
+tanh = unary("tanh", ops.tanh, "The hyperbolic tangent.",
+    'f"{jnp.tanh(1.0):.4f}"', "'0.7616'")
+arcsinh = unary("arcsinh", ops.asinh, "The inverse of `sinh`.",
+    'f"{jnp.arcsinh(1.0):.4f}"', "'0.8814'")
+arccosh = unary("arccosh", _arccosh, "The inverse of `cosh`; NaN for reals below 1.",
+    'f"{jnp.arccosh(2.0):.4f}"', "'1.3170'")
+arctanh = unary("arctanh", ops.atanh, "The inverse of `tanh`; NaN for reals outside [-1, 1].",
+    'f"{jnp.arctanh(0.5):.4f}"', "'0.5493'")
+# fmt: on
 
 acos, acosh, asin, asinh = arccos, arccosh, arcsin, arcsinh
 atan, atan2, atanh = arctan, arctan2, arctanh

@@ -12,25 +12,21 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from perspex import dtypes
-from perspex.api.shapes import eval_shape
-from perspex.ir.avals import ShapedArray, shaped
+from perspex.arguments.types import Array, ArrayLike, Axis, DTypeLike
+from perspex.ir.avals import shaped
 from perspex.jitted.fused import fused
-from perspex.lax.associative import associative_scan
-from perspex.lax.control import scan
 from perspex.lax.elementwise import stop_gradient
 from perspex.numpy import arithmetic, logic, reductions, transcendental
+from perspex.numpy.folding import accumulated, applied_at, by_slices, folded
 from perspex.numpy.indexing.at import at as at_places
 from perspex.numpy.mapping import vectorize
 from perspex.numpy.promotion import (
-    Array,
-    ArrayLike,
-    DTypeLike,
     as_array,
     as_dtype,
     canonical_axes,
@@ -44,30 +40,35 @@ from perspex.numpy.promotion import (
     to_bool,
 )
 from perspex.ops import reductions as reduce_ops
-from perspex.ops.shape import concatenate
-from perspex.ops.structural import move_axis, reshape, squeeze
+from perspex.ops.structural import reshape, squeeze
 
-Axis = int | Sequence[int] | None
+__all__ = [
+    "add", "bitwise_and", "bitwise_or", "bitwise_xor", "frompyfunc", "logaddexp", "logaddexp2",
+    "logical_and", "logical_or", "logical_xor", "maximum", "minimum", "multiply", "negative",
+    "subtract", "ufunc",
+]  # fmt: skip
 
 
 class ufunc(functools.partial[Any]):  # noqa: N801 - the name is NumPy's
     """An elementwise function that can be reduced, accumulated and applied at places.
 
-    Made by `frompyfunc`; `add`, `multiply`, `maximum` and their kin are such objects.
+    Made by `frompyfunc`; `add`, `multiply`, `maximum` and others are such objects.
 
     Attributes:
-      nin, nout, nargs: how many arrays it takes, returns, and both together.
-      identity: what changes nothing when combined with a number; `None` if there is nothing.
+      nin, nout: the numbers of arrays that it takes and returns.
+      nargs: `nin`, if it is not given.
+      identity: the number that changes nothing when it is combined; `None` if there is none.
 
     Args:
       func: a function of `nin` numbers that returns `nout`.
-      name: what it is called; the name of `func` if not given.
+      name: the name; that of `func` by default.
       call: the same function of arrays, which are broadcast; made from `func` if not given.
       reduce, accumulate, at, reduceat: functions with the arguments of the methods of these names
         that do their work.
 
-    Errors:
-      `TypeError` if `func` is no function or a count no integer, `ValueError` for counts below 1.
+    Raises:
+      TypeError: if `func` is not a function, or a count not an integer.
+      ValueError: for counts below 1.
 
     >>> import perspex.numpy as jnp
     >>> jnp.add.reduce(jnp.arange(4)), jnp.maximum.accumulate(jnp.array([1, 3, 2]))
@@ -155,16 +156,22 @@ class ufunc(functools.partial[Any]):  # noqa: N801 - the name is NumPy's
 
         Args:
           a: an array.
-          axis: along which axis; `None` combines all elements. Functions that have a reduction of
-            their own (`add`, `maximum`, ...) take several axes too.
-          dtype: the dtype to compute in.
-          keepdims: leave the axis in, with size 1.
-          initial: what to begin with, and the result where there is no element.
-          where: booleans that are broadcast to `a`: which elements take part.
+          axis: the axis; `None` combines all elements. Functions that have a reduction of their
+            own (`add`, `maximum`, ...) take several axes too.
+          dtype: the dtype to compute in, which is that of the result.
+          out: not supported: arrays never change.
+          keepdims: keep the axis, with size 1.
+          initial: the value to begin with, which is the result where there is no element.
+          where: booleans that broadcast to `a`: the elements that take part.
 
-        Errors:
-          `ValueError` where there is no element, or may be none, and neither identity nor
-          `initial`; for an axis that is not there; for functions that are not binary.
+        Returns:
+          An array without the axis.
+
+        Raises:
+          TypeError: if `a` is not an array or a number.
+          ValueError: where there is no element, or may be none, and neither an identity nor
+            `initial`; for an axis that is not there; for functions that are not binary.
+          NotImplementedError: for `out`, and for several axes where the order matters.
 
         >>> import perspex.numpy as jnp
         >>> jnp.subtract.reduce(jnp.array([10, 3, 2]))
@@ -185,7 +192,7 @@ class ufunc(functools.partial[Any]):  # noqa: N801 - the name is NumPy's
             raise NotImplementedError(
                 f"{name}: the order of elements matters, so it takes one axis or None, got {axis}"
             )
-        return _folded(a, initial, where, self, axis, dtype, keepdims)
+        return folded(a, initial, where, self, axis, dtype, keepdims)
 
     def accumulate(
         self, a: ArrayLike, axis: int = 0, dtype: DTypeLike = None, out: None = None
@@ -194,12 +201,17 @@ class ufunc(functools.partial[Any]):  # noqa: N801 - the name is NumPy's
 
         Args:
           a: an array of at least one axis.
-          axis: along which axis.
-          dtype: the dtype to compute in.
+          axis: the axis.
+          dtype: the dtype to compute in, which is that of the result.
+          out: not supported: arrays never change.
 
-        Errors:
-          `ValueError` for an axis that is not there or for several; for functions that are not
-          binary.
+        Returns:
+          An array of the shape of `a`.
+
+        Raises:
+          TypeError: if `a` is not an array.
+          ValueError: for an axis that is not there, or several; for functions that are not binary.
+          NotImplementedError: for `out`.
 
         >>> import perspex.numpy as jnp
         >>> jnp.multiply.accumulate(jnp.array([1, 2, 3, 4]))
@@ -218,7 +230,8 @@ class ufunc(functools.partial[Any]):  # noqa: N801 - the name is NumPy's
         dtype = _checked_dtype(name, dtype)
         if own is not None:
             return own(a, axis, dtype, None)
-        return _accumulated(a, self, canonical_axis(axis, np.ndim(a)), dtype)
+        axis = canonical_axis(axis, np.ndim(a))
+        return accumulated(a, self, axis, dtype, self in _ASSOCIATIVE)
 
     def at(
         self, a: ArrayLike, indices: Any, b: ArrayLike | None = None, /, *, inplace: bool = True
@@ -227,13 +240,16 @@ class ufunc(functools.partial[Any]):  # noqa: N801 - the name is NumPy's
 
         Args:
           a: an array.
-          indices: what may stand in `a[...]`.
+          indices: an index, as in `a[...]`.
           b: the second operand, broadcast to the places; none if the function takes one array.
           inplace: must be given as `False`, because arrays never change: the result is a new one.
 
-        Errors:
-          `NotImplementedError` for `inplace=True`, which is what NumPy does; `TypeError` for a
-          number of operands that the function does not take.
+        Returns:
+          An array of the shape of `a`.
+
+        Raises:
+          NotImplementedError: for `inplace=True`, the way of NumPy.
+          TypeError: for a number of operands that the function does not take.
 
         >>> import perspex.numpy as jnp
         >>> jnp.add.at(jnp.zeros(3), jnp.array([0, 0, 2]), 1.0, inplace=False)
@@ -253,13 +269,20 @@ class ufunc(functools.partial[Any]):  # noqa: N801 - the name is NumPy's
             )
         check_arraylike(name, *operands)
         own = self._own["at"]
-        return _at(self, *operands, indices) if own is None else own(a, indices, b)
+        return applied_at(self, *operands, indices) if own is None else own(a, indices, b)
 
     def outer(self, A: ArrayLike, B: ArrayLike, /) -> Array:  # noqa: N803 - the public names
         """The function of every element of `A` with every element of `B`.
 
+        Args:
+          A, B: arrays or numbers.
+
         Returns:
           An array whose axes are those of `A`, then those of `B`.
+
+        Raises:
+          TypeError: if an operand is not an array or a number.
+          ValueError: for functions that are not binary.
 
         >>> import perspex.numpy as jnp
         >>> jnp.add.outer(jnp.array([10, 20]), jnp.arange(3))
@@ -284,12 +307,18 @@ class ufunc(functools.partial[Any]):  # noqa: N801 - the name is NumPy's
           a: an array of at least one axis.
           indices: integers, of one axis. Where an index is not below the next one, the slice is the
             one element there; the last slice goes to the end.
-          axis: along which axis.
+          axis: the axis.
           dtype: the dtype to compute in; that of `a` if not given.
+          out: not supported: arrays never change.
 
-        Errors:
-          `ValueError` for arguments of other ranks, indices that are no integers, an axis that is
-          not there, and functions that are not binary.
+        Returns:
+          An array of the shape of `a`, with one element along the axis for each index.
+
+        Raises:
+          TypeError: if an argument is not an array.
+          ValueError: for arguments of other ranks, indices that are not integers, an axis that is
+            not there, and functions that are not binary.
+          NotImplementedError: for `out`.
 
         >>> import perspex.numpy as jnp
         >>> jnp.add.reduceat(jnp.arange(8), jnp.array([0, 4, 6]))
@@ -312,7 +341,7 @@ class ufunc(functools.partial[Any]):  # noqa: N801 - the name is NumPy's
         own = self._own["reduceat"]
         if own is not None:
             return own(a, indices, axis, dtype, None)
-        return _by_slices(a, indices, self, axis, dtype)
+        return by_slices(a, indices, self, axis, dtype)
 
 
 def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
@@ -320,11 +349,15 @@ def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: An
 
     Args:
       func: takes `nin` numbers (arrays without axes, while it is traced) and returns `nout`.
-      nin, nout: how many.
-      identity: the number that changes nothing, if there is one: what reducing nothing gives.
+      nin, nout: the numbers of operands and of results.
+      identity: the number that changes nothing, if there is one: the reduction of no element.
 
-    Errors:
-      `TypeError` if `func` is no function or a count no integer, `ValueError` for counts below 1.
+    Returns:
+      A `ufunc`: a function of arrays, which are broadcast, with `reduce`, `accumulate`, `at` ...
+
+    Raises:
+      TypeError: if `func` is not a function, or a count not an integer.
+      ValueError: for counts below 1.
 
     >>> import perspex.numpy as jnp
     >>> hypot = jnp.frompyfunc(lambda x, y: jnp.sqrt(x * x + y * y), 2, 1)
@@ -346,130 +379,11 @@ def _checked_dtype(name: str, dtype: Any) -> Any:
     return None if dtype is None else dtypes.check_user_dtype(dtype, name)
 
 
-# ---- From left to right -------------------------------------------------------------------------
-
-
-def _prepared(function: Any, a: Any, dtype: Any) -> tuple[Any, Any]:
-    """The operand of a loop, and the dtype that the function returns, which is carried."""
-    x = as_array(a) if dtype is None else as_dtype(as_array(a), dtype)
-    if dtype is None:
-        item = ShapedArray((), x.dtype)
-        dtype = eval_shape(function, item, item).dtype
-    return as_dtype(x, x.dtype), dtype
-
-
-@fused(static=("function", "axis", "dtype", "keepdims"))
-def _folded(
-    a: Any, initial: Any, where: Any, function: Any, axis: Any, dtype: Any, keepdims: bool
-) -> Any:
-    x, carried = _prepared(function, a, dtype)
-    mask: Any = None if where is None else spread(to_bool(as_array(where)), x.shape)
-    axes = canonical_axes(axis, x.ndim)
-
-    def ordered(v: Any) -> Any:
-        return reshape(v, new_sizes=(v.size,)) if axis is None else move_axis(v, axes[0], 0)
-
-    x, mask = ordered(x), None if mask is None else ordered(mask)
-    begin = initial
-    if begin is None and (mask is not None or not x.shape[0]):
-        begin = function.identity
-        if begin is None:
-            raise ValueError(
-                f"zero-size array to reduction operation {function.__name__} which has no "
-                "identity; give `initial`"
-            )
-    if begin is None:
-        total, x = as_dtype(x[0], carried), x[1:]
-    else:
-        total = spread(as_dtype(as_array(begin), carried), x.shape[1:])
-
-    def step(total: Any, item: Any) -> tuple[Any, None]:
-        x, taken = item
-        combined = as_dtype(function(total, x), carried)
-        return (combined if taken is None else select("reduce", taken, combined, total)), None
-
-    total, _ = scan(step, total, (x, mask))
-    return expand(total, axes) if keepdims else total
-
-
-@fused(static=("function", "axis", "dtype"))
-def _accumulated(a: Any, function: Any, axis: int, dtype: Any) -> Any:
-    x, carried = _prepared(function, a, dtype)
-    if not x.shape[axis]:
-        return as_dtype(x, carried)
-    if function in _ASSOCIATIVE:
-        return associative_scan(function, as_dtype(x, carried), axis=axis)
-    x = move_axis(x, axis, 0)
-    first = as_dtype(x[0], carried)
-
-    def step(total: Any, item: Any) -> tuple[Any, Any]:
-        total = as_dtype(function(total, item), carried)
-        return total, total
-
-    _, rest = scan(step, first, x[1:])
-    return move_axis(concatenate(expand(first, (0,)), rest, dimension=0), 0, axis)
-
-
-def _at(function: Any, a: Any, *rest: Any) -> Any:
-    *operand, indices = rest
-    x = as_array(a)
-    every = np.arange(x.size, dtype=np.int32).reshape(x.shape)
-    # A place that is outside becomes one behind the last, where nothing is stored.
-    places = at_places(as_array(every))[indices].get(mode="fill", fill_value=x.size)
-    operands = [spread(as_array(b), places.shape) for b in operand]
-    return _at_places(x, places, operands, function)
-
-
-@fused(static=("function",))
-def _at_places(x: Any, places: Any, operands: Any, function: Any) -> Any:
-    items = [ShapedArray((), shaped(v).dtype) for v in (x, *operands)]
-    dtype = eval_shape(function, *items).dtype
-
-    def step(flat: Any, item: Any) -> tuple[Any, None]:
-        place, *given = item
-        found = as_dtype(function(flat[place], *given), dtype)
-        return flat.at[place].set(found, mode="drop"), None
-
-    columns = [reshape(v, new_sizes=(v.size,)) for v in (places, *operands)]
-    flat, _ = scan(step, reshape(as_dtype(x, dtype), new_sizes=(x.size,)), columns)
-    return reshape(flat, new_sizes=x.shape)
-
-
-@fused(static=("function", "axis", "dtype"))
-def _by_slices(a: Any, indices: Any, function: Any, axis: int, dtype: Any) -> Any:
-    x = as_array(a)
-    x = move_axis(as_dtype(x, x.dtype if dtype is None else dtype), axis, 0)
-    starts = as_array(indices)
-    length = x.shape[0]
-    following = concatenate(starts[1:], as_array(np.full(1, length, starts.dtype)), dimension=0)
-    alone = arithmetic.add(starts, 1)
-    ends = select("reduceat", logic.less(starts, following), following, alone)
-    column = (starts.shape[0], *[1] * (x.ndim - 1))
-
-    # All slices grow at once, each while the loop is inside of it.
-    def step(totals: Any, item: Any) -> tuple[Any, None]:
-        place, x_here = item
-        begins = reshape(logic.equal(starts, place), new_sizes=column)
-        goes_on = logic.logical_and(logic.less(starts, place), logic.less(place, ends))
-        grown = as_dtype(function(totals, x_here), x.dtype)
-        totals = select("reduceat", reshape(goes_on, new_sizes=column), grown, totals)
-        return select("reduceat", begins, x_here, totals), None
-
-    totals = spread(x.dtype.type(0), (starts.shape[0], *x.shape[1:]))
-    places = as_array(np.arange(length, dtype=starts.dtype))
-    totals, _ = scan(step, totals, (places, x))
-    return move_axis(totals, 0, axis)
-
-
 # ---- Functions that know more of themselves -----------------------------------------------------
 
 
-def _sum(a: Any, axis: Any, dtype: Any, out: Any, keepdims: bool, initial: Any, where: Any) -> Any:
-    return reductions.sum(a, axis, dtype, out, keepdims, initial, where)
-
-
-def _prod(a: Any, axis: Any, dtype: Any, out: Any, keepdims: bool, initial: Any, where: Any) -> Any:
-    return reductions.prod(a, axis, dtype, out, keepdims, initial, where)
+# The parameters of a reduction that are not arrays.
+_STATIC = ("axis", "dtype", "out", "keepdims")
 
 
 def _extreme(find: Callable[..., Any]) -> Callable[..., Any]:
@@ -485,13 +399,15 @@ def _extreme(find: Callable[..., Any]) -> Callable[..., Any]:
 def _bits(primitive: Any, function: Any, identity: Any, truth: bool) -> Callable[..., Any]:
     """A reduction of bits by a primitive; or of the `truth` of numbers, which differ from 0."""
 
-    @fused(static=("axis", "dtype", "keepdims"))
-    def reduced(a: Any, initial: Any, where: Any, axis: Any, dtype: Any, keepdims: bool) -> Any:
+    @fused(static=_STATIC)
+    def reduce(
+        a: Any, axis: Any, dtype: Any, out: None, keepdims: bool, initial: Any, where: Any
+    ) -> Any:
         x = as_array(a) if dtype is None else as_dtype(as_array(a), dtype)
         x = to_bool(x) if truth else as_dtype(x, x.dtype)
         axes = canonical_axes(axis, x.ndim)
         if where is not None:
-            # All bits set, in whatever dtype, are what -1 wraps to.
+            # -1 wraps to all bits set, in any dtype.
             neutral = np.array(identity).astype(x.dtype)[()]
             x = select("reduce", spread(to_bool(as_array(where)), x.shape), x, neutral)
         total = primitive(x, axes=axes)
@@ -499,19 +415,16 @@ def _bits(primitive: Any, function: Any, identity: Any, truth: bool) -> Callable
             total = function(total, initial)
         return expand(total, axes) if keepdims else total
 
-    def reduce(
-        a: Any, axis: Any, dtype: Any, out: Any, keepdims: bool, initial: Any, where: Any
-    ) -> Any:
-        return reduced(a, initial, where, axis, dtype, keepdims)
-
     return reduce
 
 
 def _log_sum(exp: Any, log: Any, function: Any) -> Callable[..., Any]:
     """The logarithm of the sum of powers, with the greatest exponent taken out of the sum."""
 
-    @fused(static=("axis", "dtype", "keepdims"))
-    def reduced(a: Any, initial: Any, where: Any, axis: Any, dtype: Any, keepdims: bool) -> Any:
+    @fused(static=_STATIC)
+    def reduce(
+        a: Any, axis: Any, dtype: Any, out: None, keepdims: bool, initial: Any, where: Any
+    ) -> Any:
         x = as_array(a) if dtype is None else as_dtype(as_array(a), dtype)
         x = as_dtype(x, dtypes.to_inexact_dtype(x.dtype))
         axes = canonical_axes(axis, x.ndim)
@@ -525,11 +438,6 @@ def _log_sum(exp: Any, log: Any, function: Any) -> Callable[..., Any]:
         if initial is not None:
             total = function(total, initial)
         return total if keepdims else squeeze(total, dimensions=axes)
-
-    def reduce(
-        a: Any, axis: Any, dtype: Any, out: Any, keepdims: bool, initial: Any, where: Any
-    ) -> Any:
-        return reduced(a, initial, where, axis, dtype, keepdims)
 
     return reduce
 
@@ -553,14 +461,14 @@ def _of(function: Any, identity: Any = None, **own: Any) -> ufunc:
 add = _of(
     arithmetic.add,
     0,
-    reduce=_sum,
+    reduce=reductions.sum,
     accumulate=reductions.cumsum,
     at=_by_update("add"),
 )
 multiply = _of(
     arithmetic.multiply,
     1,
-    reduce=_prod,
+    reduce=reductions.prod,
     accumulate=reductions.cumprod,
     at=_by_update("multiply"),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import doctest
 import inspect
 import pickle
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 
 import perspex
 import perspex.numpy as jnp
+from perspex.numpy import transcendental
 
 X = np.array([3.0, -1.0, 2.0, 5.0], np.float32)
 M = np.arange(12, dtype=np.float32).reshape(3, 4)
@@ -122,3 +124,29 @@ def test_ufunc_takes_work_of_its_own() -> None:
 def test_refusals(call: Any, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         call()
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "parameters"),
+    [
+        ("sin", "transcendental", ["x"]),
+        ("hypot", "transcendental", ["x1", "x2"]),
+        ("less", "logic", ["x", "y"]),
+        ("floor_divide", "arithmetic", ["x1", "x2"]),
+    ],
+)
+def test_a_row_is_a_function(name: str, module: str, parameters: list[str]) -> None:
+    function = getattr(jnp, name)
+    assert (function.__name__, function.__qualname__) == (name, name)
+    assert function.__module__ == f"perspex.numpy.{module}"
+    found = inspect.signature(function).parameters
+    assert list(found) == parameters
+    assert all(p.kind is p.POSITIONAL_ONLY for p in found.values())
+    assert pickle.loads(pickle.dumps(function)) is function
+    with pytest.raises(TypeError):
+        function(**dict.fromkeys(parameters, 1.0))
+
+
+def test_doctest_finds_the_examples_of_rows() -> None:
+    found = {test.name: test.examples for test in doctest.DocTestFinder().find(transcendental)}
+    assert len(found["perspex.numpy.transcendental.sin"]) == 2

@@ -1,6 +1,10 @@
 """Perspex against real `jax` on this machine: separate processes, alternating rounds, medians.
 
     python benchmarks/run.py [--only trace,eager] [--rounds 5] [--jax-python PATH] [--cpu 1]
+    python benchmarks/run.py --against PATH_OF_ANOTHER_CHECKOUT ...
+
+With `--against` an older state of Perspex takes the place of jax, and nothing may be more than 3 %
+slower than it was.
 
 Each round runs either library once for every group, and the next round in the other order, so
 that a machine that slows down slows both. A row shows each library's median over the rounds and the
@@ -39,6 +43,8 @@ RATIO_TARGETS = {
     "dispatch 100 args": 1.0,
     "dispatch dict of 20": 1.0,
 }
+# Against an older state: every row.
+NOT_SLOWER = 1.03
 # The same for all rows whose names begin so.
 FAMILY_TARGETS = {
     "trace grad,": 0.25,
@@ -54,16 +60,19 @@ MICROSECOND_TARGETS = {"trace per equation": 8.0, "lower per equation": 6.0}
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table; times in seconds, memory in bytes."""
+    """One line of the table; times in seconds, memory in bytes. `other` is jax, or before."""
 
     name: str
     perspex: float
-    jax: float
+    other: float
     ratio: float
+    is_against: bool = False
 
     @property
     def most(self) -> float | None:
         """The greatest ratio that meets the target, where there is one."""
+        if self.is_against:
+            return NOT_SLOWER
         families = [most for start, most in FAMILY_TARGETS.items() if self.name.startswith(start)]
         return RATIO_TARGETS.get(self.name, families[0] if families else None)
 
@@ -91,9 +100,11 @@ def command(library: str, python: str, groups: list[str], cpu: int | None) -> di
     environment = os.environ | {"JAX_PLATFORMS": "cpu", "PERSPEX_PLATFORMS": "cpu"}
     # An import compiles nothing where Python may keep what it compiled the first time.
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    environment["PYTHONPATH"] = str(ROOT / "core") if library == "perspex" else ""
+    checkout = {"perspex": ROOT, "jax": None}.get(library, Path(library))
+    environment["PYTHONPATH"] = "" if checkout is None else str(checkout / "core")
     pinned = [] if cpu is None else ["taskset", "--cpu-list", str(cpu)]
-    args = [*pinned, python, str(MEASURE), library, *groups]
+    measured = "jax" if checkout is None else "perspex"
+    args = [*pinned, python, str(MEASURE), measured, *groups]
     return {"args": args, "env": environment, "stdout": subprocess.PIPE, "text": True}
 
 
@@ -117,7 +128,7 @@ def compare(pythons: dict[str, str], groups: list[str], rounds: int, cpu: int | 
     """Measure both libraries in alternating rounds.
 
     Arguments:
-      pythons: an interpreter for each of `"perspex"` and `"jax"`.
+      pythons: an interpreter for `"perspex"`, and one for `"jax"` or the path of a checkout.
       groups: names of groups in `measure.GROUPS`.
       rounds: how many rounds to count; one more runs first, to fill the disk's and Python's caches.
       cpu: pin every process to this processor, or `None`.
@@ -134,12 +145,13 @@ def compare(pythons: dict[str, str], groups: list[str], rounds: int, cpu: int | 
         if turn >= 0:
             print(f"round {turn + 1} of {rounds}", file=sys.stderr)
     rows = []
-    for name in seen["jax"][0]:
+    (other,) = pythons.keys() - {"perspex"}
+    for name in seen[other][0]:
         ours = [one[name] for one in seen["perspex"]]
-        theirs = [one[name] for one in seen["jax"]]
+        theirs = [one[name] for one in seen[other]]
         ratios = [a / b for a, b in zip(ours, theirs, strict=True)]
         middle = statistics.median
-        rows.append(Row(name, middle(ours), middle(theirs), middle(ratios)))
+        rows.append(Row(name, middle(ours), middle(theirs), middle(ratios), other != "jax"))
     return rows
 
 
@@ -160,14 +172,16 @@ def compare_pairs(pythons: dict[str, str], rounds: int, cpu: int | None) -> list
         return float(server.stdout.readline())
 
     known = {name: server.stdout.readline().split("\t") for name, server in servers.items()}
+    (other,) = pythons.keys() - {"perspex"}
     rows = []
-    for program in [name.strip() for name in known["jax"]]:
+    for program in [name.strip() for name in known[other]]:
         least = dict.fromkeys(servers, math.inf)
         for turn in range(4 * rounds):
             for library in list(servers) if turn % 2 else list(reversed(servers)):
                 least[library] = min(least[library], ask(library, program))
-        ours, theirs = least["perspex"], least["jax"]
-        rows.append(Row(f"{PAIRED} {program}", ours, theirs, ours / theirs))
+        ours, theirs = least["perspex"], least[other]
+        row = Row(f"{PAIRED} {program}", ours, theirs, ours / theirs, other != "jax")
+        rows.append(row)
     for server in servers.values():
         server.stdin.close()
         server.wait()
@@ -194,9 +208,10 @@ def shown(name: str, value: float) -> str:
 def table(rows: list[Row]) -> str:
     """The rows as text in columns."""
     verdict = {True: "met", False: "MISSED", None: ""}
-    lines = [("", "Perspex", "jax", "ratio", "target", "")]
+    other = "before" if rows and rows[0].is_against else "jax"
+    lines = [("", "Perspex", other, "ratio", "target", "")]
     for row in rows:
-        numbers = (shown(row.name, row.perspex), shown(row.name, row.jax), f"{row.ratio:.2f}")
+        numbers = (shown(row.name, row.perspex), shown(row.name, row.other), f"{row.ratio:.2f}")
         lines.append((row.name, *numbers, row.target, verdict[row.met]))
     widths = [max(len(line[column]) for line in lines) for column in range(6)]
     return "\n".join(
@@ -226,6 +241,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--python", default=sys.executable, help="interpreter that runs Perspex")
     parser.add_argument("--jax-python", help="interpreter of an environment that has jax")
+    parser.add_argument("--against", type=Path, help="an older checkout, in place of jax")
     parser.add_argument("--cpu", type=int, help="pin every process to this processor")
     parser.add_argument("--json", type=Path, default=ROOT / "build" / "bench.json")
     options = parser.parse_args(arguments)
@@ -236,7 +252,11 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error(f"no group {', '.join(unknown)}; there are {', '.join(known)}")
     if options.rounds < 1:
         parser.error("--rounds must be at least 1")
-    pythons = {"perspex": options.python, "jax": options.jax_python or jax_python()}
+    if options.against is not None:
+        other, python = str(options.against.resolve()), options.python
+    else:
+        other, python = "jax", options.jax_python or jax_python()
+    pythons = {"perspex": options.python, other: python}
     told = {name: versions(python) for name, python in pythons.items()}
     alone = [group for group in groups if group != PAIRED]
     rows = compare(pythons, alone, options.rounds, options.cpu) if alone else []

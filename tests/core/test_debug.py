@@ -33,7 +33,7 @@ def test_log_is_print_by_way_of_logging(
     assert (first.name, first.levelname, first.filename) == (
         "perspex.debug",
         "INFO",
-        "test_debug_log.py",
+        "test_debug.py",
     )
     assert first.lineno == f.__code__.co_firstlineno + 1
     assert capsys.readouterr().out == ""

@@ -73,6 +73,7 @@ ACROSS = {
     "core/transforms/test_matrix": "all rules of all primitives, and pairs of transforms",
     "core/transforms/test_random_programs": "transforms of programs made at random",
     "magics/commands/test_transform_errors": "errors inside of `%%grad` and `%%vmap`",
+    "magics/test_docs": "docs/magics.md, run from top to bottom",
     "magics/test_extension": "loading and unloading all of it",
 }
 

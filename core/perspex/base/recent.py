@@ -48,6 +48,16 @@ class Recent(dict[K, V]):
             super().__setitem__(key, value)
             return value
 
+    def pop(self, key: K, *default: Any) -> Any:
+        """Forget a key; its value, or `default`."""
+        with self._lock:
+            return super().pop(key, *default)
+
+    def clear(self) -> None:
+        """Forget all."""
+        with self._lock:
+            super().clear()
+
     def entries(self) -> list[tuple[K, V]]:
         """All keys and values, those used last at the end."""
         with self._lock:

@@ -139,9 +139,9 @@ def test_what_is_not_linear() -> None:
         (
             lambda x: x * x,
             r"`<lambda>` at .*is not linear in its arguments: .* must be linear, but `mul` at "
-            r"test_closures_and_linear.py:\d+ \(<lambda>\) takes two values that depend on",
+            r"test_closures.py:\d+ \(<lambda>\) takes two values that depend on",
         ),
-        (perspex.jit(lambda x: x * x), "must be linear, but `mul` at test_closures_and_linear.py"),
+        (perspex.jit(lambda x: x * x), "must be linear, but `mul` at test_closures.py"),
     ):
         with pytest.raises(NotImplementedError, match=message):
             perspex.linear_transpose(f, X)(X)

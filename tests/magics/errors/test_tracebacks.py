@@ -84,7 +84,7 @@ def test_verbose_tracebacks_show_all_frames(notebook: Notebook) -> None:
     notebook.fails(cell, TypeError)
     long = frames(notebook.out)
     assert len(short) == 2 and len(long) > 2
-    assert any("tracing.py" in row for row in long)
+    assert any("tracing/trace.py" in row for row in long)
     assert not any("perspex" in row for row in short)
     notebook.ok("%xmode Context")
     notebook.fails(cell, TypeError)
@@ -166,7 +166,7 @@ def test_errors_that_end_a_thread(shell: InteractiveShell, monkeypatch: pytest.M
     assert "perspex/" not in shown and "From the arguments to here:" in rows
     notebook.ok("%xmode Verbose")
     notebook.ok(cell)
-    assert "perspex/staging.py" in notebook.out
+    assert "perspex/tracing/staging.py" in notebook.out
     notebook.ok("%xmode Context")
 
 

@@ -1,19 +1,22 @@
-"""Puts the panel for JupyterLab and Notebook into what is built; by itself, it builds the panel.
+"""Puts the panel and the JavaScript of the widgets into wheels; run by itself, it builds both.
 
-The panel is TypeScript (`labextension/`) and its bundle is not in the repository. One that was made
-of these very sources is taken as it is. Else npm makes one, as the lockfile says. Without Node.js
-Perspex is installed without the panel, or with an old one, and says so: all else works. With
-`PERSPEX_REQUIRE_PANEL=1` in the environment, as for a release, that is an error.
+They are TypeScript (`labextension/`), and their bundles are not in the repository. Bundles of these
+very sources are used as they are; otherwise npm makes them from the lockfile. Without Node.js,
+Perspex is installed without them, or with old ones, and says so: everything else works, and widgets
+show their HTML without scripts. With `PERSPEX_REQUIRE_PANEL=1` in the environment, as for a
+release, that is an error.
 
-`python hatch_build.py` is what `make panel` runs.
+`make panel` runs `python hatch_build.py`.
 """
 
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -23,9 +26,10 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 ROOT = Path(__file__).resolve().parent
 FOLDER = ROOT / "labextension"
 BUNDLE = FOLDER / "dist"
+WIDGETS = ROOT / "magics/perspex_magics/widgets/static"
 INSTALLED = "share/jupyter/labextensions/perspex"
 
-# All that the bundle is made of; `contract.ts` is written on the way, from the schema.
+# What the bundles are made from; the build writes `contract.ts` from the schema.
 SOURCES = [
     "labextension/bundling",
     "labextension/package-lock.json",
@@ -35,13 +39,13 @@ SOURCES = [
     "labextension/style",
     "labextension/tsconfig.json",
     "magics/perspex_magics/panel/schema.json",
-    "magics/perspex_magics/widgets/static",
 ]
 WRITTEN = FOLDER / "src" / "contract.ts"
+CONTRACT = ROOT / "magics/perspex_magics/panel/contract.py"
 
 
 class PanelError(Exception):
-    """There is no panel of these sources, for the reason that is given."""
+    """The bundles of these sources could not be built, for the given reason."""
 
 
 class PanelHook(BuildHookInterface[Any]):
@@ -55,7 +59,9 @@ class PanelHook(BuildHookInterface[Any]):
         except PanelError as error:
             if os.environ.get("PERSPEX_REQUIRE_PANEL") == "1":
                 raise
-            self.app.display_warning(f"Perspex's panel for JupyterLab: {error}")
+            self.app.display_warning(f"The panel and the widgets of Perspex: {error}")
+        if WIDGETS.exists():
+            build_data["artifacts"].append(f"/{WIDGETS.relative_to(ROOT).as_posix()}/*.js")
         if not (BUNDLE / "package.json").exists():
             return
         if self.target_name == "wheel":
@@ -65,20 +71,22 @@ class PanelHook(BuildHookInterface[Any]):
 
 
 def built(say: Callable[[str], None]) -> None:
-    """Make sure that the bundle is one of these sources.
+    """Build the bundles, unless they were made from these sources.
 
     Raises:
-      PanelError: where it cannot be made.
+      PanelError: if they cannot be built.
     """
+    _write_schema()
     made_of = BUNDLE / "sources.txt"
     now = digest()
-    if made_of.exists() and made_of.read_text() == now:
+    if made_of.exists() and made_of.read_text() == now and any(WIDGETS.glob("*.js")):
         return
     node, npm = shutil.which("node"), shutil.which("npm")
     if node is None or npm is None:
-        left = "an old one is taken" if (BUNDLE / "package.json").exists() else "it is left out"
-        raise PanelError(f"building it takes Node.js with npm, which was not found; {left}")
-    say("Building the panel for JupyterLab ...")
+        is_old = (BUNDLE / "package.json").exists()
+        left = "An older build is used." if is_old else "They are left out."
+        raise PanelError(f"Node.js with npm is needed to build them and was not found. {left}")
+    say("Building the panel and the widgets ...")
     for command in (["run", "build"],) if _has_modules() else (["ci"], ["run", "build"]):
         done = subprocess.run(
             [npm, *command], cwd=FOLDER, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -89,15 +97,21 @@ def built(say: Callable[[str], None]) -> None:
     made_of.write_text(now)
 
 
+def _write_schema() -> None:
+    """Bring the schema of the messages up to date; where msgspec is missing, it stays as it is."""
+    if CONTRACT.exists() and importlib.util.find_spec("msgspec") is not None:
+        subprocess.run([sys.executable, "-P", CONTRACT], check=True)
+
+
 def _has_modules() -> bool:
-    """Whether npm has installed what the lockfile says, since it was last changed."""
+    """Whether npm has installed the packages of the lockfile since the lockfile changed."""
     installed = FOLDER / "node_modules" / ".package-lock.json"
     lock = FOLDER / "package-lock.json"
     return installed.exists() and installed.stat().st_mtime >= lock.stat().st_mtime
 
 
 def digest() -> str:
-    """The digest of all sources: times of files say nothing in an unpacked archive."""
+    """The digest of all sources; in an unpacked archive, times of files mean nothing."""
     found = hashlib.sha256()
     for path in sorted(_files()):
         name = path.relative_to(ROOT).as_posix()
@@ -117,4 +131,4 @@ if __name__ == "__main__":
     try:
         built(print)
     except PanelError as error:
-        raise SystemExit(f"The panel: {error}") from None
+        raise SystemExit(f"The panel and the widgets: {error}") from None

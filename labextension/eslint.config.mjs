@@ -5,11 +5,16 @@ import ts from 'typescript-eslint';
 export default ts.config(
   { ignores: ['dist', 'lib', 'node_modules', 'src/contract.ts'] },
   js.configs.recommended,
-  ts.configs.recommended,
-  prettier,
   {
     files: ['**/*.ts'],
+    extends: [ts.configs.recommendedTypeChecked],
+    languageOptions: {
+      parserOptions: { project: ['tsconfig.json', 'tests/tsconfig.json'] }
+    },
     rules: {
+      '@typescript-eslint/no-floating-promises': 'error',
+      // Lumino's signals take the object beside its method.
+      '@typescript-eslint/unbound-method': 'off',
       '@typescript-eslint/no-unused-vars': ['error', { argsIgnorePattern: '^_' }],
       '@typescript-eslint/no-explicit-any': 'error',
       curly: ['error', 'all'],
@@ -17,6 +22,8 @@ export default ts.config(
       'prefer-arrow-callback': 'error'
     }
   },
+  prettier,
+  { rules: { curly: ['error', 'all'] } },
   {
     files: ['**/*.cjs', '**/*.mjs'],
     languageOptions: {
@@ -36,7 +43,6 @@ export default ts.config(
         setTimeout: 'readonly',
         window: 'readonly'
       }
-    },
-    rules: { '@typescript-eslint/no-require-imports': 'off' }
+    }
   }
 );

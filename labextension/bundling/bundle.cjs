@@ -5,7 +5,7 @@ const { readFileSync, readdirSync, statSync } = require('node:fs');
 const { join, relative } = require('node:path');
 const { gzipSync } = require('node:zlib');
 
-const MOST = 250_000;
+const MOST = 75_000;
 const root = join(__dirname, '..');
 const out = join(root, 'dist');
 

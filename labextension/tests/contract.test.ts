@@ -3,7 +3,7 @@
 import Ajv from 'ajv';
 import { expect, test } from 'vitest';
 import schema from '../../magics/perspex_magics/panel/schema.json';
-import { KernelModel } from '../src/model';
+import { Connection } from '../src/model/connection';
 import { FakeKernel } from './fake';
 import * as rows from './rows';
 
@@ -46,14 +46,15 @@ test('rows and messages of the tests are those of the schema', () => {
 
 test('what the panel sends is what the schema lets it send', async () => {
   const kernel = new FakeKernel();
-  const model = new KernelModel(kernel.connection, { id: 'page', renew: () => 'other' });
-  model.look('panel', ['cells', 'programs']);
+  const connection = new Connection(kernel, { id: 'page', renew: () => 'other' });
+  connection.look('panel', ['cells', 'programs']);
   await kernel.info;
   kernel.comm.say(rows.hello());
-  model.look('panel', ['keys']);
-  void model.ask({ what: 'evict', id: 'a' });
-  void model.profile(true);
-  void model.program('a').catch(() => undefined);
+  connection.look('panel', ['keys']);
+  const { session } = connection;
+  void session.ask({ what: 'evict', id: 'a' });
+  void session.profile(true);
+  void session.program('a').catch(() => undefined);
   kernel.comm.say(rows.changes(5, 'keys', []));
   expect(kernel.comm.sent.map(message => ('type' in message ? message.type : 'open'))).toEqual([
     'open',

@@ -1,15 +1,20 @@
-/** A kernel connection and its comms, as the panel sees them; what was sent is written down. */
+/** A kernel and its comms as the panel sees them, which write down what was sent. */
 
 import type { Kernel, KernelMessage } from '@jupyterlab/services';
 import { Signal } from '@lumino/signaling';
-import type { FromKernel, FromPanel } from '../src/contract';
-import type { Connection } from '../src/model';
+import type { FromKernel, FromPanel, Row, Topic } from '../src/contract';
+import type { IComm, IKernel } from '../src/model/kernel';
+import type { Answer, Question } from '../src/model/link';
+import { Session } from '../src/model/session';
+import type { ITabPage } from '../src/tabs/tab';
+import { changes } from './rows';
 
-export class FakeComm {
+export class FakeComm implements IComm {
   sent: FromPanel[] = [];
   isDisposed = false;
-  onMsg: (message: KernelMessage.ICommMsgMsg) => void = () => undefined;
-  onClose: (message: KernelMessage.ICommCloseMsg) => void = () => undefined;
+
+  onMsg(_: { content: { data: unknown } }): void {}
+  onClose(_: unknown): void {}
 
   open(data: unknown): void {
     this.sent.push(data as FromPanel);
@@ -25,17 +30,17 @@ export class FakeComm {
 
   /** The kernel says something. */
   say(message: FromKernel | Record<string, unknown>): void {
-    this.onMsg({ content: { data: message } } as unknown as KernelMessage.ICommMsgMsg);
+    this.onMsg({ content: { data: message } });
   }
 
   /** The kernel closes the comm. */
   end(): void {
-    this.onClose({} as KernelMessage.ICommCloseMsg);
+    this.onClose({});
     this.isDisposed = true;
   }
 }
 
-export class FakeKernel {
+export class FakeKernel implements IKernel {
   id = 'kernel';
   status: KernelMessage.Status = 'idle';
   connectionStatus: Kernel.ConnectionStatus = 'connected';
@@ -45,23 +50,26 @@ export class FakeKernel {
   comms: FakeComm[] = [];
   statusChanged = new Signal<this, KernelMessage.Status>(this);
   connectionStatusChanged = new Signal<this, Kernel.ConnectionStatus>(this);
-  iopubMessage = new Signal<this, KernelMessage.IIOPubMessage>(this);
+  iopubMessage = new Signal<this, { header: { msg_type: string }; content: unknown }>(this);
   disposed = new Signal<this, void>(this);
 
-  get info(): Promise<KernelMessage.IInfoReply> {
-    return Promise.resolve({
-      language_info: { name: this.language }
-    } as KernelMessage.IInfoReply);
+  get info(): Promise<{ language_info: { name: string } }> {
+    return Promise.resolve({ language_info: { name: this.language } });
   }
 
-  createComm(_target: string): Kernel.IComm {
+  createComm(_target: string): FakeComm {
     const comm = new FakeComm();
     this.comms.push(comm);
-    return comm as unknown as Kernel.IComm;
+    return comm;
   }
 
+  /** The comm that was opened last. */
   get comm(): FakeComm {
-    return this.comms[this.comms.length - 1];
+    const comm = this.comms.at(-1);
+    if (!comm) {
+      throw new Error('No comm has been opened.');
+    }
+    return comm;
   }
 
   become(status: KernelMessage.Status): void {
@@ -74,7 +82,7 @@ export class FakeKernel {
     this.connectionStatusChanged.emit(status);
   }
 
-  /** A restart, as JupyterLab tells of it: comms are disposed without a word. */
+  /** A restart, as JupyterLab reports it: comms are disposed silently. */
   restart(): void {
     this.become('restarting');
     this.comms.forEach(comm => (comm.isDisposed = true));
@@ -84,14 +92,33 @@ export class FakeKernel {
 
   run(code: string): void {
     this.become('busy');
-    this.iopubMessage.emit({
-      header: { msg_type: 'execute_input' },
-      content: { code }
-    } as KernelMessage.IIOPubMessage);
+    this.iopubMessage.emit({ header: { msg_type: 'execute_input' }, content: { code } });
     this.become('idle');
   }
-
-  get connection(): Connection {
-    return this as unknown as Connection;
-  }
 }
+
+/** A session with these rows, whose kernel gives one answer to all questions. */
+export function sessionOf(
+  rows: Partial<Record<Topic, Row[]>>,
+  answer: Answer = { ok: true, text: '' }
+): { session: Session; asked: Question[] } {
+  const asked: Question[] = [];
+  const session = new Session({
+    isIdle: () => true,
+    ask: question => {
+      asked.push(question);
+      return Promise.resolve(answer);
+    },
+    changed: () => undefined
+  });
+  for (const [topic, put] of Object.entries(rows)) {
+    session.apply(changes(0, topic as Topic, put, { reset: true }));
+  }
+  return { session, asked };
+}
+
+/** What the panel offers to tabs: lines are revealed nowhere, and the user agrees to everything. */
+export const page: ITabPage = {
+  reveal: () => undefined,
+  confirm: () => Promise.resolve(true)
+};

@@ -4,14 +4,12 @@
  */
 
 import { expect, test, vi } from 'vitest';
-import {
-  programEdits,
-  programNameless
-} from '../../magics/perspex_magics/widgets/static/program_difference.js';
+import { editsOf, nameless } from '../src/views/program/difference';
 
-import { programView } from '../../magics/perspex_magics/widgets/static/program.js';
-import { ProgramGraph } from '../../magics/perspex_magics/widgets/static/program_graph.js';
-import { programRows } from '../../magics/perspex_magics/widgets/static/program_pane.js';
+import { programView } from '../src/views/program/view';
+import { ProgramGraph } from '../src/views/program/graph';
+import { rowsOf } from '../src/views/program/rows';
+import type { LayOut } from '../src/views/layout';
 import { document as program } from './rows';
 
 /** Of two lists, by dynamic programming. */
@@ -36,7 +34,7 @@ const list = () => Array.from({ length: random(10) }, () => 'abcd'[random(4)]);
 test('edits make the list now of the list before, and are as few as can be', () => {
   for (let turn = 0; turn < 1000; turn += 1) {
     const [before, now] = [list(), list()];
-    const edits = programEdits(before, now);
+    const edits = editsOf(before, now);
     const kept = edits.filter(one => one.kind === 'same').length;
     const gone = edits.filter(one => one.kind === 'gone').map(one => one.index);
     expect(edits.filter(one => one.kind !== 'gone').map(one => now[one.index])).toEqual(now);
@@ -49,14 +47,14 @@ test('edits make the list now of the list before, and are as few as can be', () 
 test('lists that have nothing in common are all gone and all new', () => {
   const before = Array.from({ length: 3000 }, (_, i) => `a${i}`);
   const now = Array.from({ length: 3000 }, (_, i) => `b${i}`);
-  const edits = programEdits(before, now);
+  const edits = editsOf(before, now);
   expect(edits.filter(one => one.kind === 'gone').length).toBe(3000);
   expect(edits.filter(one => one.kind === 'new').length).toBe(3000);
 });
 
 test('names of variables make no difference, operations and literals do', () => {
   const same = (form: 'jaxpr' | 'stablehlo' | 'hlo', a: string, b: string) =>
-    programNameless(form, a) === programNameless(form, b);
+    nameless(form, a) === nameless(form, b);
   expect(same('jaxpr', 'b:f32[3] = sin a', 'ba:f32[3] = sin c')).toBe(true);
   expect(same('jaxpr', '_:f32[3] = sin a', 'b:f32[3] = sin a')).toBe(true);
   expect(same('jaxpr', 'b:f32[3] = sin a', 'b:f32[3] = cos a')).toBe(false);
@@ -66,17 +64,13 @@ test('names of variables make no difference, operations and literals do', () => 
 });
 
 test('the lines of a listing have levels, links as lists, and what is invisible as escapes', () => {
-  const rows = programRows(program().jaxpr);
+  const rows = rowsOf(program().jaxpr);
   expect(rows.map(row => row.level)).toEqual([0, 1, 2, 2, 1]);
   expect(rows.map(row => row.fold)).toEqual([4, 2, 0, 0, 0]);
   expect(rows.map(row => row.links)).toEqual([[], [0], [1], [2], [0]]);
   expect(rows[2].text).toBe('    b = sin a');
-  expect(programRows({ text: '', folds: [], links: [] })).toEqual([]);
-  const odd = programRows(
-    { text: 'a\u202eb\n\nc\u2028d', folds: [], links: [null, null, 7] },
-    5,
-    1
-  );
+  expect(rowsOf({ text: '', folds: [], links: [] })).toEqual([]);
+  const odd = rowsOf({ text: 'a\u202eb\n\nc\u2028d', folds: [], links: [null, null, 7] }, 5, 1);
   expect(odd.map(row => row.text)).toEqual(['a\\u202eb', '', 'c\u2028d']);
   expect(odd.map(row => row.number)).toEqual(['5', '6', '7']);
   expect(odd.every(row => row.level === 1)).toBe(true);
@@ -92,11 +86,11 @@ test('a program is drawn line by line, and a graph is laid out only where it is 
   vi.stubGlobal('ResizeObserver', Watch);
   const host = document.createElement('div');
   let laid = 0;
-  const layout = (nodes: { id: string }[]) => {
+  const layOut: LayOut = nodes => {
     laid += 1;
     return { nodes: nodes.map(({ id }) => ({ id, x: 0, y: 0 })), edges: [], width: 1, height: 1 };
   };
-  const view = programView(host, { layout });
+  const view = programView(host, { layOut });
   view.update(program());
   const texts = (form: string) =>
     [...host.querySelectorAll(`[role="tree"][aria-label="${form}"] .pspx-program-text`)].map(
@@ -112,7 +106,7 @@ test('a program is drawn line by line, and a graph is laid out only where it is 
   expect(host.querySelectorAll('.pspx-program-node')).toHaveLength(1);
   // A click on a line inside of the loop shows the loop's program.
   const line = [...host.querySelectorAll<HTMLElement>('.pspx-program-line')].find(one =>
-    one.textContent!.includes('mul')
+    one.textContent.includes('mul')
   )!;
   line.click();
   await Promise.resolve();
@@ -126,8 +120,8 @@ test('a program is drawn line by line, and a graph is laid out only where it is 
 });
 
 test.each([
-  [-1, 200, ' · 150 of 200 equations, around the first one'],
-  [180, 200, ' · 150 of 200 equations, around the pinned one'],
+  [-1, 200, ' · 150 of 200 equations, nearest to the first one'],
+  [180, 200, ' · 150 of 200 equations, nearest to the pinned one'],
   [-1, 100, ' · 100 equations']
 ])('a graph around %i of %i equations says which it has', async (around, n, said) => {
   const equations = Array.from({ length: n }, (_, i) => ({
@@ -151,7 +145,7 @@ test('forms that come later are put beside those that are there, which stay as t
   const host = document.createElement('div');
   const view = programView(host, {});
   const { stablehlo, hlo, ...outline } = program();
-  view.update(outline, { previous: outline });
+  view.update(outline, outline);
   const box = (form: string) =>
     host.querySelector<HTMLElement>(`[role="tree"][aria-label="${form}"]`)!;
   const pinned = (form: string) =>
@@ -165,7 +159,7 @@ test('forms that come later are put beside those that are there, which stay as t
   expect(box('StableHLO').textContent).toBe('');
   [...host.querySelectorAll('button')].find(one => one.textContent === 'Difference')!.click();
   expect(host.querySelector('[role="status"]')!.textContent).toBe(
-    'changed lines: Source 0, Jaxpr 0, StableHLO 0, Optimized HLO 2'
+    'Changed lines: Source 0, Jaxpr 0, StableHLO 0, Optimized HLO 2'
   );
   view.dispose();
   vi.unstubAllGlobals();

@@ -1,7 +1,7 @@
 /** Lists that are kept in step: what stays is the same element, focus stays, a page at a time. */
 
 import { beforeEach, expect, test } from 'vitest';
-import { el } from '../src/shared';
+import { el } from '../src/views/dom';
 import { Rows } from '../src/tabs/rows';
 
 type Row = { id: string; text: string };

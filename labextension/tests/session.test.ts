@@ -2,30 +2,35 @@
 
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { Row, Topic } from '../src/contract';
-import { KernelModel } from '../src/model';
+import { Connection } from '../src/model/connection';
+import type { ISession } from '../src/model/session';
 import { CacheTab } from '../src/tabs/cache';
 import { KeysTab } from '../src/tabs/keys';
 import { MemoryTab } from '../src/tabs/memory';
 import { ProgramDocument, ProgramTab } from '../src/tabs/program';
-import type { Page, Tab } from '../src/tabs/tab';
+import type { ITab } from '../src/tabs/tab';
 import { TimeTab } from '../src/tabs/time';
-import { FakeKernel } from './fake';
+import { FakeKernel, page } from './fake';
 import { buffer, cell, changes, document as program, hello, key, program as row } from './rows';
 
 /** A kernel that answers for its programs, each of which has the name of its row. */
-class Session {
+class Notebook {
   readonly kernel = new FakeKernel();
-  readonly model: KernelModel;
+  readonly connection: Connection;
   private _number = 0;
   private _answered = 0;
 
-  constructor(readonly tab: Tab) {
-    this.model = new KernelModel(this.kernel.connection, { id: 'page', renew: () => 'page' });
+  constructor(readonly tab: ITab) {
+    this.connection = new Connection(this.kernel, { id: 'page', renew: () => 'page' });
   }
 
-  /** It begins, for the first time or again. */
+  get session(): ISession {
+    return this.connection.session;
+  }
+
+  /** The kernel's session begins, for the first time or again. */
   async begin(session: string): Promise<void> {
-    this.model.look('panel', this.tab.topics);
+    this.connection.look('panel', this.tab.topics);
     await this.kernel.info;
     this._number = this._answered = 0;
     this.kernel.comm.say(hello({ session }));
@@ -38,7 +43,7 @@ class Session {
 
   /** Draw, wait until the kernel would be asked for what is followed, and answer. */
   async draw(): Promise<void> {
-    this.tab.show(this.model);
+    this.tab.show(this.session);
     await vi.advanceTimersByTimeAsync(300);
     while (this.answer()) {
       await vi.advanceTimersByTimeAsync(0);
@@ -54,7 +59,7 @@ class Session {
     }
     this._answered += 1;
     const { stablehlo, hlo, ...outline } = program();
-    const { name } = this.model.tables.programs.get(ask.id)!;
+    const { name } = this.session.tables.programs.get(ask.id)!;
     this.kernel.comm.say({
       type: 'reply',
       number: (this._number += 1),
@@ -68,8 +73,6 @@ class Session {
     return true;
   }
 }
-
-const page = { reveal: () => undefined, confirm: () => Promise.resolve(true) } as Page;
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -90,19 +93,19 @@ afterEach(() => {
 const drawn = (tab: { node: HTMLElement }) =>
   tab.node.querySelector<HTMLElement>('.pspx-program-host')!.hidden
     ? null
-    : tab.node.querySelector('.pspx-program-title')!.textContent!.split(' ')[0];
-const pressed = (tab: Tab) =>
+    : tab.node.querySelector('.pspx-program-title')!.textContent.split(' ')[0];
+const pressed = (tab: ITab) =>
   [...tab.node.querySelectorAll<HTMLElement>('.pspx-item[aria-pressed="true"]')].map(
     item => item.querySelector('.pspx-code')!.textContent
   );
-const item = (tab: Tab, name: string) =>
+const item = (tab: ITab, name: string) =>
   [...tab.node.querySelectorAll<HTMLElement>('.pspx-item')].find(one =>
-    one.textContent!.includes(name)
+    one.textContent.includes(name)
   )!;
 
 test.each([true, false])('the program of a session goes with it (follow: %s)', async follows => {
   const tab = new ProgramTab(page);
-  const session = new Session(tab);
+  const session = new Notebook(tab);
   await session.begin('one');
   await session.say('programs', [row('1', { name: 'alpha' })]);
   expect([drawn(tab), pressed(tab)]).toEqual(['alpha', ['alpha']]);
@@ -117,9 +120,24 @@ test.each([true, false])('the program of a session goes with it (follow: %s)', a
   expect([drawn(tab), pressed(tab)]).toEqual(['beta', ['beta']]);
 });
 
+test('a program that is followed is shown when the kernel gets idle, though nothing else changes', async () => {
+  const tab = new ProgramTab(page);
+  const notebook = new Notebook(tab);
+  await notebook.begin('one');
+  notebook.kernel.status = 'busy';
+  await notebook.say('programs', [row('1', { name: 'alpha' })]);
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(drawn(tab)).toBeNull();
+  notebook.kernel.become('idle');
+  await vi.advanceTimersByTimeAsync(300);
+  expect(notebook.answer()).toBe(true);
+  await vi.advanceTimersByTimeAsync(0);
+  expect(drawn(tab)).toBe('alpha');
+});
+
 test('a choice survives a look at another notebook, and what is followed is followed again', async () => {
   const tab = new ProgramTab(page);
-  const [one, two] = [new Session(tab), new Session(tab)];
+  const [one, two] = [new Notebook(tab), new Notebook(tab)];
   await one.begin('one');
   await two.begin('two');
   await one.say('programs', [row('1', { name: 'alpha' }), row('2', { name: 'beta' })]);
@@ -136,7 +154,7 @@ test('a choice survives a look at another notebook, and what is followed is foll
 
 test('an answer for another notebook is not drawn, though the program has the same id', async () => {
   const shown = new ProgramDocument(page);
-  const [one, two] = [new Session(new ProgramTab(page)), new Session(new ProgramTab(page))];
+  const [one, two] = [new Notebook(new ProgramTab(page)), new Notebook(new ProgramTab(page))];
   for (const [session, name] of [
     [one, 'alpha'],
     [two, 'beta']
@@ -144,8 +162,8 @@ test('an answer for another notebook is not drawn, though the program has the sa
     await session.begin(name);
     session.kernel.comm.say(changes(9, 'programs', [row('1', { name })], { reset: true }));
   }
-  void shown.show(one.model, '1');
-  void shown.show(two.model, '1');
+  void shown.show(one.session, '1');
+  void shown.show(two.session, '1');
   for (const session of [two, one]) {
     session['_number'] = 9;
     session.answer();
@@ -156,25 +174,25 @@ test('an answer for another notebook is not drawn, though the program has the sa
 
 test('a program that another tab shows is of the notebook in front', async () => {
   const tab = new ProgramTab(page);
-  const [one, two] = [new Session(tab), new Session(tab)];
+  const [one, two] = [new Notebook(tab), new Notebook(tab)];
   await one.begin('one');
   await two.begin('two');
   await one.say('programs', [row('1', { name: 'alpha' })]);
   two.kernel.comm.say(changes(1, 'programs', [row('1', { name: 'beta' })], { reset: true }));
   two['_number'] = 1;
-  tab.choose(two.model, '1');
+  tab.choose(two.session, '1');
   await two.draw();
   expect([drawn(tab), pressed(tab)]).toEqual(['beta', ['beta']]);
 });
 
 test('a program in a tab of its own is not compared with those of another session', async () => {
   const tab = new ProgramTab(page);
-  const session = new Session(tab);
+  const session = new Notebook(tab);
   const shown = new ProgramDocument(page);
   await session.begin('one');
   const two = [row('1', { name: 'alpha' }), row('2', { name: 'alpha', signature: 'f32[9]' })];
   await session.say('programs', two);
-  await shown.show(session.model, '2');
+  await shown.show(session.session, '2');
   session.kernel.restart();
   await session.begin('two');
   await session.say('programs', two);
@@ -183,16 +201,16 @@ test('a program in a tab of its own is not compared with those of another sessio
   compare.checked = true;
   compare.dispatchEvent(new Event('change'));
   expect(compare.checked).toBe(false);
-  expect(shown.node.textContent).toContain('of a session of the kernel that is over');
+  expect(shown.node.textContent).toContain('belongs to an earlier session of the kernel');
   expect(session.kernel.comm.sent).toHaveLength(before);
 });
 
 test('cells, courses of functions, keys and stories are closed again', async () => {
   const measured = (calls: number, device: number) => row('1', { calls, device });
   const key2 = () => [key('1'), key('2', { parent: '1' })];
-  const time = new Session(new TimeTab(page));
-  const keys = new Session(new KeysTab(page));
-  const cache = new Session(new CacheTab(page, () => undefined));
+  const time = new Notebook(new TimeTab(page));
+  const keys = new Notebook(new KeysTab(page));
+  const cache = new Notebook(new CacheTab(page, () => undefined));
   for (const session of ['one', 'two']) {
     await Promise.all([time, keys, cache].map(one => one.begin(session)));
     await time.say('cells', [cell('1')]);
@@ -220,10 +238,10 @@ test('cells, courses of functions, keys and stories are closed again', async () 
 
 test('what was freed in a session is not said in the next one', async () => {
   const tab = new MemoryTab(page);
-  const session = new Session(tab);
+  const session = new Notebook(tab);
   await session.begin('one');
   await session.say('buffers', [buffer('x')]);
-  session.model.ask = () => Promise.resolve({ ok: true, text: 'Removed x.' });
+  session.session.ask = () => Promise.resolve({ ok: true, text: 'Removed x.' });
   tab.node.querySelector('button')!.click();
   await vi.advanceTimersByTimeAsync(0);
   expect(tab.node.textContent).toContain('Removed x.');

@@ -7,8 +7,13 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { after, before, describe, test } from 'node:test';
-import { LOOK } from '../../magics/perspex_magics/widgets/static/look.js';
+import { readFileSync } from 'node:fs';
 import { browser, PYTHON } from './server.mjs';
+
+/** The styles that every view brings with it. */
+const [, LOOK] = readFileSync(new URL('../src/views/look.ts', import.meta.url), 'utf8').match(
+  /`([^`]*)`/
+);
 
 /** Prints the text of each widget's module, and what its model holds. */
 const WIDGETS = `

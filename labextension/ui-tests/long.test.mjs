@@ -33,6 +33,9 @@ const MANY = [
 
 const shared = rig();
 
+/** The number that a text like `1,234` stands for. */
+const whole = text => Number(text?.replaceAll(',', ''));
+
 /** The numbers of the lines of a listing that are in the page, from 1. */
 const numbers = box =>
   box.evaluate(node =>
@@ -98,11 +101,12 @@ test('a program of 10,000 equations is drawn, scrolled, searched, folded, and li
 
   // It is searched: every sine is found, and the last one is shown.
   await tab.getByRole('button', { name: 'Jaxpr', exact: true }).click();
-  const search = tab.getByRole('searchbox', { name: /Search in all forms/ });
+  const search = tab.getByRole('searchbox', { name: /Search in all visible forms/ });
   await search.fill('= sin ');
-  await tab.getByText(`1 of ${EQUATIONS / 2 - 2} lines`).waitFor();
+  const sines = (EQUATIONS / 2 - 2).toLocaleString('en-US');
+  await tab.getByText(`1 of ${sines} lines`).waitFor();
   await search.press('Shift+Enter');
-  await tab.getByText(`${EQUATIONS / 2 - 2} of ${EQUATIONS / 2 - 2} lines`).waitFor();
+  await tab.getByText(`${sines} of ${sines} lines`).waitFor();
   await page.until(async () => (await numbers(tree)).includes(EQUATIONS - 5));
   assert.ok((await tree.locator('mark').count()) > 0);
   await search.fill('');
@@ -110,7 +114,7 @@ test('a program of 10,000 equations is drawn, scrolled, searched, folded, and li
   // It is folded: the loop's program goes, and comes again.
   await tree.evaluate(node => (node.scrollTop = node.scrollHeight));
   await tree.getByText('tanh', { exact: true }).waitFor();
-  await tab.getByRole('button', { name: 'Jaxpr: fold what is inside of something' }).click();
+  await tab.getByRole('button', { name: 'Jaxpr: fold nested programs' }).click();
   await tree.getByText('tanh', { exact: true }).waitFor({ state: 'detached' });
   await tree
     .getByText(/… \d+ lines/)
@@ -135,7 +139,7 @@ test('2,000 programs and 2,000 cells: none is lost, though the page is loaded ag
   await page.run(1);
   const tab = page.tab('program');
   const counted = async () =>
-    Number((await tab.locator('.pspx-picker summary').innerText()).match(/\((\d+)\)/)?.[1]);
+    whole((await tab.locator('.pspx-picker summary').innerText()).match(/\(([\d,]+)\)/)?.[1]);
   await page.until(async () => (await counted()) >= 0);
   await page.tab('program').getByLabel('Follow').uncheck();
   const known = await counted();
@@ -157,7 +161,7 @@ test('2,000 programs and 2,000 cells: none is lost, though the page is loaded ag
   const rows = page.tab('time').locator('.pspx-entry');
   const inAll = async () => {
     const more = page.tab('time').getByRole('button', { name: /Show more/ });
-    const left = (await more.count()) ? Number((await more.innerText()).match(/\d+/)[0]) : 0;
+    const left = (await more.count()) ? whole((await more.innerText()).match(/[\d,]+/)[0]) : 0;
     return (await rows.count()) + left;
   };
   await page.until(async () => (await inAll()) > 0);

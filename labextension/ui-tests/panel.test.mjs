@@ -76,7 +76,7 @@ for (const app of ['lab', 'notebook']) {
       await seen(tab, 'reduce_sum').waitFor();
       await tab.getByRole('button', { name: 'Graph', exact: true }).click();
       await tab.locator('svg .pspx-program-node').first().waitFor();
-      await tab.getByLabel('Compare with the one before').click();
+      await tab.getByLabel('Compare with the previous one').click();
       await tab.getByRole('button', { name: 'Optimized HLO' }).click();
       await seen(tab, 'ENTRY').waitFor();
       await tab.getByRole('button', { name: 'Jaxpr', exact: true }).click();
@@ -85,7 +85,7 @@ for (const app of ['lab', 'notebook']) {
     test('Cache: why it was compiled again; pin, evict, clear', async () => {
       await page.showPanel('cache');
       const tab = page.tab('cache');
-      await tab.getByText('compiled again').first().waitFor();
+      await tab.getByText('recompiled').first().waitFor();
       await tab.getByRole('button', { name: 'energy' }).first().click();
       await tab.getByText('f32[200000] -> f32[100000]').first().waitFor();
       await tab.getByRole('button', { name: 'Pin', exact: true }).click();
@@ -104,21 +104,21 @@ for (const app of ['lab', 'notebook']) {
       await page.showPanel('memory');
       const tab = page.tab('memory');
       const weights = tab.locator('.pspx-entry', { hasText: 'weights' });
-      await weights.getByText('360 kB').waitFor();
+      await weights.getByText('352 KiB').waitFor();
       await tab.locator('svg.pspx-series').waitFor();
       await weights.getByRole('button', { name: 'Free' }).click();
       await page.page.locator('.jp-Dialog').getByRole('button', { name: 'Cancel' }).click();
-      await weights.getByText('360 kB').waitFor();
+      await weights.getByText('352 KiB').waitFor();
       await weights.getByRole('button', { name: 'Free' }).click();
       await page.page.locator('.jp-Dialog').getByRole('button', { name: 'Free' }).click();
       await weights.waitFor({ state: 'detached' });
       assert.equal(await page.evaluate("'weights' in globals()"), 'False');
     });
 
-    test('Keys: the tree; a key used twice is red, with both lines', async () => {
+    test('Keys: the tree; a reused key is red, with both lines', async () => {
       await page.showPanel('keys');
       const tab = page.tab('keys');
-      const node = tab.getByRole('treeitem').filter({ hasText: 'used twice' });
+      const node = tab.getByRole('treeitem').filter({ hasText: 'reused:' });
       await node.waitFor();
       const uses = node.locator('.pspx-reuse .pspx-place');
       assert.deepEqual(
@@ -218,7 +218,7 @@ for (const app of ['lab', 'notebook']) {
       await page.tab('program').getByText('Nothing has been compiled yet.').waitFor();
       assert.equal(await program.isVisible(), false);
       await page.showPanel('time');
-      await page.tab('time').getByText('No cell has run yet.').waitFor();
+      await page.tab('time').getByText('No cells have run yet.').waitFor();
       await page.run(1);
       await page.until(async () => (await page.tab('time').locator('.pspx-entry').count()) === 1);
     });

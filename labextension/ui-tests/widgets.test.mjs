@@ -47,7 +47,7 @@ for (const app of ['lab', 'notebook']) {
 
     test('A key is split, folded in and drawn with by the keyboard alone', async () => {
       const current = keys.getByRole('treeitem', { selected: true });
-      await keys.getByLabel('Into how many keys').press('Enter');
+      await keys.getByLabel('Number of keys').press('Enter');
       await node('split[1]').waitFor();
       await current.press('ArrowLeft');
       await page.until(async () => (await selected()).startsWith('sub'));
@@ -84,7 +84,7 @@ for (const app of ['lab', 'notebook']) {
     test('What cannot be done is said', async () => {
       await keys.getByLabel('Number to fold in').fill('-1');
       await keys.getByRole('button', { name: 'Fold in' }).click();
-      await keys.getByText('is a whole number from 0 to').waitFor();
+      await keys.getByText('must be a whole number from 0 to').waitFor();
     });
 
     test('Programs, timings, and the cache, which follows the session', async () => {
@@ -107,7 +107,7 @@ for (const app of ['lab', 'notebook']) {
       await page.until(async () => (await selected()).startsWith('sub'));
       const nodes = await keys.getByRole('treeitem').count();
       await keys.getByText('Preview of').press('Enter');
-      await keys.getByRole('img', { name: 'Histogram of 1000 samples' }).waitFor();
+      await keys.getByRole('img', { name: 'Histogram of 1,000 samples' }).waitFor();
       await keys.getByLabel('Distribution', { exact: true }).selectOption('gamma');
       await keys.getByText('Preview of gamma').waitFor();
       assert.equal(await keys.getByRole('treeitem').count(), nodes);
@@ -128,7 +128,7 @@ for (const app of ['lab', 'notebook']) {
       await program.getByRole('button', { name: 'program', exact: true }).press('Enter');
       await graph.getByRole('button', { name: /^sin/ }).waitFor();
       await program.getByRole('button', { name: 'Difference' }).press('Enter');
-      await program.getByText('changed lines: Source').waitFor();
+      await program.getByText('Changed lines: Source').waitFor();
       const added = program.getByRole('tree', { name: 'Jaxpr' }).locator('.pspx-program-new');
       await added.filter({ hasText: 'cos a' }).waitFor();
       assert.equal(await added.filter({ hasText: 'sin a' }).count(), 0);
@@ -160,7 +160,7 @@ for (const app of ['lab', 'notebook']) {
       assert.equal(await focus(), 'Clear…');
       assert.ok((await cache.locator('.pspx-cache-row').count()) > 0);
       await page.page.keyboard.press('Enter');
-      await cache.getByRole('button', { name: 'Forget' }).press('Enter');
+      await cache.getByRole('button', { name: 'Evict all' }).press('Enter');
       await cache.getByText('those on disk stay').waitFor();
       await cache.getByText('Nothing has been compiled yet').waitFor();
       await page.evaluate('step(jnp.ones((5, 5)))');
@@ -218,12 +218,12 @@ for (const app of ['lab', 'notebook']) {
     test('Without a kernel that answers, they say so, and offer nothing', async () => {
       await page.restart();
       await keys.getByRole('button', { name: 'Split' }).click();
-      await keys.getByText('The kernel does not answer').waitFor();
+      await keys.getByText('The kernel is not responding.').waitFor();
       assert.ok(await keys.getByRole('button', { name: 'Fold in' }).isDisabled());
       const cache = page.page.locator('.jp-Notebook .pspx-cache');
       await cache.locator('.pspx-cache-row').first().getByRole('button').press('Enter');
       await cache.getByRole('button', { name: 'Evict' }).press('Enter');
-      await cache.getByText('The kernel does not answer').waitFor();
+      await cache.getByText('The kernel is not responding.').first().waitFor();
       assert.ok(await cache.getByRole('button', { name: 'Evict' }).isDisabled());
       assert.ok(await cache.getByRole('button', { name: 'Clear…' }).isDisabled());
     });

@@ -1,4 +1,4 @@
-"""How the panel gets into a wheel (`hatch_build.py`), with Node.js and without it."""
+"""How panel and widgets get into a wheel (`hatch_build.py`), with Node.js and without it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+STATIC = "magics/perspex_magics/widgets/static"
 NPM = shutil.which("npm")
 MODULES = ROOT / "labextension" / "node_modules"
 
@@ -63,7 +64,7 @@ def test_without_node_perspex_is_built_without_the_panel_and_says_so(tmp_path: P
     done = wheel(project)
     assert done.returncode == 0, done.stderr
     assert "Node.js" in done.stdout + done.stderr and "left out" in done.stdout + done.stderr
-    assert not any("labextensions" in name for name in names(project))
+    assert not any("labextensions" in name or name.endswith(".js") for name in names(project))
 
     done = wheel(project, PERSPEX_REQUIRE_PANEL="1")
     assert done.returncode != 0 and "Node.js" in done.stderr
@@ -75,12 +76,15 @@ def test_a_bundle_of_these_sources_is_taken_as_it_is(tmp_path: Path) -> None:
     bundle.mkdir()
     (bundle / "package.json").write_text("{}")
     (bundle / "sources.txt").write_text(hatch_build.digest())
+    (project / STATIC).mkdir(parents=True)
+    (project / STATIC / "cache.js").write_text("export default {};")
     done = wheel(project, PERSPEX_REQUIRE_PANEL="1")
     assert done.returncode == 0, done.stderr
     assert any(
         name.endswith("data/share/jupyter/labextensions/perspex/package.json")
         for name in names(project)
     )
+    assert "perspex_magics/widgets/static/cache.js" in names(project)
 
     # Another line in a source makes it an old one.
     with (project / "labextension/src/index.ts").open("a") as file:
@@ -92,14 +96,18 @@ def test_a_bundle_of_these_sources_is_taken_as_it_is(tmp_path: Path) -> None:
 def test_the_same_sources_give_the_same_bytes_wherever_they_lie(tmp_path: Path) -> None:
     bundles = []
     for name in ("here", "elsewhere/deeper"):
-        folder = copy_of_sources(tmp_path / name) / "labextension"
+        project = copy_of_sources(tmp_path / name)
+        folder = project / "labextension"
         (folder / "node_modules").symlink_to(MODULES)
         subprocess.run([str(NPM), "run", "build"], cwd=folder, check=True, capture_output=True)
         made = folder / "dist"
         files = sorted(path for path in made.rglob("*") if path.is_file())
-        bundles.append({path.relative_to(made).as_posix(): path.read_bytes() for path in files})
+        files += sorted((project / STATIC).iterdir())
+        bundles.append({path.relative_to(project).as_posix(): path.read_bytes() for path in files})
     assert bundles[0] == bundles[1]
-    assert any(name.startswith("static/remoteEntry") for name in bundles[0])
+    assert any("dist/static/remoteEntry" in name for name in bundles[0])
+    widgets = {name for name in bundles[0] if name.startswith(STATIC)}
+    assert widgets == {f"{STATIC}/{name}.js" for name in ("cache", "keys", "program", "timings")}
 
 
 def test_the_lockfile_names_no_registry() -> None:

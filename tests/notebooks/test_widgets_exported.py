@@ -28,7 +28,7 @@ WIDGETS = {
     "perspex.key_explorer(sub)": [
         f"{64467757:08x} {2916123636:08x}",
         "random.normal(sub",
-        "one use",
+        "reused",
     ],
     "perspex.show(step, jnp.ones((4, 4)))": ["def step(x):", "tanh", "stablehlo.", "ENTRY"],
     "perspex.timings(step, jnp.ones((4, 4)), seconds=0.05)": ["median", "trace", "each waited for"],

@@ -21,7 +21,7 @@ from support.session import TIMEOUT, Ran, Session
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = json.loads((ROOT / "magics/perspex_magics/panel/schema.json").read_text())
-TOPICS = ["programs", "cells", "buffers", "memory", "keys", "lines"]
+TOPICS = SCHEMA["constants"]["TOPICS"]
 _ROWS = {"program", "cell", "buffer", "memory", "key", "line"}
 
 
@@ -32,7 +32,7 @@ def validator(definition: str) -> Draft7Validator:
 
 
 _MESSAGES = {name: validator(name.capitalize()) for name in ("hello", "changes", "reply")}
-# The schema says `oneOf` of rows; which one is meant, a row says itself.
+# A row says itself which of the definitions applies.
 _KINDS = {name: validator(f"{name.capitalize()}Row") for name in _ROWS}
 
 

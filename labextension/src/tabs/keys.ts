@@ -1,33 +1,36 @@
-/**
- * *Keys*: the tree of PRNG keys of the session. A key that was used twice is red, with both lines.
- */
+/** *Keys*: the tree of PRNG keys of the session. A reused key is red, with the lines that used it. */
 
 import type { KeyRow } from '../contract';
-import type { KernelModel } from '../model';
-import { count, el, replace, said } from '../shared';
-import { Drawn, empty, forgottenNote, type Page, placeLink, type Tab } from './tab';
+import type { ISession } from '../model/session';
+import { button, el, replace, said } from '../views/dom';
+import { trans } from '../views/trans';
+import { count } from '../views/units';
+import { empty, forgottenNote, type ITab, type ITabPage, placeLink } from './tab';
 
 /** How many nodes are drawn before somebody asks for more. */
 const PAGE = 300;
 
-/** Of how many reused keys of one line the uses are listed. */
+/** The number of reused keys of one line whose uses are listed. */
 const REUSES = 5;
 
-export class KeysTab implements Tab {
+/** Where a node stands in the tree. */
+type Position = { level: number; index: number; siblings: number; isParent: boolean };
+
+export class KeysTab implements ITab {
   readonly name = 'keys';
-  readonly label = 'Keys';
+  readonly label = trans.__('Keys');
   readonly topics = ['keys'] as const;
   readonly node: HTMLElement;
 
-  constructor(private _page: Page) {
+  constructor(private readonly _page: ITabPage) {
     this.node = el('div', { class: 'pspx-stack' }, this._summary, this._tree, this._note);
     this._tree.addEventListener('keydown', event => this._onKey(event));
   }
 
-  show(model: KernelModel): void {
-    const rows = model.tables.keys.inOrder();
-    if (this._drawn.isOther(model)) {
-      this._model = model;
+  show(session: ISession): void {
+    const rows = session.tables.keys.inOrder();
+    if (session !== this._session) {
+      this._session = session;
       this._closed.clear();
       this._current = null;
       this._shown = PAGE;
@@ -35,10 +38,10 @@ export class KeysTab implements Tab {
       return;
     }
     this._rows = rows;
-    this._draw();
+    this._draw(session);
   }
 
-  private _draw(): void {
+  private _draw(session: ISession): void {
     const rows = this._rows;
     const ids = new Set(rows.map(row => row.id));
     const below = new Map<string | null, KeyRow[]>();
@@ -46,13 +49,14 @@ export class KeysTab implements Tab {
       const parent = row.parent !== null && ids.has(row.parent) ? row.parent : null;
       below.set(parent, [...(below.get(parent) ?? []), row]);
     }
-    const focused = this._tree.contains(document.activeElement);
+    const hasFocus = this._tree.contains(document.activeElement);
     const nodes: HTMLElement[] = [];
     const walk = (parent: string | null, level: number) => {
       const siblings = below.get(parent) ?? [];
       siblings.forEach((row, i) => {
         if (nodes.length < this._shown) {
-          nodes.push(this._node(row, level, i + 1, siblings.length, below.has(row.id)));
+          const isParent = below.has(row.id);
+          nodes.push(this._node(row, { level, index: i + 1, siblings: siblings.length, isParent }));
           if (!this._closed.has(row.id)) {
             walk(row.id, level + 1);
           }
@@ -63,59 +67,46 @@ export class KeysTab implements Tab {
     this._tree.replaceChildren(...nodes);
     const current = nodes.find(node => node.dataset.id === this._current) ?? nodes[0];
     current?.setAttribute('tabindex', '0');
-    if (focused) {
+    if (hasFocus) {
       current?.focus({ preventScroll: true });
     }
     this._tree.hidden = !nodes.length;
-    this._summarize(rows, nodes.length);
+    this._summarize(session, nodes.length);
   }
 
-  private _summarize(rows: readonly KeyRow[], drawn: number): void {
+  private _summarize(session: ISession, drawn: number): void {
+    const rows = this._rows;
     const reused = rows.reduce((sum, row) => sum + row.reusedKeys, 0);
     const lines = new Set(rows.map(row => row.at?.text ?? row.id)).size;
+    const text = trans._n('%2 key was reused.', '%2 keys were reused.', reused, count(reused));
     replace(
       this._summary,
       rows.length > 0 && [
-        `${lines} ${lines === 1 ? 'line' : 'lines'} made or used keys; `,
-        reused
-          ? el(
-              'strong',
-              { class: 'pspx-error' },
-              `${reused} ${reused === 1 ? 'key was' : 'keys were'} used more than once.`
-            )
-          : 'no key was used twice.'
+        trans._n('%2 line made or used keys;', '%2 lines made or used keys;', lines, count(lines)),
+        ' ',
+        reused ? el('strong', { class: 'pspx-error' }, text) : trans.__('no key was reused.')
       ]
     );
+    const more = () => {
+      this._shown += 5 * PAGE;
+      this._draw(session);
+    };
     replace(
       this._note,
-      !rows.length && empty(this._model?.tables.keys, 'No PRNG key has been made yet.'),
-      drawn >= this._shown &&
-        el(
-          'button',
-          {
-            class: 'pspx-button',
-            type: 'button',
-            onclick: () => {
-              this._shown += 5 * PAGE;
-              this._draw();
-            }
-          },
-          'Show more'
-        ),
-      forgottenNote(this._model?.tables.keys.forgotten ?? 0)
+      !rows.length && empty(session.tables.keys, trans.__('No random keys yet.')),
+      drawn >= this._shown && button('pspx-button', more, trans.__('Show more')),
+      forgottenNote(session.tables.keys.forgotten)
     );
   }
 
-  private _node(
-    row: KeyRow,
-    level: number,
-    position: number,
-    siblings: number,
-    parent: boolean
-  ): HTMLElement {
-    const open = !this._closed.has(row.id);
-    const times = row.calls > 1 ? `${count(row.calls)} calls` : '';
-    const keys = row.keys > 1 ? `${count(row.keys)} keys` : '';
+  private _node(row: KeyRow, { level, index, siblings, isParent }: Position): HTMLElement {
+    const isOpen = !this._closed.has(row.id);
+    const about = [
+      row.keys > 1 && trans.__('%1 keys', count(row.keys)),
+      row.calls > 1 && trans.__('%1 calls', count(row.calls)),
+      !row.makes && trans.__('draws'),
+      row.traced && trans.__('while tracing')
+    ];
     return el(
       'div',
       {
@@ -124,9 +115,9 @@ export class KeysTab implements Tab {
         tabindex: -1,
         'data-id': row.id,
         'aria-level': level,
-        'aria-posinset': position,
+        'aria-posinset': index,
         'aria-setsize': siblings,
-        'aria-expanded': parent ? String(open) : null,
+        'aria-expanded': isParent ? String(isOpen) : null,
         style: `--pspx-level:${Math.min(level, 24)}`,
         onfocus: event => {
           if (event.target === event.currentTarget) {
@@ -139,9 +130,9 @@ export class KeysTab implements Tab {
         {
           class: 'pspx-twist',
           'aria-hidden': 'true',
-          onclick: () => parent && this._toggle(row.id)
+          onclick: () => isParent && this._toggle(row.id)
         },
-        parent ? (open ? '▾' : '▸') : row.makes ? '•' : '·'
+        isParent ? (isOpen ? '▾' : '▸') : row.makes ? '•' : '·'
       ),
       el(
         'div',
@@ -153,54 +144,53 @@ export class KeysTab implements Tab {
         ),
         row.names.length > 0 &&
           el('span', { class: 'pspx-code pspx-names' }, '→ ', said(row.names.join(', '), 60)),
-        el(
-          'span',
-          { class: 'pspx-muted pspx-small' },
-          [keys, times, row.makes ? '' : 'draws', row.traced ? 'while tracing' : '']
-            .filter(Boolean)
-            .join(' · ')
-        ),
+        el('span', { class: 'pspx-muted pspx-small' }, about.filter(Boolean).join(' · ')),
         placeLink(row.at, this._page)
       ),
-      row.reused.slice(0, REUSES).map(reuse =>
-        el(
-          'div',
-          { class: 'pspx-reuse' },
-          el('span', { class: 'pspx-error' }, 'used twice: '),
-          el('span', { class: 'pspx-code' }, said(reuse.key, 60)),
-          el(
-            'ul',
-            null,
-            reuse.uses.map(use =>
-              el(
-                'li',
-                null,
-                el('span', { class: 'pspx-code' }, said(use.function, 60)),
-                ' ',
-                placeLink(use.at, this._page)
-              )
-            )
-          )
-        )
-      ),
+      row.reused.slice(0, REUSES).map(reuse => this._reuse(reuse)),
       row.reusedKeys > REUSES &&
         el('div', { class: 'pspx-reuse pspx-muted' }, moreKeys(row.reusedKeys - REUSES))
     );
   }
 
-  private _toggle(id: string, open = this._closed.has(id)): void {
-    this._closed[open ? 'delete' : 'add'](id);
-    this._draw();
+  private _reuse({ key, uses }: KeyRow['reused'][number]): HTMLElement {
+    return el(
+      'div',
+      { class: 'pspx-reuse' },
+      el('span', { class: 'pspx-error' }, `${trans.__('reused:')} `),
+      el('span', { class: 'pspx-code' }, said(key, 60)),
+      el(
+        'ul',
+        null,
+        uses.map(use =>
+          el(
+            'li',
+            null,
+            el('span', { class: 'pspx-code' }, said(use.function, 60)),
+            ' ',
+            placeLink(use.at, this._page)
+          )
+        )
+      )
+    );
   }
 
-  /** The keys of a tree, as ARIA's practices have them. */
+  private _toggle(id: string, open = this._closed.has(id)): void {
+    this._closed[open ? 'delete' : 'add'](id);
+    if (this._session) {
+      this._draw(this._session);
+    }
+  }
+
+  /** The keys of a tree, as the practices of ARIA have them. */
   private _onKey(event: KeyboardEvent): void {
-    const nodes = [...this._tree.children] as HTMLElement[];
-    const at = nodes.indexOf(event.target as HTMLElement);
-    if (at < 0) {
+    const nodes = [...this._tree.querySelectorAll<HTMLElement>(':scope > *')];
+    const at = nodes.findIndex(node => node === event.target);
+    const node = nodes[at];
+    if (!node) {
       return; // In a link inside of a node.
     }
-    const node = nodes[at];
+    const { id = '' } = node.dataset;
     const expanded = node.getAttribute('aria-expanded');
     const level = Number(node.getAttribute('aria-level'));
     const go = (to: HTMLElement | undefined) => {
@@ -210,42 +200,50 @@ export class KeysTab implements Tab {
         to.focus();
       }
     };
+    const isAbove = (other: HTMLElement) => Number(other.getAttribute('aria-level')) < level;
     const acts: Record<string, () => void> = {
       ArrowDown: () => go(nodes[at + 1]),
       ArrowUp: () => go(nodes[at - 1]),
       Home: () => go(nodes[0]),
-      End: () => go(nodes[nodes.length - 1]),
-      ArrowRight: () =>
-        expanded === 'false' ? this._toggle(node.dataset.id!, true) : expanded && go(nodes[at + 1]),
-      ArrowLeft: () =>
-        expanded === 'true'
-          ? this._toggle(node.dataset.id!, false)
-          : go(
-              nodes
-                .slice(0, at)
-                .reverse()
-                .find(other => Number(other.getAttribute('aria-level')) < level)
-            ),
+      End: () => go(nodes.at(-1)),
+      ArrowRight: () => {
+        if (expanded === 'false') {
+          this._toggle(id, true);
+        } else if (expanded) {
+          go(nodes[at + 1]);
+        }
+      },
+      ArrowLeft: () => {
+        if (expanded === 'true') {
+          this._toggle(id, false);
+        } else {
+          go(nodes.slice(0, at).findLast(isAbove));
+        }
+      },
       Enter: () => node.querySelector<HTMLElement>('.pspx-place')?.click()
     };
-    if (acts[event.key]) {
+    const act = acts[event.key];
+    if (act) {
       event.preventDefault();
       event.stopPropagation();
-      acts[event.key]();
+      act();
     }
   }
 
-  private _model: KernelModel | null = null;
-  private _summary = el('div');
-  private _tree = el('div', { role: 'tree', 'aria-label': 'PRNG keys', class: 'pspx-tree' });
-  private _note = el('div');
-  private _drawn = new Drawn();
+  private readonly _summary = el('div');
+  private readonly _tree = el('div', {
+    role: 'tree',
+    'aria-label': trans.__('PRNG keys'),
+    class: 'pspx-tree'
+  });
+  private readonly _note = el('div');
+  private readonly _closed = new Set<string>();
+  private _session: ISession | null = null;
   private _rows: readonly KeyRow[] = [];
-  private _closed = new Set<string>();
   private _current: string | null = null;
   private _shown = PAGE;
 }
 
 function moreKeys(n: number): string {
-  return `and ${n} more ${n === 1 ? 'key' : 'keys'}`;
+  return trans._n('and %2 more key', 'and %2 more keys', n, count(n));
 }

@@ -1,34 +1,26 @@
-/**
- * *Memory*: what is alive and whose it is, and how much was alive at the end of each cell.
- */
+/** *Memory*: live buffers by owner, and how much was alive at the end of each cell. */
 
 import type { BufferRow, MemoryRow } from '../contract';
-import type { KernelModel } from '../model';
-import { cut, el, replace, said, size, svg } from '../shared';
+import type { ISession } from '../model/session';
+import { button, cut, el, replace, said, svg } from '../views/dom';
+import { trans } from '../views/trans';
+import { count, size } from '../views/units';
 import { Rows } from './rows';
-import { button, Drawn, empty, forgottenNote, type Page, shareBar, type Tab } from './tab';
+import { empty, forgottenNote, type ITab, type ITabPage, shareBar } from './tab';
 
-const KINDS = {
-  variable: 'a variable of the notebook',
-  output: 'an output that the notebook keeps',
-  traceback: 'the frames of the last error',
-  executable: 'constants of a compiled function',
-  unowned: 'held by something that is not a name of the notebook'
-};
-
-export class MemoryTab implements Tab {
+export class MemoryTab implements ITab {
   readonly name = 'memory';
-  readonly label = 'Memory';
+  readonly label = trans.__('Memory');
   readonly topics = ['buffers', 'memory'] as const;
   readonly node: HTMLElement;
 
-  constructor(private _page: Page) {
+  constructor(private readonly _page: ITabPage) {
     this.node = el(
       'div',
       { class: 'pspx-stack' },
       this._total,
       this._series,
-      el('h2', null, 'By owner'),
+      el('h2', null, trans.__('By owner')),
       this._owners,
       this._more,
       this._note,
@@ -37,28 +29,29 @@ export class MemoryTab implements Tab {
     this._rows = new Rows(this._owners, this._more, row => this._owner(row));
   }
 
-  show(model: KernelModel): void {
-    if (this._drawn.isOther(model)) {
-      this._model = model;
+  show(session: ISession): void {
+    if (session !== this._session) {
+      this._session = session;
       this._points = null;
       replace(this._status);
     }
-    const buffers = model.tables.buffers;
+    const { buffers } = session.tables;
     const rows = [...buffers.inOrder()].sort((a, b) => b.bytes - a.bytes || a.order - b.order);
     const total = rows.reduce((sum, row) => sum + row.bytes, 0);
     // The bars are parts of a whole that changes, without being drawn again.
     this._owners.style.setProperty('--pspx-whole', String(total || 1));
     this._rows.update(rows);
+    const n = rows.length;
     replace(
       this._total,
       el('strong', null, size(total)),
-      ` alive, of ${rows.length} ${rows.length === 1 ? 'owner' : 'owners'}`
+      ` ${trans._n('alive, %2 owner', 'alive, %2 owners', n, count(n))}`
     );
     replace(
       this._note,
-      rows.length ? forgottenNote(buffers.forgotten) : empty(buffers, 'No array is alive.')
+      n ? forgottenNote(buffers.forgotten) : empty(buffers, trans.__('No arrays are alive.'))
     );
-    const points = model.tables.memory.inOrder();
+    const points = session.tables.memory.inOrder();
     if (points !== this._points) {
       this._points = points;
       replace(this._series, points.length > 1 && series(points));
@@ -66,68 +59,93 @@ export class MemoryTab implements Tab {
   }
 
   private _owner(row: BufferRow): HTMLElement {
+    const { kind, hint } = KINDS[row.kind]();
     const about = [
       row.what,
-      row.device && `on ${row.device}`,
-      row.cell && `set in ${row.cell}`,
-      row.also && `also: ${row.also}`
-    ].filter(Boolean);
+      row.device && trans.__('on %1', row.device),
+      row.cell && trans.__('set in %1', row.cell),
+      row.also && trans.__('also: %1', row.also)
+    ];
     return el(
       'div',
       { class: 'pspx-entry', role: 'listitem' },
       el(
         'div',
         { class: 'pspx-entry-head' },
-        el(
-          'span',
-          { class: 'pspx-code pspx-ellipsis', title: KINDS[row.kind] },
-          said(row.owner, 60)
-        ),
-        row.kind !== 'variable' && el('span', { class: 'pspx-muted' }, row.kind),
+        el('span', { class: 'pspx-code pspx-ellipsis', title: hint }, said(row.owner, 60)),
+        row.kind !== 'variable' && el('span', { class: 'pspx-muted' }, kind),
         el('span', { class: 'pspx-number' }, size(row.bytes)),
         row.canFree &&
-          button('Free…', () => this._free(row), `Remove ${row.owner} and delete its arrays`)
+          button('pspx-button', () => this._free(row), trans.__('Free…'), {
+            title: trans.__('Remove %1 and delete its arrays', row.owner)
+          })
       ),
       shareBar(`calc(100% * ${row.bytes} / var(--pspx-whole))`),
-      el('div', { class: 'pspx-muted pspx-small pspx-broken' }, said(about.join(' · '), 120))
+      el(
+        'div',
+        { class: 'pspx-muted pspx-small pspx-broken' },
+        said(about.filter(Boolean).join(' · '), 120)
+      )
     );
   }
 
-  private _free(row: BufferRow): void {
-    const model = this._model!;
-    const text =
-      `The variable ${row.owner} (${row.what}, ${size(row.bytes)}) is removed from the notebook, ` +
-      'and the arrays that nothing else holds are deleted.';
-    void this._page.confirm(`Free ${cut(row.owner, 40)}?`, text, 'Free').then(async sure => {
-      if (sure) {
-        const answer = await model.ask({ what: 'free', id: row.id });
-        replace(
-          this._status,
-          el('span', { class: answer.ok ? null : 'pspx-error' }, said(answer.text, 400))
-        );
-      }
-    });
+  private async _free(row: BufferRow): Promise<void> {
+    const session = this._session;
+    const text = trans.__(
+      'This removes the variable %1 (%2, %3) from the notebook and deletes its arrays, unless something else holds them.',
+      row.owner,
+      row.what,
+      size(row.bytes)
+    );
+    const title = trans.__('Free %1?', cut(row.owner, 40));
+    if (session && (await this._page.confirm(title, text, trans.__('Free')))) {
+      const answer = await session.ask({ what: 'free', id: row.id });
+      const look = answer.ok ? null : 'pspx-error';
+      replace(this._status, el('span', { class: look }, said(answer.text, 400)));
+    }
   }
 
-  private _model: KernelModel | null = null;
-  private _total = el('div', { class: 'pspx-total' });
-  private _series = el('div');
-  private _owners = el('div', {
+  private readonly _total = el('div', { class: 'pspx-total' });
+  private readonly _series = el('div');
+  private readonly _owners = el('div', {
     role: 'list',
-    'aria-label': 'Live buffers by owner, the largest first'
+    'aria-label': trans.__('Live buffers by owner, the largest first')
   });
-  private _more = el('div');
-  private _note = el('div');
-  private _status = el('div', { role: 'status', class: 'pspx-muted' });
-  private _rows: Rows<BufferRow>;
-  private _drawn = new Drawn();
+  private readonly _more = el('div');
+  private readonly _note = el('div');
+  private readonly _status = el('div', { role: 'status', class: 'pspx-muted' });
+  private readonly _rows: Rows<BufferRow>;
+  private _session: ISession | null = null;
   private _points: readonly MemoryRow[] | null = null;
 }
+
+const KINDS: Record<BufferRow['kind'], () => { kind: string; hint: string }> = {
+  variable: () => ({
+    kind: trans.__('variable'),
+    hint: trans.__('A variable of the notebook')
+  }),
+  output: () => ({
+    kind: trans.__('output'),
+    hint: trans.__('An output that the notebook keeps')
+  }),
+  traceback: () => ({
+    kind: trans.__('traceback'),
+    hint: trans.__('The frames of the last error')
+  }),
+  executable: () => ({
+    kind: trans.__('executable'),
+    hint: trans.__('Constants of a compiled function')
+  }),
+  unowned: () => ({
+    kind: trans.__('no owner'),
+    hint: trans.__('Referenced, but by nothing that the notebook names')
+  })
+};
 
 const WIDTH = 600;
 const HEIGHT = 90;
 
-/** Bytes each time that they were looked at, as steps, with the numbers at the pointer. */
+/** The bytes alive at each time as steps, with the numbers at the pointer. */
 function series(points: readonly MemoryRow[]): HTMLElement {
   const most = points.reduce((max, point) => Math.max(max, point.bytes), 1);
   const x = (i: number) => (WIDTH * i) / points.length;
@@ -135,24 +153,27 @@ function series(points: readonly MemoryRow[]): HTMLElement {
   const path = points
     .map((p, i) => `${i ? 'V' : `M0,${HEIGHT}V`}${y(p.bytes).toFixed(1)}H${x(i + 1).toFixed(1)}`)
     .join('');
-  const last = points[points.length - 1];
-  const peak = points.find(point => point.bytes === most)!;
-  const cells = points.filter(point => point.count !== null).length;
+  const peak = points.find(point => point.bytes === most);
   const told = el('figcaption', { class: 'pspx-muted' });
-  const tell = (point: MemoryRow | null) =>
-    replace(told, point ? words(point) : `At most ${words(peak)}.`);
+  const tell = (point: MemoryRow | undefined) =>
+    replace(told, point ? words(point) : trans.__('Peak: %1', words(peak)));
   const mark = svg('line', { y1: 0, y2: HEIGHT, class: 'pspx-series-mark' });
-  const picture = svg(
+  const picture: SVGElement = svg(
     'svg',
     {
       viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
       preserveAspectRatio: 'none',
       class: 'pspx-series',
       role: 'img',
-      'aria-label':
-        `Bytes alive at ${points.length} times, at the ends of ${cells} ${cells === 1 ? 'cell' : 'cells'} among them: ` +
-        `from ${size(points[0].bytes)} to ${size(last.bytes)}, at most ${words(peak)}`,
-      onpointermove: (event: PointerEvent) => {
+      'aria-label': trans.__(
+        'Bytes alive at %1 times, %2 of them at the end of a cell: first %3, last %4, peak %5',
+        count(points.length),
+        count(points.filter(point => point.count !== null).length),
+        size(points[0]?.bytes),
+        size(points.at(-1)?.bytes),
+        words(peak)
+      ),
+      onpointermove: event => {
         const box = picture.getBoundingClientRect();
         const at = Math.floor(((event.clientX - box.left) / box.width) * points.length);
         const i = Math.min(points.length - 1, Math.max(0, at));
@@ -160,19 +181,24 @@ function series(points: readonly MemoryRow[]): HTMLElement {
         mark.setAttribute('x1', String(x(i + 0.5)));
         mark.setAttribute('x2', String(x(i + 0.5)));
       },
-      onpointerleave: () => tell(null)
+      onpointerleave: () => tell(undefined)
     },
     svg('path', { d: `${path}V${HEIGHT}Z`, class: 'pspx-series-area' }),
     svg('path', { d: path, class: 'pspx-series-line' }),
     mark
   );
-  tell(null);
+  tell(undefined);
   return el('figure', null, picture, told);
 }
 
-/** How much was alive, and when: what was looked at when no cell had just ended has its time only. */
-function words({ bytes, count, time }: MemoryRow): string {
+/** How much was alive, and at the end of which cell, or at what time. */
+function words(point: MemoryRow | undefined): string {
+  if (!point) {
+    return '';
+  }
   const when =
-    count === null ? new Date(1000 * time).toLocaleTimeString() : `the end of In[${count}]`;
-  return `${size(bytes)} at ${when}`;
+    point.count === null
+      ? new Date(1000 * point.time).toLocaleTimeString()
+      : trans.__('the end of %1', `In[${point.count}]`);
+  return trans.__('%1 at %2', size(point.bytes), when);
 }

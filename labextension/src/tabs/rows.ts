@@ -1,48 +1,44 @@
 /**
  * Keeps the children of an element in step with a list of rows.
  *
- * A row that is the same object as before keeps its element, so a session of thousands of rows costs
- * what changed of it. Only the first page is drawn until somebody asks for more. The keyboard's focus
+ * A row that is the same object as before keeps its element, so in a session of thousands of rows only
+ * changes cost time. Only the first page is drawn until somebody asks for more. The keyboard's focus
  * stays where it was when the element around it is made again.
  */
 
-import { el, replace } from '../shared';
+import { button, replace } from '../views/dom';
+import { trans } from '../views/trans';
+import { count } from '../views/units';
 
 const FOCUSABLE = 'button, input, summary, select, [tabindex]';
 
 export class Rows<R extends { id: string }> {
-  /**
-   * `make` draws one row; `more` is where the button for further ones stands.
-   */
+  /** `make` draws one row; the button for further rows stands in `more`. */
   constructor(
-    private _host: HTMLElement,
-    private _more: HTMLElement,
-    private _make: (row: R) => HTMLElement,
-    private _page = 100
+    private readonly _host: HTMLElement,
+    private readonly _more: HTMLElement,
+    private readonly _make: (row: R) => HTMLElement,
+    private readonly _page = 100
   ) {
     this._shown = _page;
   }
 
   update(rows: readonly R[]): void {
-    const shown = rows.slice(0, this._shown);
     const now = new Map<string, { row: R; element: HTMLElement }>();
     let next = this._host.firstElementChild;
-    for (const row of shown) {
+    for (const row of rows.slice(0, this._shown)) {
       const before = this._drawn.get(row.id);
-      let element = before?.element;
-      if (!before || before.row !== row) {
-        element = this._make(row);
-        if (before) {
-          next = next === before.element ? element : next;
-          this._exchange(before.element, element);
-        }
+      const element = before?.row === row ? before.element : this._make(row);
+      if (before && before.element !== element) {
+        next = next === before.element ? element : next;
+        exchange(before.element, element);
       }
-      if (element !== next) {
-        this._host.insertBefore(element!, next);
+      if (element === next) {
+        next = next.nextElementSibling;
       } else {
-        next = next!.nextElementSibling;
+        this._host.insertBefore(element, next);
       }
-      now.set(row.id, { row, element: element! });
+      now.set(row.id, { row, element });
     }
     for (const [id, { element }] of this._drawn) {
       if (now.get(id)?.element !== element) {
@@ -59,44 +55,33 @@ export class Rows<R extends { id: string }> {
     this._host.replaceChildren();
   }
 
-  private _exchange(before: HTMLElement, after: HTMLElement): void {
-    const focused = before.ownerDocument.activeElement;
-    const index =
-      focused && before.contains(focused)
-        ? [before, ...before.querySelectorAll(FOCUSABLE)].indexOf(focused as HTMLElement)
-        : -1;
-    before.replaceWith(after);
-    if (index >= 0) {
-      const candidates = [after, ...after.querySelectorAll<HTMLElement>(FOCUSABLE)];
-      (candidates[index] as HTMLElement | undefined)?.focus({ preventScroll: true });
-    }
-  }
-
   private _offerMore(rows: readonly R[]): void {
     const left = rows.length - this._shown;
     if (left === this._left) {
       return;
     }
     this._left = left;
-    replace(
-      this._more,
-      left > 0 &&
-        el(
-          'button',
-          {
-            class: 'pspx-button',
-            type: 'button',
-            onclick: () => {
-              this._shown += 5 * this._page;
-              this.update(rows);
-            }
-          },
-          `Show more (${left} left)`
-        )
-    );
+    const more = () => {
+      this._shown += 5 * this._page;
+      this.update(rows);
+    };
+    const text = trans.__('Show more (%1 left)', count(left));
+    replace(this._more, left > 0 && button('pspx-button', more, text));
   }
 
   private _drawn = new Map<string, { row: R; element: HTMLElement }>();
   private _shown: number;
   private _left = 0;
+}
+
+/** Put an element in the place of another, and its focus, too. */
+function exchange(before: HTMLElement, after: HTMLElement): void {
+  const focused = before.ownerDocument.activeElement;
+  const inside = (element: HTMLElement) => [
+    element,
+    ...element.querySelectorAll<HTMLElement>(FOCUSABLE)
+  ];
+  const at = inside(before).findIndex(element => element === focused);
+  before.replaceWith(after);
+  inside(after)[at]?.focus({ preventScroll: true });
 }

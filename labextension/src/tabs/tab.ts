@@ -1,90 +1,60 @@
-/**
- * What a tab of the panel is, and what all tabs are made of.
- */
+/** What a tab of the panel is, and what all tabs are made of. */
 
 import type { Place, Topic } from '../contract';
-import type { KernelModel } from '../model';
-import { el, said } from '../shared';
+import type { ISession } from '../model/session';
+import { button, el, said } from '../views/dom';
+import { trans } from '../views/trans';
+import { count } from '../views/units';
 
-export type Tab = {
+export interface ITab {
+  /** Names the tab in commands and ids: letters, digits and hyphens. */
   readonly name: string;
   readonly label: string;
-  /** What the kernel says while the tab is shown. */
+  /** What the kernel sends while the tab is shown. */
   readonly topics: readonly Topic[];
   readonly node: HTMLElement;
-  /** Draw what the model knows; called when the tab comes to the front, and after changes. */
-  show(model: KernelModel): void;
+  /** Draw what the session holds; called when the tab comes to the front, and after changes. */
+  show(session: ISession): void;
   dispose?(): void;
-};
-
-/** What tabs ask of the page around them. */
-export type Page = {
-  /** Show a line of the user's code. */
-  reveal(place: Place): void;
-  /** Whether the user means it. */
-  confirm(title: string, text: string, button: string): Promise<boolean>;
-  /** Show a program in a tab of the main area; missing where there is only one. */
-  openProgram?(model: KernelModel, id: string, name: string): void;
-};
-
-/**
- * The session of a kernel that a tab draws. What a tab remembers by the ids of rows is of one
- * session: the model of a kernel outlives a restart, and then ids begin anew.
- */
-export class Drawn {
-  /** Take this model for the one that is drawn; whether it, or its session, is another one. */
-  isOther(model: KernelModel): boolean {
-    const isOther = model !== this._model || model.session !== this._session;
-    this._model = model;
-    this._session = model.session;
-    return isOther;
-  }
-
-  private _model: KernelModel | null = null;
-  private _session: string | null = null;
 }
 
-/** A line of the user's code: a button if it can be shown, else text. */
-export function placeLink(place: Place | null, page: Page): HTMLElement | null {
+/** What the panel offers to tabs. */
+export interface ITabPage {
+  /** Show a line of the user's code. */
+  reveal(place: Place): void;
+  /** Ask the user; whether they agree. */
+  confirm(title: string, text: string, button: string): Promise<boolean>;
+  /** Show a program in a tab of the main area; missing where there is only one. */
+  openProgram?(session: ISession, id: string, name: string): void;
+}
+
+/** A line of the user's code: a button if it can be shown, otherwise text. */
+export function placeLink(place: Place | null, page: ITabPage): HTMLElement | null {
   if (!place) {
     return null;
   }
-  if (!place.cell) {
-    return el('span', { class: 'pspx-muted' }, said(place.text, 80));
-  }
-  return el(
-    'button',
-    {
-      class: 'pspx-quiet pspx-place',
-      type: 'button',
-      title: 'Show this line',
-      onclick: () => page.reveal(place)
-    },
-    said(place.text, 80)
-  );
+  const text = said(place.text, 80);
+  return place.cell
+    ? button('pspx-quiet pspx-place', () => page.reveal(place), text, {
+        title: trans.__('Show this line')
+      })
+    : el('span', { class: 'pspx-muted' }, text);
 }
 
-/** A button with a border. */
-export function button(text: string, onclick: () => void, title?: string): HTMLButtonElement {
-  return el(
-    'button',
-    { class: 'pspx-button', type: 'button', title, onclick },
-    text
-  ) as HTMLButtonElement;
+/** A sentence where there is nothing to list: `text`, once the kernel has sent the table. */
+export function empty(table: { known: boolean }, text: string): HTMLElement {
+  return el('p', { class: 'pspx-muted pspx-nothing' }, table.known ? text : trans.__('Loading...'));
 }
 
-/** A sentence where there is nothing to list: `text`, once the kernel has said so. */
-export function empty(table: { known: boolean } | undefined, text: string): HTMLElement {
-  return el(
-    'p',
-    { class: 'pspx-muted pspx-nothing' },
-    table?.known ? text : 'The kernel is asked.'
-  );
-}
-
-/** How many rows the kernel forgot, if it did. */
+/** How many rows the kernel dropped, if it did. */
 export function forgottenNote(n: number): HTMLElement | null {
-  return n ? el('p', { class: 'pspx-muted' }, `${n} older ones are no longer kept.`) : null;
+  const text = trans._n(
+    '%2 older entry is no longer kept.',
+    '%2 older entries are no longer kept.',
+    n,
+    count(n)
+  );
+  return n ? el('p', { class: 'pspx-muted' }, text) : null;
 }
 
 /** A part of a whole as the width of a bar. */

@@ -1,72 +1,60 @@
 /**
- * *Time*: where the time of each cell went, and, while it is measured, the device's time by function
- * and by line.
+ * *Time*: where the time of each cell went, and, while it is measured, device time by function and by
+ * line.
  */
 
-import type { CellRow, LineRow, ProgramRow } from '../contract';
-import type { KernelModel } from '../model';
-import { count, duration, el, replace, said, size, svg } from '../shared';
+import type { CellRow, LineRow, ProgramRow, Roof } from '../contract';
+import type { ISession } from '../model/session';
+import { el, replace, said, svg } from '../views/dom';
+import { trans } from '../views/trans';
+import { count, duration } from '../views/units';
+import { cellBar, cellTable, legend } from './cellbar';
 import { Rows } from './rows';
 import {
-  Drawn,
+  empty,
   forgottenNote,
   heads,
-  empty,
-  type Page,
+  type ITab,
+  type ITabPage,
   percent,
   placeLink,
-  shareBar,
-  type Tab
+  shareBar
 } from './tab';
-
-/** The parts of a cell's time, in the order in which they are drawn. */
-export const PARTS = [
-  { key: 'trace', hint: 'running your function once, to write the program down' },
-  { key: 'lower', hint: 'the program as StableHLO' },
-  { key: 'compile', hint: 'XLA, or the cache' },
-  { key: 'device', hint: 'waiting for the device' },
-  { key: 'transfer', hint: 'copies between the device and Python' },
-  { key: 'python', hint: 'your Python code and all else' },
-  { key: 'idle', hint: 'waiting for something else: input, files, sleep' }
-] as const;
 
 /** How many lines and functions are listed. */
 const SLOWEST = 10;
 
-/** How many points the course of a function has. */
+/** How many points the curve of a function has. */
 const COURSE = 30;
 
-export class TimeTab implements Tab {
+type Measured = ProgramRow & { device: number };
+
+/** The mean time of a call, each time that there were new calls. */
+type Course = { calls: number; device: number; each: readonly number[] };
+
+export class TimeTab implements ITab {
   readonly name = 'time';
-  readonly label = 'Time';
+  readonly label = trans.__('Time');
   readonly topics = ['cells', 'programs', 'lines'] as const;
   readonly node: HTMLElement;
 
-  constructor(private _page: Page) {
-    this._profile = el('input', {
-      type: 'checkbox',
-      onchange: () => void this._switch()
-    }) as HTMLInputElement;
+  constructor(private readonly _page: ITabPage) {
+    this._profile = el('input', { type: 'checkbox', onchange: () => this._switch() });
+    const hint = trans.__(
+      'Runs each cell under the profiler of XLA, which slows it slightly; the margin of the notebook shows the time of each line'
+    );
     this.node = el(
       'div',
       { class: 'pspx-stack' },
       el(
         'div',
         { class: 'pspx-row' },
-        el(
-          'label',
-          {
-            title:
-              'Every cell runs under the profiler of XLA, which slows it a little; the lines of the notebook show their share'
-          },
-          this._profile,
-          ' Measure device time by line'
-        ),
+        el('label', { title: hint }, this._profile, ` ${trans.__('Measure device time by line')}`),
         this._status
       ),
       this._lines,
       this._functions,
-      el('h2', null, 'Cells'),
+      el('h2', null, trans.__('Cells')),
       legend(),
       this._cells,
       this._more,
@@ -75,47 +63,57 @@ export class TimeTab implements Tab {
     this._rows = new Rows(this._cells, this._more, row => this._cell(row));
   }
 
-  show(model: KernelModel): void {
-    if (this._drawn.isOther(model)) {
-      this._model = model;
+  show(session: ISession): void {
+    if (session !== this._session) {
+      this._session = session;
       this._wished = null;
       this._rows.forget();
       this._open.clear();
       this._courses.clear();
       replace(this._status);
     }
-    this._profile.checked = this._wished ?? model.profiling;
-    const cells = model.tables.cells;
+    this._profile.checked = this._wished ?? session.isProfiling;
+    const { cells, lines, programs } = session.tables;
     this._rows.update([...cells.inOrder()].reverse());
     replace(
       this._note,
-      cells.size ? forgottenNote(cells.forgotten) : empty(cells, 'No cell has run yet.')
+      cells.size ? forgottenNote(cells.forgotten) : empty(cells, trans.__('No cells have run yet.'))
     );
-    this._showLines(model);
-    this._showFunctions(model);
+    this._showLines(lines.inOrder());
+    this._showFunctions(programs.inOrder());
   }
 
   private async _switch(): Promise<void> {
-    const model = this._model!;
-    // What the user chose stands until the kernel has answered.
+    const session = this._session;
+    if (!session) {
+      return;
+    }
+    // The choice of the user stands until the kernel has answered.
     this._wished = this._profile.checked;
-    const answer = await model.profile(this._wished);
+    const answer = await session.profile(this._wished);
     this._wished = null;
-    if (model === this._model) {
-      this._profile.checked = model.profiling;
+    if (session === this._session) {
+      this._profile.checked = session.isProfiling;
       replace(this._status, said(answer.text, 200));
     }
   }
 
+  // ---- Cells ---------------------------------------------------------------------------------
+
   private _cell(row: CellRow): HTMLElement {
     const place = { text: `In[${row.count}]`, cell: row.cell, file: '', line: 1 };
-    const open = el('details', {
-      ontoggle: event => {
-        this._open[(event.target as HTMLDetailsElement).open ? 'add' : 'delete'](row.id);
-      }
-    }) as HTMLDetailsElement;
-    open.open = this._open.has(row.id);
-    open.append(el('summary', null, cellBar(row)), cellTable(row));
+    const details = el(
+      'details',
+      {
+        open: this._open.has(row.id),
+        ontoggle: () => {
+          this._open[details.open ? 'add' : 'delete'](row.id);
+        }
+      },
+      el('summary', null, cellBar(row)),
+      cellTable(row)
+    );
+    const isRunning = row.status === 'running';
     return el(
       'div',
       { class: 'pspx-entry', role: 'listitem' },
@@ -124,39 +122,47 @@ export class TimeTab implements Tab {
         { class: 'pspx-entry-head' },
         placeLink(place, this._page),
         el('span', { class: 'pspx-code pspx-ellipsis' }, said(row.head, 80)),
-        row.status === 'running'
-          ? el('span', { class: 'pspx-good' }, 'running')
-          : row.status === 'error' && el('span', { class: 'pspx-error' }, 'error'),
-        el('span', { class: 'pspx-number' }, row.status === 'running' ? '' : duration(row.wall))
+        isRunning && el('span', { class: 'pspx-good' }, trans.__('running')),
+        row.status === 'error' && el('span', { class: 'pspx-error' }, trans.__('error')),
+        el('span', { class: 'pspx-number' }, isRunning ? '' : duration(row.wall))
       ),
-      open
+      details
     );
   }
 
-  private _showLines(model: KernelModel): void {
-    const rows = model.tables.lines.inOrder();
+  // ---- Lines ---------------------------------------------------------------------------------
+
+  private _showLines(rows: readonly LineRow[]): void {
     if (rows === this._linesDrawn) {
       return;
     }
     this._linesDrawn = rows;
     if (rows.length) {
-      replace(this._status); // It told what was to come.
+      replace(this._status); // It announced what is now here.
     }
     const total = rows.reduce((sum, row) => sum + row.seconds, 0);
     const slowest = [...rows].sort((a, b) => b.seconds - a.seconds).slice(0, SLOWEST);
+    const n = rows.length;
+    const caption = [
+      trans._n(
+        'Device time per line, from the last profiled cell that ran it (%2 line, %3 total).',
+        'Device time per line, from the last profiled cell that ran it (%2 lines, %3 total).',
+        n,
+        count(n),
+        duration(total)
+      ),
+      n > SLOWEST && trans.__('The %1 slowest are listed.', SLOWEST),
+      trans.__('Hatched: shares of fusions of several lines.')
+    ];
     replace(
       this._lines,
-      rows.length > 0 && [
-        el('h2', null, 'Device time by line'),
+      n > 0 && [
+        el('h2', null, trans.__('Device time by line')),
         el(
           'table',
           { class: 'pspx-table pspx-wide' },
-          el(
-            'caption',
-            null,
-            `Of each line the last measured cell that had work of it, as in the margin of the cells: ${duration(total)} in all, on ${rows.length} lines${rows.length > SLOWEST ? `; the ${SLOWEST} slowest` : ''}. Hatched: shares of fusions that several lines have part in.`
-          ),
-          heads('line', 'share', 'time', 'runs'),
+          el('caption', null, caption.filter(Boolean).join(' ')),
+          heads(trans.__('line'), trans.__('share'), trans.__('time'), trans.__('runs')),
           el(
             'tbody',
             null,
@@ -168,6 +174,9 @@ export class TimeTab implements Tab {
   }
 
   private _line(row: LineRow, total: number): HTMLElement {
+    const shared = row.shared
+      ? trans.__('%1 of it are shares of fusions', duration(row.shared))
+      : null;
     return el(
       'tr',
       null,
@@ -177,128 +186,118 @@ export class TimeTab implements Tab {
         { class: 'pspx-grow', title: percent(row.seconds, total) },
         shareBar(percent(row.seconds - row.shared, total), percent(row.shared, total))
       ),
-      el(
-        'td',
-        { title: row.shared ? `${duration(row.shared)} of it are shares of fusions` : null },
-        duration(row.seconds)
-      ),
+      el('td', { title: shared }, duration(row.seconds)),
       el('td', null, count(row.runs))
     );
   }
 
-  private _showFunctions(model: KernelModel): void {
-    const rows = model.tables.programs.inOrder();
+  // ---- Functions -----------------------------------------------------------------------------
+
+  private _showFunctions(rows: readonly ProgramRow[]): void {
     if (rows === this._functionsDrawn) {
       return;
     }
     this._functionsDrawn = rows;
     const measured = rows
-      .filter((row): row is ProgramRow & { device: number } => row.device !== null)
+      .filter((row): row is Measured => row.device !== null)
       .sort((a, b) => b.device - a.device);
     const total = measured.reduce((sum, row) => sum + row.device, 0);
-    measured.forEach(row => this._follow(row));
+    const listed = measured.map(row => ({ row, course: this._follow(row) })).slice(0, SLOWEST);
     replace(
       this._functions,
-      measured.length > 0 && [
-        el('h2', null, 'Device time by function'),
+      listed.length > 0 && [
+        el('h2', null, trans.__('Device time by function')),
         el(
           'table',
           { class: 'pspx-table pspx-wide' },
           el(
             'caption',
             null,
-            'Sums over all cells that were measured; the curve is the course of a call’s time.'
+            trans.__('Totals over all profiled cells. The curve shows the time per call.')
           ),
-          heads('function', 'share', 'sum', 'calls'),
+          heads(trans.__('function'), trans.__('share'), trans.__('total'), trans.__('calls')),
           el(
             'tbody',
             null,
-            measured
-              .slice(0, SLOWEST)
-              .map(row =>
-                el(
-                  'tr',
-                  null,
-                  el(
-                    'th',
-                    { scope: 'row', class: 'pspx-left pspx-code', title: row.signature },
-                    said(row.name, 40)
-                  ),
-                  el(
-                    'td',
-                    { class: 'pspx-grow', title: percent(row.device, total) },
-                    shareBar(percent(row.device, total)),
-                    sparkline(this._courses.get(row.id)!.each)
-                  ),
-                  el('td', null, duration(row.device)),
-                  el(
-                    'td',
-                    null,
-                    row.calls ? `${count(row.calls)} × ${duration(row.device / row.calls)}` : '–',
-                    roofNote(row.roof)
-                  )
-                )
-              )
+            listed.map(({ row, course }) => functionLine(row, course, total))
           )
         )
       ]
     );
   }
 
-  /** Remember how long a call took on average since the last look. */
-  private _follow(row: ProgramRow & { device: number }): void {
+  /** Remember the mean time of the calls since the last look. */
+  private _follow(row: Measured): Course {
     const before = this._courses.get(row.id) ?? { calls: 0, device: 0, each: [] };
     const calls = row.calls ?? 0;
-    if (calls > before.calls) {
-      const each = (row.device - before.device) / (calls - before.calls);
-      this._courses.set(row.id, {
-        calls,
-        device: row.device,
-        each: [...before.each.slice(1 - COURSE), each]
-      });
-    } else {
-      this._courses.set(row.id, before);
-    }
+    const each = (row.device - before.device) / (calls - before.calls);
+    const now =
+      calls > before.calls
+        ? { calls, device: row.device, each: [...before.each.slice(1 - COURSE), each] }
+        : before;
+    this._courses.set(row.id, now);
+    return now;
   }
 
-  private _model: KernelModel | null = null;
-  private _drawn = new Drawn();
-  private _profile: HTMLInputElement;
+  private readonly _profile: HTMLInputElement;
+  private readonly _status = el('span', { class: 'pspx-muted', role: 'status' });
+  private readonly _lines = el('div');
+  private readonly _functions = el('div');
+  private readonly _cells = el('div', {
+    role: 'list',
+    'aria-label': trans.__('Runs of cells, the newest first')
+  });
+  private readonly _more = el('div');
+  private readonly _note = el('div');
+  private readonly _rows: Rows<CellRow>;
+  private readonly _open = new Set<string>();
+  private readonly _courses = new Map<string, Course>();
+  private _session: ISession | null = null;
   private _wished: boolean | null = null;
-  private _status = el('span', { class: 'pspx-muted', role: 'status' });
-  private _lines = el('div');
-  private _functions = el('div');
-  private _cells = el('div', { role: 'list', 'aria-label': 'Runs of cells, the newest first' });
-  private _more = el('div');
-  private _note = el('div');
-  private _rows: Rows<CellRow>;
-  private _open = new Set<string>();
-  private _courses = new Map<string, { calls: number; device: number; each: number[] }>();
   private _linesDrawn: readonly LineRow[] | null = null;
   private _functionsDrawn: readonly ProgramRow[] | null = null;
 }
 
-/** How near a program comes to what this machine can do, where that is known. */
-function roofNote(roof: ProgramRow['roof']): HTMLElement | null {
-  if (!roof) {
-    return null;
-  }
-  const { flops, intensity, part, bound } = roof;
-  const [peak, unit] =
-    bound === 'memory' ? ['the memory moves', 'bytes/s'] : ['the arithmetic does', 'FLOP/s'];
+function functionLine(row: Measured, course: Course, total: number): HTMLElement {
+  const calls = row.calls
+    ? `${count(row.calls)} × ${duration(row.device / row.calls)}`
+    : count(null);
   return el(
-    'div',
-    {
-      class: 'pspx-muted pspx-small pspx-roof',
-      title:
-        `${(flops / 1e9).toPrecision(3)} GFLOP/s, ${intensity.toPrecision(3)} FLOPs for each byte: ` +
-        `so ${bound} bounds it, and this is its part of what ${peak} at best on this machine`
-    },
-    `${part < 0.01 ? '<1' : Math.round(100 * part)}% of peak ${unit}`
+    'tr',
+    null,
+    el(
+      'th',
+      { scope: 'row', class: 'pspx-left pspx-code', title: row.signature },
+      said(row.name, 40)
+    ),
+    el(
+      'td',
+      { class: 'pspx-grow', title: percent(row.device, total) },
+      shareBar(percent(row.device, total)),
+      sparkline(course.each)
+    ),
+    el('td', null, duration(row.device)),
+    el('td', null, calls, row.roof && roofNote(row.roof))
   );
 }
 
-/** The course of a number as a small line; nothing where there is only one. */
+/** How near a program comes to the peak of this machine. */
+function roofNote({ flops, intensity, part, bound }: Roof): HTMLElement {
+  const share = part < 0.01 ? '<1' : String(Math.round(100 * part));
+  const [text, limit] =
+    bound === 'memory'
+      ? [trans.__('%1% of peak bytes/s', share), trans.__('memory bandwidth')]
+      : [trans.__('%1% of peak FLOP/s', share), trans.__('arithmetic')];
+  const title = trans.__(
+    '%1 GFLOP/s at %2 FLOPs per byte: %3 is the limit. The percentage is relative to the measured peak of this machine.',
+    (flops / 1e9).toPrecision(3),
+    intensity.toPrecision(3),
+    limit
+  );
+  return el('div', { class: 'pspx-muted pspx-small pspx-roof', title }, text);
+}
+
+/** The course of a number as a small line; nothing if there is only one number. */
 function sparkline(values: readonly number[]): SVGElement | null {
   if (values.length < 2) {
     return null;
@@ -316,90 +315,5 @@ function sparkline(values: readonly number[]): SVGElement | null {
       'aria-hidden': 'true'
     },
     svg('polyline', { points: points.join(' ') })
-  );
-}
-
-/** The time of a cell as one bar. What the device did afterwards stands behind it. */
-function cellBar(row: CellRow): HTMLElement {
-  const after = row.after ?? 0;
-  const whole = row.wall + after;
-  const told = PARTS.filter(({ key }) => row[key] > 0);
-  const width = (seconds: number) => `width:${percent(seconds, whole)}`;
-  const words = told.map(({ key }) => `${key} ${duration(row[key])}`);
-  if (after) {
-    words.push(`the device went on for ${duration(after)}`);
-  }
-  return el(
-    'span',
-    {
-      class: 'pspx-bar',
-      role: 'img',
-      'aria-label': words.join(', ') || 'no time yet',
-      title: words.join('\n')
-    },
-    told.map(({ key }) =>
-      el('span', { class: `pspx-part pspx-part-${key}`, style: width(row[key]) })
-    ),
-    after > 0 && el('span', { class: 'pspx-part pspx-part-after', style: width(after) })
-  );
-}
-
-function cellTable(row: CellRow): HTMLElement {
-  const line = (name: string, seconds: number, look: string) =>
-    el(
-      'tr',
-      null,
-      el(
-        'th',
-        { scope: 'row', class: 'pspx-left' },
-        el('span', { class: `pspx-swatch ${look}` }),
-        name
-      ),
-      el('td', null, duration(seconds)),
-      el('td', null, percent(seconds, row.wall))
-    );
-  const sources = Object.entries(row.sources)
-    .filter(([, n]) => n)
-    .map(([from, n]) => `${n} from ${from}`);
-  const moved = Object.entries(row.bytes)
-    .filter(([, n]) => n)
-    .map(([way, n]) => `${way} ${size(n)}`);
-  return el(
-    'div',
-    { class: 'pspx-entry-body' },
-    el(
-      'table',
-      { class: 'pspx-table' },
-      el('caption', { class: 'pspx-hidden' }, 'Where the time of this cell went'),
-      heads('part', 'time', 'share'),
-      el(
-        'tbody',
-        null,
-        PARTS.filter(({ key }) => row[key] > 0).map(({ key }) =>
-          line(key, row[key], `pspx-part-${key}`)
-        )
-      )
-    ),
-    row.after
-      ? el('p', null, `The device went on for ${duration(row.after)} after the cell.`)
-      : row.working && el('p', null, 'The device is still working.'),
-    sources.length > 0 && el('p', null, 'Programs: ', said(sources.join(', '))),
-    moved.length > 0 && el('p', null, 'Copied: ', said(moved.join(', ')))
-  );
-}
-
-function legend(): HTMLElement {
-  return el(
-    'ul',
-    { class: 'pspx-legend', 'aria-label': 'Colours of the bars' },
-    PARTS.map(({ key, hint }) =>
-      el('li', { title: hint }, el('span', { class: `pspx-swatch pspx-part-${key}` }), key)
-    ),
-    el(
-      'li',
-      { title: 'what the device still did when the cell had ended' },
-      el('span', { class: 'pspx-swatch pspx-part-after' }),
-      'after the cell'
-    )
   );
 }

@@ -1,17 +1,16 @@
-"""What a page asks to be done or looked up, carried out one after the other.
+"""Carries out what pages ask for, one request after the other.
 
-In a thread of its own, because a document may take a second and what is forgotten may run the
+A thread of its own does this, because a document may take a second, and what is evicted may run the
 user's code when it goes; neither belongs into the handler of a message, nor into the outbox. The
-thread ends when nothing has been asked for a while.
+thread ends after some seconds without a request.
 """
 
 from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 from IPython.core.error import UsageError
 
@@ -22,7 +21,18 @@ from perspex_magics.documents.program import compiled, outline
 from perspex_magics.memory.buffers import free
 from perspex_magics.notebook.running import is_cell_on_a_stack
 from perspex_magics.panel.clients import Client
-from perspex_magics.panel.messages import Ask
+from perspex_magics.panel.contract import (
+    Ask,
+    AskClear,
+    AskCompiled,
+    AskEvict,
+    AskFree,
+    AskPin,
+    AskProfile,
+    AskProgram,
+    AskUnpin,
+    Reply,
+)
 from perspex_magics.panel.outbox import Outbox
 from perspex_magics.panel.texts import SENTENCE, cut
 from perspex_magics.panel.topics.buffers import BuffersTopic
@@ -31,42 +41,35 @@ from perspex_magics.panel.topics.topic import magics
 from perspex_magics.timing.profile import ProfileMagics
 from perspex_magics.timing.roofline import peak
 
-# What changes nothing.
-_LOOKING = ("program", "compiled")
+# Requests that change nothing.
+_LOOKING = (AskProgram, AskCompiled)
 _MOST_WAITING = 100
 _IDLE = 10.0
 
 
-class Answer(NamedTuple):
-    """What came of a request."""
-
-    ok: bool
-    text: str
-    # What else the reply has, by name.
-    made: Mapping[str, Any] = MappingProxyType({})
-
-
 class Desk:
-    """Answers what is asked of one notebook."""
+    """Answers the requests of one notebook's pages."""
 
     def __init__(self, outbox: Outbox) -> None:
         self.outbox, self.shell = outbox, outbox.shell
         self._waiting: queue.SimpleQueue[tuple[Client, Ask]] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._answers: dict[str, Callable[[Ask], Answer]] = {
-            "program": self._program,
-            "compiled": self._program,
-            **dict.fromkeys(WITH_ONE, self._keep),
-            "clear": self._clear,
-            "free": self._free,
-            "profile": self._profile,
+        self._answers: dict[type, Callable[[Any], Reply]] = {
+            AskProgram: self._program,
+            AskCompiled: self._compiled,
+            AskEvict: self._keep,
+            AskPin: self._keep,
+            AskUnpin: self._keep,
+            AskClear: self._clear,
+            AskFree: self._free,
+            AskProfile: self._profile,
         }
 
     def add(self, client: Client, ask: Ask) -> None:
-        """Something is asked; it is answered when its turn comes."""
+        """Take a request; its answer comes when its turn has come."""
         if self._waiting.qsize() >= _MOST_WAITING:
-            client.send(reply(ask.request, False, "Too much is asked at once; try again later."))
+            client.send(reply(ask.request, False, "Too many requests at once. Try again."))
             return
         with self._lock:
             self._waiting.put((client, ask))
@@ -87,80 +90,111 @@ class Desk:
                         return
                 continue
             try:
-                client.send(reply(ask.request, *self._answer(ask)))
-            except Exception as error:  # nothing can be sent to it any more
+                client.send(self._answer(ask))
+            except Exception as error:  # the client cannot be reached any more
                 self.outbox.clients.remove(client)
                 report_ignored(error, "in answering the Perspex panel", client.send)
             del client
-            if ask.what not in _LOOKING:
+            if not isinstance(ask, _LOOKING):
                 self.outbox.refresh_all()
 
-    def _answer(self, ask: Ask) -> Answer:
+    def _answer(self, ask: Ask) -> Reply:
         try:
-            return self._answers[ask.what](ask)
+            return self._answers[type(ask)](ask)
         except Exception as error:
-            kind = type(error).__name__
-            return Answer(False, f"`{ask.what}` has failed with {kind}: {error}")
+            text = f"Could not {self._described(ask)}: {type(error).__name__}: {error}"
+            return reply(ask.request, False, text)
+
+    def _described(self, ask: Ask) -> str:
+        """What a request is for, after "could not"."""
+        if isinstance(ask, AskClear):
+            return "evict all programs"
+        if isinstance(ask, AskProfile):
+            return f"turn device times by line {'on' if ask.on else 'off'}"
+        if isinstance(ask, AskFree):
+            return f"free `{self._variable(ask) or 'the variable'}`"
+        one = compilation(self.shell, ask.id)
+        verb = {AskProgram: "show", AskCompiled: "show the compiled forms of"}.get(type(ask))
+        return f"{verb or tag_of(ask)} `{cut(one.name) if one else 'the program'}`"
 
     # ---- programs ---------------------------------------------------------------------------
 
-    def _found(self, ask: Ask) -> Compilation | None:
-        return compilation(self.shell, ask.id)
-
-    def _program(self, ask: Ask) -> Answer:
-        one = self._found(ask)
+    def _traced(self, ask: AskProgram | AskCompiled) -> tuple[Compilation, Any] | Reply:
+        """The compilation of a row, with its program; or why there is none."""
+        one = compilation(self.shell, ask.id)
         if one is None:
-            return _UNKNOWN
+            return reply(ask.request, *UNKNOWN)
         traced = one.traced()
         if traced is None:
-            return Answer(
-                False,
-                f"`{one.name}` or its program is gone; call the function again to look at it.",
-            )
-        # What takes longer is asked for apart, so that the rest can be looked at.
-        if ask.what == "compiled":
-            made = compiled(traced)
-        else:
-            made = outline(traced, cell_of=self.outbox.places.cell_of)
-        return Answer(True, f"`{one.name}` ({one.signature})", {ask.what: made})
+            text = f"`{cut(one.name)}` or its program is gone. Call the function again to show it."
+            return reply(ask.request, False, text)
+        return one, traced
 
-    def _keep(self, ask: Ask) -> Answer:
-        one = self._found(ask)
+    def _program(self, ask: AskProgram) -> Reply:
+        found = self._traced(ask)
+        if isinstance(found, Reply):
+            return found
+        one, traced = found
+        answer = reply(ask.request, True, f"`{cut(one.name)}` ({one.signature})")
+        made: Any = outline(traced, cell_of=self.outbox.places.cell_of)
+        answer.program = made
+        return answer
+
+    def _compiled(self, ask: AskCompiled) -> Reply:
+        found = self._traced(ask)
+        if isinstance(found, Reply):
+            return found
+        one, traced = found
+        answer = reply(ask.request, True, f"`{cut(one.name)}` ({one.signature})")
+        made: Any = compiled(traced)
+        answer.compiled = made
+        return answer
+
+    def _keep(self, ask: AskEvict | AskPin | AskUnpin) -> Reply:
+        one = compilation(self.shell, ask.id)
         if one is None:
-            return _UNKNOWN
-        return Answer(*WITH_ONE[ask.what](recorder_of(self.shell), one))
+            return reply(ask.request, *UNKNOWN)
+        return reply(ask.request, *WITH_ONE[tag_of(ask)](recorder_of(self.shell), one))
 
-    def _clear(self, ask: Ask) -> Answer:
-        return Answer(*clear(recorder_of(self.shell)))
+    def _clear(self, ask: AskClear) -> Reply:
+        return reply(ask.request, *clear(recorder_of(self.shell)))
 
     # ---- the rest ---------------------------------------------------------------------------
 
-    def _free(self, ask: Ask) -> Answer:
+    def _variable(self, ask: AskFree) -> str | None:
+        """The name of the variable behind a row."""
         topic = self.outbox.topic(BuffersTopic.name)
-        name = topic.variables.get(ask.id) if isinstance(topic, BuffersTopic) else None
-        if name is None:
-            return Answer(False, "There is no such variable any more.")
-        if self.outbox.is_busy() or is_cell_on_a_stack():
-            return Answer(False, f"A cell is running and may use `{name}`; free it afterwards.")
-        try:
-            return Answer(True, free(self.shell, [name]))
-        except UsageError as error:
-            return Answer(False, str(error).removeprefix("%buffers free: "))
+        return topic.variables.get(ask.id) if isinstance(topic, BuffersTopic) else None
 
-    def _profile(self, ask: Ask) -> Answer:
+    def _free(self, ask: AskFree) -> Reply:
+        name = self._variable(ask)
+        if name is None:
+            return reply(ask.request, False, "This variable no longer exists.")
+        if self.outbox.is_busy() or is_cell_on_a_stack():
+            text = f"Cannot free `{cut(name)}`: a running cell may use it. Try again afterwards."
+            return reply(ask.request, False, text)
+        try:
+            return reply(ask.request, True, free(self.shell, [name]))
+        except UsageError as error:
+            return reply(ask.request, False, str(error).removeprefix("%buffers free: "))
+
+    def _profile(self, ask: AskProfile) -> Reply:
         magics(self.shell, ProfileMagics).switch(ask.on)
         if ask.on and not self.outbox.is_busy():
-            peak()  # what programs are compared with; else they are not
-        state = "measured from the next cell on" if ask.on else "not measured any more"
-        return Answer(True, f"Device times by line are {state}.")
+            peak()  # otherwise programs are compared with no peak
+        text = (
+            "Device times by line are measured from the next cell on."
+            if ask.on
+            else "Device times by line are no longer measured."
+        )
+        return reply(ask.request, True, text)
 
 
-_UNKNOWN = Answer(*UNKNOWN)
+def tag_of(ask: Ask) -> str:
+    """The `what` of a request."""
+    return str(ask.__struct_config__.tag)
 
 
-def reply(
-    request: int, ok: bool, text: str, made: Mapping[str, Any] = MappingProxyType({})
-) -> dict[str, Any]:
-    """The message that answers a request."""
-    message = {"type": "reply", "request": request, "ok": ok, "text": cut(text, SENTENCE)}
-    return {**message, **made}
+def reply(request: int, ok: bool, text: str) -> Reply:
+    """The answer to a request."""
+    return Reply(request=request, ok=ok, text=cut(text, SENTENCE))

@@ -1,9 +1,9 @@
-"""The pages that look: one client each, known by an id that a page keeps when it is reloaded.
+"""The pages that show a panel: one client each, known by an id that a page keeps over reloads.
 
-A page that is closed or reloaded says nothing. So a client gives way to the next one of the same
-id; one of which nothing was heard for an hour is let go of, and so is the oldest if there are too
-many. Its comm is closed then: a page that is still there opens another one, under a new id, since
-two pages may have come by the same.
+A page that is closed or reloaded does not say so. A client therefore gives way to the next one of
+the same id. The kernel lets go of a client that was silent for an hour, and of the oldest of too
+many. It then closes the comm: a page that is still there opens another one, under a new id, because
+two pages may have the same one.
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import msgspec
+
+from perspex_magics.panel.contract import Message, Topic
 from perspex_magics.panel.tables import NOTHING
 
 MOST_CLIENTS = 8
@@ -23,34 +26,35 @@ Send = Callable[[dict[str, Any]], None]
 
 
 class Client:
-    """One page: where it is, what it shows and what it has been told."""
+    """One page: how to reach it, what it shows, and what it knows."""
 
     def __init__(self, send: Send, close: Callable[[], None]) -> None:
         self._send, self.close = send, close
         self._lock = threading.Lock()
         self._number = 0
-        # For each topic that is shown, up to where it has been told.
-        self.cursors: dict[str, int] = {}
+        # For each topic that is shown, the changes that the page knows.
+        self.cursors: dict[Topic, int] = {}
         self.heard = time.monotonic()
 
-    def send(self, message: dict[str, Any]) -> None:
+    def send(self, message: Message) -> None:
         """Send a message with the next number, from any thread."""
+        data = msgspec.to_builtins(message)
         with self._lock:
-            self._send({**message, "number": self._number})
+            self._send({**data, "number": self._number})
             self._number += 1
 
-    def watch(self, topics: Iterable[str]) -> None:
-        """Show these topics; of those that are new, everything is to be told."""
+    def watch(self, topics: Iterable[Topic]) -> None:
+        """Show these topics; the page knows nothing of those that are new."""
         cursors = self.cursors
         self.cursors = {topic: cursors.get(topic, NOTHING) for topic in topics}
 
     def resync(self) -> None:
-        """Tell everything again."""
+        """The page knows nothing any more."""
         self.cursors = dict.fromkeys(self.cursors, NOTHING)
 
 
 class Clients:
-    """All clients by their ids, those that were heard of last at the end."""
+    """All clients by their ids; those that were heard last come last."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
@@ -58,12 +62,12 @@ class Clients:
         self._clients: OrderedDict[str, Client] = OrderedDict()
 
     def all(self) -> list[Client]:
-        """The clients that there are."""
+        """All clients."""
         with self._lock:
             return list(self._clients.values())
 
-    def watched(self) -> set[str]:
-        """The topics that anybody shows."""
+    def watched(self) -> set[Topic]:
+        """The topics that any page shows."""
         return {topic for client in self.all() for topic in client.cursors}
 
     def add(self, name: str, client: Client) -> None:
@@ -77,7 +81,7 @@ class Clients:
         _close(gone)
 
     def heard(self, client: Client) -> bool:
-        """Something came from a client; whether it is still one of ours."""
+        """A client has said something; returns whether it is still one of ours."""
         with self._lock:
             name = next((n for n, c in self._clients.items() if c is client), None)
             if name is None:
@@ -93,7 +97,7 @@ class Clients:
                 del self._clients[name]
 
     def expire(self) -> None:
-        """Let go of those of whom nothing was heard for long."""
+        """Let go of the clients that were silent for long."""
         gone = []
         with self._lock:
             for name, client in list(self._clients.items()):
@@ -102,7 +106,7 @@ class Clients:
         _close(gone)
 
     def clear(self) -> None:
-        """Let go of all."""
+        """Let go of all clients."""
         with self._lock:
             gone = list(self._clients.values())
             self._clients.clear()

@@ -1,10 +1,10 @@
-"""The thread that keeps the tables up to date and tells the clients what has changed.
+"""The thread that keeps the tables up to date and sends the changes to the clients.
 
-It sleeps while there is no news, and ends when the last client goes. What it does costs the cell
-that runs meanwhile, since Python's threads take turns. So while a cell runs each piece of work gets
+It sleeps while there is no news, and ends when the last client goes. Its work costs the running
+cell time, because Python's threads take turns. While a cell runs, each piece of work therefore gets
 a share of the time, all of them together a hundredth: a topic that has just taken 2 ms has its next
-turn after 4 s. Between cells it may do more, but waits first, since the next cell is often about to
-begin: for what takes longer the longer.
+turn after 4 s. Between cells there is more time, but the next cell is often about to begin, so work
+waits first, and longer work waits longer.
 """
 
 from __future__ import annotations
@@ -18,27 +18,29 @@ from IPython.core.interactiveshell import InteractiveShell
 from perspex.base.events import report_ignored
 from perspex_magics.notebook.running import Running
 from perspex_magics.panel.clients import Client, Clients
+from perspex_magics.panel.contract import Changes, TopicChanges
+from perspex_magics.panel.contract import Topic as Name
 from perspex_magics.panel.places import Places
-from perspex_magics.panel.tables import Row
+from perspex_magics.panel.tables import Delta
 from perspex_magics.panel.topics.topic import CellBeganError, Topic
 
-# Seconds from one batch to the next, at least.
+# The least time between two batches, in seconds.
 _PERIOD = 0.05
-# Which part of a cell's time a topic gets, and sending: one in so many.
+# The shares of a cell's time for a topic and for sending: 1/2,000 and 1/300.
 _TOPICS_SHARE, _SENDING_SHARE = 2_000, 300
-# Between cells: for how many times its own length something is put off, and at most for so long.
+# Between cells work waits for 100 times its own length, at most 0.25 s.
 _PATIENCE, _LONGEST_PATIENCE = 100, 0.25
-# Seconds from one look at what is due to the next, at least.
+# The least time between two turns, in seconds.
 _NAP = 0.02
-# Seconds after which something is done again that has failed, whatever it was.
+# Seconds until a topic that failed is tried again.
 _AFTER_FAILURE = 5.0
 _MOST_ROWS = 500
 
 
 class Work:
-    """Something that is done now and then: when it was done last, and how long it took.
+    """Recurring work: when it was last done, and how long it took.
 
-    `share` is the part of a cell's time that it gets, as one in so many.
+    It gets one part in `share` of a cell's time.
     """
 
     def __init__(self, share: int) -> None:
@@ -46,10 +48,10 @@ class Work:
         self.last = self.cost = 0.0
 
     def due(self, busy: bool, since: float) -> float:
-        """When to do it next, given since when a cell runs or none does."""
+        """When to do it next, if a cell runs (`busy`) or none does `since` some time."""
         soonest = self.last + _PERIOD
         if busy:
-            # Not at its beginning, either: most cells are over by then.
+            # Nor at the beginning of the cell: most cells end before this is due.
             return max(soonest, max(self.last, since) + self.share * self.cost)
         return max(soonest, since + min(_PATIENCE * self.cost, _LONGEST_PATIENCE))
 
@@ -63,7 +65,7 @@ class Work:
 
 
 class Table(Work):
-    """A topic that somebody looks at, and when it has to be brought up to date."""
+    """A topic that a page shows, and when it has to be brought up to date."""
 
     def __init__(self, topic: Topic) -> None:
         super().__init__(_TOPICS_SHARE)
@@ -73,14 +75,14 @@ class Table(Work):
         self.again: float | None = None
 
     def wanted(self, busy: bool, since: float) -> float | None:
-        """When it is due, if it is at all."""
+        """When it is due, or `None` if it is not."""
         if not self.has_news and self.again is None:
             return None
         due = self.due(busy, since)
         return due if self.has_news or self.again is None else max(due, self.again)
 
     def refresh(self) -> None:
-        """Bring the topic up to date; what goes wrong there is reported, once, and not raised."""
+        """Bring the topic up to date; an error is reported, once, and not raised."""
         self.has_news = False
         wait: float | None = _AFTER_FAILURE
         before = self.cost
@@ -88,7 +90,7 @@ class Table(Work):
             with self:
                 wait = self.topic.refresh()
         except CellBeganError:
-            # It would have taken longer.
+            # It was interrupted, so the measured cost is too small.
             self.cost = max(self.cost, before)
             self.has_news = True
             return
@@ -103,24 +105,24 @@ class Table(Work):
         """There is news."""
         self.has_news = True
 
-    def changes(self, cursor: int, most: int) -> tuple[Row | None, int]:
-        """What a client is to be told that knows the table up to `cursor`."""
+    def changes(self, cursor: int, most: int) -> tuple[Delta | None, int]:
+        """The changes for a client that knows the table up to `cursor`."""
         if not self.is_ready:
             return None, cursor
         return self.topic.table.changes(cursor, most)
 
 
 class Outbox:
-    """Tells the clients of one notebook."""
+    """Sends changes to the clients of one notebook."""
 
     def __init__(
-        self, shell: InteractiveShell, places: Places, kinds: Mapping[str, type[Topic]]
+        self, shell: InteractiveShell, places: Places, kinds: Mapping[Name, type[Topic]]
     ) -> None:
         self.shell, self.places, self.kinds = shell, places, kinds
         self.clients = Clients()
-        self.tables: dict[str, Table] = {}
-        # Those that nobody looks at just now and whose topics keep their rows.
-        self._kept: dict[str, Table] = {}
+        self.tables: dict[Name, Table] = {}
+        # Tables that no page shows at present and whose topics keep their rows.
+        self._kept: dict[Name, Table] = {}
         self.cells: Running[None] = Running()
         # When the outermost cell began, or the last one ended.
         self._since = 0.0
@@ -129,32 +131,32 @@ class Outbox:
         self._awake = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def topic(self, name: str) -> Topic | None:
-        """A topic that somebody looks at."""
+    def topic(self, name: Name) -> Topic | None:
+        """A topic that a page shows."""
         table = self.tables.get(name)
         return None if table is None else table.topic
 
     def wake(self) -> None:
-        """There is news, or another client, or one less."""
+        """There is news, or the clients have changed."""
         if not self._awake.is_set():
             self._awake.set()
 
     def refresh_all(self) -> None:
-        """Something was changed by request: all tables may have news, as after a cell."""
+        """A request has changed something: all tables may have news, as after a cell."""
         for table in list(self.tables.values()):
             table.topic.cell_ended(0)
 
     def open(self, name: str, client: Client) -> None:
-        """Tell one client more, from a thread that lives as long as there is any."""
+        """Add a client, and start the thread if it does not run."""
         self.clients.add(name, client)
         with self._lock:
-            if self._thread is None or not self._thread.is_alive():  # it does not fork along
+            if self._thread is None or not self._thread.is_alive():  # a fork has no such thread
                 self._thread = threading.Thread(target=self._run, name="perspex-panel", daemon=True)
                 self._thread.start()
         self.wake()
 
     def close(self) -> None:
-        """Let go of all clients; the thread ends."""
+        """Let go of all clients, which ends the thread."""
         self.clients.clear()
         self.wake()
         thread = self._thread
@@ -203,11 +205,11 @@ class Outbox:
             if wait is None or wait > 0:
                 self._awake.wait(wait)
             time.sleep(_NAP)
-            # Whoever has woken us in between adds to what is about to be looked at.
+            # News from the time in between is part of the next turn.
             self._awake.clear()
 
-    def _attend(self, watched: set[str]) -> None:
-        """Keep the tables up to date that somebody looks at, and no others."""
+    def _attend(self, watched: set[Name]) -> None:
+        """Keep the tables that pages show up to date, and no others."""
         for name in self.tables.keys() - watched:
             table = self.tables.pop(name)
             table.topic.end()
@@ -231,10 +233,10 @@ class Outbox:
         return changed
 
     def _turn(self) -> float | None:
-        """Do what is due; returns in how many seconds there will be more, if that is known."""
+        """Do what is due; returns the seconds until more is due, or `None` if nothing is."""
         waits = []
         for table in self.tables.values():
-            # Before the question: a cell that begins after it interrupts what is begun now.
+            # First, so that a cell that begins after this line interrupts the work.
             table.topic.is_interrupted = False
             wanted = table.wanted(self.is_busy(), self._since)
             if wanted is not None and wanted <= time.monotonic():
@@ -249,7 +251,7 @@ class Outbox:
                 with batch:
                     for client in self.clients.all():
                         self._tell(client)
-                # There may be more of it than goes into one batch.
+                # There may be more than fits into one batch.
                 due = batch.last + _PERIOD
             waits.append(due)
         return max(0.0, min(waits) - time.monotonic()) if waits else None
@@ -262,7 +264,7 @@ class Outbox:
         )
 
     def _tell(self, client: Client) -> None:
-        left, told = _MOST_ROWS, []
+        left, told = _MOST_ROWS, list[TopicChanges]()
         cursors = client.cursors
         for name in list(cursors):
             if left <= 0 or name not in self.tables:
@@ -270,11 +272,11 @@ class Outbox:
             changes, cursor = self.tables[name].changes(cursors[name], left)
             if changes is not None:
                 cursors[name] = cursor
-                left -= len(changes["put"])
-                told.append({"topic": name, **changes})
+                left -= len(changes.put)
+                told.append(TopicChanges(name, *changes))
         if told:
             try:
-                client.send({"type": "changes", "topics": told})
-            except Exception as error:  # nothing can be sent to it any more
+                client.send(Changes(topics=told))
+            except Exception as error:  # the client cannot be reached any more
                 self.clients.remove(client)
                 report_ignored(error, "in sending to the Perspex panel", client.send)

@@ -1,8 +1,8 @@
 """Places in the user's code as the panel names them, with the notebook's own id of the cell.
 
-The id comes with each request to run a cell, and nobody keeps it. So it is noted here from the
-moment that the extension is loaded: one entry of a dict for each cell, page or no page, because a
-page that opens later must be able to lead to cells that ran before.
+The id comes with each request to run a cell, and nothing else keeps it. This module notes it from
+the moment that the extension is loaded, page or no page, one entry of a dict for each cell: a page
+that opens later must be able to lead to cells that ran before.
 """
 
 from __future__ import annotations
@@ -17,13 +17,12 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from perspex.base import source
 from perspex.base.source import Source
+from perspex_magics.panel.contract import Place
 from perspex_magics.panel.texts import LINE, cut
 
 _MOST_CELLS = 10_000
 _NUMBER = re.compile(r"In\s*\[(\d+)\]$")
 _IPYTHON = os.path.dirname(IPython.__file__) + os.sep
-
-Place = dict[str, Any]
 
 
 class Places:
@@ -31,7 +30,7 @@ class Places:
 
     @classmethod
     def noting(cls, shell: InteractiveShell) -> tuple[Places, Callable[[], object]]:
-        """Note the ids of cells from now on; returns what ends that as well."""
+        """Note the ids of cells from now on; also returns the function that ends that."""
         places = cls(shell)
         shell.events.register("pre_run_cell", places.begin)
         shell.events.register("post_run_cell", places.end)
@@ -54,7 +53,7 @@ class Places:
         self.running = info.cell_id or ""
 
     def end(self, result: Any) -> None:
-        """A cell is over: keep the notebook's id of it."""
+        """A cell has ended: keep the notebook's id of it."""
         if result is not None and result.execution_count is not None:
             if len(self.cells) >= _MOST_CELLS:
                 oldest = next(iter(self.cells))
@@ -66,7 +65,7 @@ class Places:
                 self._latest[cell] = result.execution_count
 
     def of(self, at: Source | None) -> Place | None:
-        """The place of a line; `None` where there is none that is the user's."""
+        """The place of a line, or `None` if it is not the user's."""
         if at is None or at.frame.file.startswith(_IPYTHON):
             return None
         return self.of_line(at.frame.file, at.frame.line)
@@ -74,26 +73,26 @@ class Places:
     def of_line(self, file: str, line: int) -> Place:
         """The place of a line of a file or of a cell."""
         name = source.cell_name(file)
-        return {
-            "text": cut(f"{name or os.path.basename(file)}:{line}"),
-            "cell": self.cell_of(file),
-            "file": "" if name else cut(file, LINE),
-            "line": line,
-        }
+        return Place(
+            text=cut(f"{name or os.path.basename(file)}:{line}"),
+            cell=self.cell_of(file),
+            file="" if name else cut(file, LINE),
+            line=line,
+        )
 
     def cell_of(self, file: str) -> str:
-        """The notebook's id of the cell that a file name stands for, or nothing."""
+        """The notebook's id of the cell that a file name stands for, or the empty string."""
         number = _number_of(file)
         return "" if number is None else self.cells.get(number, cut(self.running))
 
     def is_current(self, file: str) -> bool:
-        """Whether what a file name stands for is no earlier text of a cell."""
+        """Whether a file name does not stand for an earlier text of a cell."""
         number = _number_of(file)
         cell = None if number is None else self.cells.get(number)
         return not cell or self._latest.get(cell) == number
 
 
 def _number_of(file: str) -> int | None:
-    """The number of the cell that a file name stands for, the last time that this text ran."""
+    """The number of the last run of the cell text that a file name stands for."""
     found = _NUMBER.search(source.cell_name(file) or "")
     return int(found[1]) if found else None

@@ -1,7 +1,14 @@
-"""The comm target `perspex.panel`: what happens when a page opens a comm or says something.
+"""The comm target `perspex.panel`: handles the messages of pages.
 
 A front end may send these messages to a subshell, so the handlers run in any thread, also while a
-cell runs. They read a message, note what it wants, and wake the outbox or the desk.
+cell runs. They read a message, note the request, and wake the outbox or the desk.
+
+A page opens the comm target and names the topics it shows; `contract` has all messages as types.
+`asks` answers requests, `outbox` sends changes from a thread of its own, and `topics` makes the rows
+of each table from what the rest of the extension records.
+
+As long as no page is open there is no thread and no listener. A handler of a message runs none of
+the user's code. Messages have no parent, so they belong to no cell.
 """
 
 from __future__ import annotations
@@ -17,15 +24,15 @@ import perspex
 from perspex import config
 from perspex_magics.panel.asks import Desk, reply
 from perspex_magics.panel.clients import Client
-from perspex_magics.panel.messages import (
-    NO_REQUEST,
+from perspex_magics.panel.contract import (
+    TARGET,
     VERSION,
-    Ask,
-    RefusedError,
+    Hello,
+    Resync,
     Watch,
-    read,
-    read_open,
 )
+from perspex_magics.panel.contract import Topic as Name
+from perspex_magics.panel.messages import NO_REQUEST, RefusedError, is_integer, read, read_open
 from perspex_magics.panel.outbox import Outbox
 from perspex_magics.panel.places import Places
 from perspex_magics.panel.texts import valid
@@ -38,15 +45,14 @@ from perspex_magics.panel.topics.programs import ProgramsTopic
 from perspex_magics.panel.topics.topic import Topic, magics
 from perspex_magics.timing.profile import ProfileMagics
 
-TARGET = "perspex.panel"
-TOPICS: dict[str, type[Topic]] = {
+TOPICS: dict[Name, type[Topic]] = {
     topic.name: topic
     for topic in (ProgramsTopic, CellsTopic, BuffersTopic, MemoryTopic, KeysTopic, LinesTopic)
 }
 
 
 def serve_panel(shell: InteractiveShell) -> Callable[[], object]:
-    """Answer panels, if there is a kernel that can have any; returns what ends that."""
+    """Answer panels, if there is a kernel; returns the function that ends that."""
     places, forget_places = Places.noting(shell)
     kernel = getattr(shell, "kernel", None)
     manager = getattr(kernel, "comm_manager", None)
@@ -77,16 +83,16 @@ class Panel:
         client = Client(lambda data: self._send(comm, data), comm.close)
         client.send(self._hello())
         try:
-            opened = read_open(message["content"].get("data"), TOPICS)
+            opened = read_open(message["content"].get("data"))
         except RefusedError as error:
-            said = f"This panel cannot be served: {error}."
+            said = f"The kernel cannot serve this panel: {error}."
             client.send(reply(NO_REQUEST, False, said))
             comm.on_msg(lambda message: client.send(reply(_request(message), False, said)))
             return
         if opened.version != VERSION:
             said = (
-                f"This panel speaks version {opened.version}, and the kernel version {VERSION}: "
-                "install the same version of Perspex for both, and reload the page."
+                f"This panel speaks version {opened.version} of the protocol, the kernel version "
+                f"{VERSION}. Install the same Perspex for both, and reload the page."
             )
             comm.on_msg(lambda message: client.send(reply(_request(message), False, said)))
             return
@@ -96,55 +102,56 @@ class Panel:
         self.outbox.open(opened.client, client)
 
     def _hear(self, client: Client, message: Any) -> None:
-        """A page has said something."""
+        """A page has sent a message."""
         if not self.outbox.clients.heard(client):
             return
         try:
-            said = read(message["content"].get("data"), TOPICS)
+            said = read(message["content"].get("data"))
         except RefusedError as error:
-            client.send(reply(error.request, False, f"This message was not understood: {error}."))
-            return
-        if isinstance(said, Ask):
-            self.desk.add(client, said)
+            client.send(
+                reply(error.request, False, f"The kernel cannot read this message: {error}.")
+            )
             return
         if isinstance(said, Watch):
             client.watch(said.topics)
-        else:
+        elif isinstance(said, Resync):
             client.resync()
+        else:
+            self.desk.add(client, said)
+            return
         self.outbox.wake()
 
     def _forget(self, client: Client) -> None:
         self.outbox.clients.remove(client)
         self.outbox.wake()
 
-    def _hello(self) -> dict[str, Any]:
-        return {
-            "type": "hello",
-            "version": VERSION,
-            "perspex": perspex.__version__,
-            "jaxlib": importlib.metadata.version("jaxlib"),
-            "platform": (config.platforms.value or "cpu").split(",")[0],
-            "session": self.session,
-            "profiling": magics(self.outbox.shell, ProfileMagics).is_on,
-        }
+    def _hello(self) -> Hello:
+        return Hello(
+            version=VERSION,
+            perspex=perspex.__version__,
+            jaxlib=importlib.metadata.version("jaxlib"),
+            platform=(config.platforms.value or "cpu").split(",")[0],
+            session=self.session,
+            profiling=magics(self.outbox.shell, ProfileMagics).is_on,
+        )
 
     def _send(self, comm: Any, data: dict[str, Any]) -> None:
-        """Send by the kernel's thread for such messages, with no parent.
+        """Send through the kernel's thread for such messages, with no parent.
 
-        `comm.send` would name the request that the kernel handles just now, and what a cell is
-        said to cause is shown and stored with it.
+        `comm.send` would name the request that the kernel handles at the moment, and a front end
+        shows and stores what a cell causes with that cell.
         """
         kernel = self.kernel
         content = {"comm_id": comm.comm_id, "data": data}
         try:
             kernel.session.send(kernel.iopub_socket, "comm_msg", content, ident=comm.topic)
-        except (TypeError, ValueError):  # a text that is no Unicode, which is rare
+        except (TypeError, ValueError):  # a text is not valid Unicode, which is rare
             content = valid(content)
             kernel.session.send(kernel.iopub_socket, "comm_msg", content, ident=comm.topic)
 
 
 def _request(message: Any) -> int:
-    """The number of a request that is answered without being read."""
+    """The number of a request that is answered unread."""
     data = message["content"].get("data")
-    found = data.get("request") if isinstance(data, dict) else None
-    return found if isinstance(found, int) and not isinstance(found, bool) else NO_REQUEST
+    found: Any = data.get("request") if isinstance(data, dict) else None
+    return found if is_integer(found) else NO_REQUEST

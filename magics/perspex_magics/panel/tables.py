@@ -1,8 +1,8 @@
 """The rows of one topic, and what has changed in them since somebody last looked.
 
-Each change of a row gets a number. A client is a cursor: the number up to which it has been told.
-So nothing is queued for anybody, however slow; what changes twice in between is told once; and a
-client that has been away too long, or is new, gets the whole table.
+Each change of a row gets a number. A client is a cursor: the number of the last change that it
+knows. So there is no queue for anybody, however slow. A row that changes twice in between is sent
+once, and a client that is new, or was away for too long, gets the whole table.
 """
 
 from __future__ import annotations
@@ -10,28 +10,38 @@ from __future__ import annotations
 import itertools
 from collections import OrderedDict
 from collections.abc import Iterable
-from typing import Any, TypeVar
+from typing import NamedTuple, TypeVar
+
+from perspex_magics.panel.contract import AnyRow
 
 T = TypeVar("T")
-Row = dict[str, Any]
 
-# The cursor of somebody who knows nothing.
+# The cursor of a client that knows nothing.
 NOTHING = -1
-# So many rows that are gone are remembered as such.
+# The number of rows that are remembered as gone.
 _MOST_GONE = 1_000
 
 
+class Delta(NamedTuple):
+    """With `reset`, `put` is all there is; otherwise what to add or replace, and what to drop."""
+
+    reset: bool
+    put: list[AnyRow]
+    drop: list[str]
+    forgotten: int
+
+
 class Table:
-    """Rows by id, those that changed last at the end; of more than `most` the first go."""
+    """Rows by id, those that changed last at the end; beyond `most` rows, the first ones go."""
 
     def __init__(self, most: int) -> None:
         self.most = most
-        # Rows that there was no room for any more, here or where the topic found them.
+        # The number of rows that there was no room for, here or where the topic found them.
         self.forgotten = 0
         self.number = 0
-        self._rows: OrderedDict[str, tuple[int, Row]] = OrderedDict()
+        self._rows: OrderedDict[str, tuple[int, AnyRow]] = OrderedDict()
         self._gone: OrderedDict[str, int] = OrderedDict()
-        # Who has been told less than this is told everything.
+        # A client with a smaller cursor gets the whole table.
         self._since = 0
 
     def __len__(self) -> int:
@@ -44,22 +54,21 @@ class Table:
         """The ids of all rows."""
         return list(self._rows)
 
-    def put(self, row: Row) -> None:
-        """Add a row or replace the one of this id; one that is the same is no change."""
-        key = row["id"]
-        known = self._rows.get(key)
+    def put(self, row: AnyRow) -> None:
+        """Add a row or replace the one with its id; an equal row is no change."""
+        known = self._rows.get(row.id)
         if known is not None and known[1] == row:
             return
         self.number += 1
-        self._rows[key] = self.number, row
-        self._rows.move_to_end(key)
-        self._gone.pop(key, None)
+        self._rows[row.id] = self.number, row
+        self._rows.move_to_end(row.id)
+        self._gone.pop(row.id, None)
         if len(self._rows) > self.most:
             self.forgotten += 1
             self.drop(next(iter(self._rows)))
 
     def drop(self, key: str) -> None:
-        """Take a row out, if it is there."""
+        """Remove a row, if it is there."""
         if self._rows.pop(key, None) is None:
             return
         self.number += 1
@@ -69,15 +78,15 @@ class Table:
             self._since = self._gone.popitem(last=False)[1]
 
     def keep(self, keys: set[str]) -> None:
-        """Take out all rows but these."""
+        """Remove all rows but these."""
         for key in self.ids():
             if key not in keys:
                 self.drop(key)
 
-    def changes(self, cursor: int, most: int) -> tuple[Row | None, int]:
-        """What has changed since `cursor`, in at most `most` rows, and the new cursor.
+    def changes(self, cursor: int, most: int) -> tuple[Delta | None, int]:
+        """The changes since `cursor`, in at most `most` rows, and the new cursor.
 
-        Returns `None` where nothing has. If there is more, the new cursor is less than `number`.
+        Returns `None` if there are none. If there are more, the new cursor is less than `number`.
         """
         if cursor == self.number:
             return None, cursor
@@ -86,15 +95,10 @@ class Table:
         put = _newer(reversed(self._rows.values()), after)
         end = self.number if len(put) <= most else put[most - 1][0]
         gone = _newer(((n, key) for key, n in reversed(self._gone.items())), after)
-        made = {
-            "reset": reset,
-            "put": [row for _, row in put[:most]],
-            "drop": [] if reset else [key for number, key in gone if number <= end],
-            "forgotten": self.forgotten,
-        }
-        return made, end
+        drop = [] if reset else [key for number, key in gone if number <= end]
+        return Delta(reset, [row for _, row in put[:most]], drop, self.forgotten), end
 
 
 def _newer(latest_first: Iterable[tuple[int, T]], after: int) -> list[tuple[int, T]]:
-    """What has a number above `after`, in order."""
+    """The entries with a number above `after`, in order."""
     return list(itertools.takewhile(lambda entry: entry[0] > after, latest_first))[::-1]

@@ -1,4 +1,4 @@
-"""Texts that come from the user, made fit to be sent: cut to a length, and valid Unicode."""
+"""Makes texts that come from the user fit to be sent: cut to a length, and valid Unicode."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SENTENCE = 1_000
 
 
 def cut(text: str, most: int = NAME) -> str:
-    """A text of at most `most` characters.
+    """The text, or its beginning and an ellipsis if it has more than `most` characters.
 
     >>> cut("abcdefgh", 5)
     'abcd…'
@@ -19,7 +19,7 @@ def cut(text: str, most: int = NAME) -> str:
 
 
 def valid(value: Any) -> Any:
-    """A value of JSON with a question mark for each half of a character, which cannot be sent.
+    """A value of JSON with a question mark for each lone surrogate, which cannot be sent.
 
     >>> valid({"name": ["x" + chr(0xD800), 1]})
     {'name': ['x?', 1]}

@@ -1,9 +1,10 @@
-"""`perspex.cache_view()`: the programs of this session, as a table that follows it."""
+"""`perspex.cache_view()`: the compiled programs of this session, as a table that follows it."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 from IPython.core.interactiveshell import InteractiveShell
 
 from perspex_magics.compiling.actions import UNKNOWN, WITH_ONE, clear
@@ -18,8 +19,10 @@ from perspex_magics.widgets.view import View, shell_here, shown
 _MOST_ROWS = 500
 
 
-class CacheView(View, entry="cache_widget.js"):
-    """The widget. It looks again at the end of each cell, and when something is asked of it."""
+class CacheView(View):
+    """The widget. It is brought up to date after each cell, and after each request."""
+
+    module = "cache"
 
     def __init__(self, shell: InteractiveShell) -> None:
         self._shell = shell
@@ -36,14 +39,14 @@ class CacheView(View, entry="cache_widget.js"):
             one = compilation(self._shell, str(message.get("id")))
             done = UNKNOWN if one is None else WITH_ONE[what](recorder, one)
         else:
-            raise Refused("Programs can be pinned, unpinned and evicted, and all be cleared.")
+            raise Refused("Unknown request: pin, unpin or evict a program, or clear all.")
         self._look()
         if not done.ok:
             raise Refused(done.text)
         return done.text
 
     def _look(self, result: object = None) -> None:
-        """Tell the page what has changed, also by the panel or a magic."""
+        """Send the page what has changed, also through the panel or a magic."""
         with self._answering:
             self._topic.cell_ended(0)
             rows = self._rows()
@@ -53,12 +56,12 @@ class CacheView(View, entry="cache_widget.js"):
     def _rows(self) -> dict[str, Any]:
         self._topic.refresh()
         changes, _ = self._topic.table.changes(NOTHING, self._topic.most)
-        rows = changes["put"] if changes else []
-        newest = sorted(rows, key=lambda row: int(row["order"]))[-_MOST_ROWS:]
-        return {"rows": newest, "older": len(rows) - len(newest)}
+        rows = changes.put if changes else []
+        newest = sorted(rows, key=lambda row: row.order)[-_MOST_ROWS:]
+        return {"rows": msgspec.to_builtins(newest), "older": len(rows) - len(newest)}
 
     def close(self) -> None:
-        """Follow the session no longer."""
+        """Stop following the session."""
         if self._look in self._shell.events.callbacks["post_run_cell"]:
             self._shell.events.unregister("post_run_cell", self._look)
             self._topic.end()
@@ -74,14 +77,16 @@ class CacheView(View, entry="cache_widget.js"):
 
 
 def cache_view() -> CacheView | None:
-    """See what was compiled in this session, what each stage took, and why it was needed again.
+    """A table of the programs compiled in this session, with the time of each stage.
+
+    For a recompiled program it shows what differed from the earlier ones, and how to avoid that.
 
     Returns:
-      A widget; outside of Jupyter its text is printed, and nothing is returned.
+      A widget. Outside of Jupyter, `None`, after printing the same as text.
     """
     shell = shell_here()
     if shell is None or CacheMagics.__name__ not in shell.magics_manager.registry:
-        # Nobody has kept a record; the cache itself counts.
+        # Without the extension there is no record, but the cache itself counts.
         print("\n".join(summary()))
         return None
     return shown(CacheView(shell))

@@ -1,6 +1,6 @@
-"""What the key explorer can draw: a function of a key, how it is written, and what is expected.
+"""The distributions of the key explorer: how to draw, the code for that, and the expected counts.
 
-The expectations are those of the mathematics, in closed form; they are no output of ours.
+The expectations are cumulative distribution functions in closed form, not output of Perspex.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ import numpy as np
 
 from perspex import random
 
-# A histogram has so many bars, if the numbers are not few and whole.
+# The most bars of a histogram, unless the samples are few whole numbers.
 _BARS = 40
 _MOST_WHOLE = 60
-# So much on each side is left out of a histogram of a distribution with long tails, and counted.
+# The part on each side that the histogram of a distribution with long tails leaves out and counts.
 _TAIL = 0.01
 
 
 class Distribution(NamedTuple):
-    """`below(x)` is the probability of less than `x` or, of whole numbers, of `x` and less.
+    """`below(x)` is the probability of a sample less than `x`; for whole numbers, of at most `x`.
 
-    `code` has the places `{key}` and `{shape}`. `is_direct` says that an element depends on its own
-    32 random bits and nothing else.
+    `code` has the placeholders `{key}` and `{shape}`. `is_direct` says that an element depends only
+    on its own 32 random bits.
     """
 
     code: str
@@ -130,7 +130,7 @@ DISTRIBUTIONS = {
 
 
 class Histogram(NamedTuple):
-    """How many samples lie between one edge and the next, and how many were to be expected."""
+    """How many samples lie between one edge and the next, and the expected number."""
 
     edges: list[float]
     counts: list[int]

@@ -1,9 +1,7 @@
-"""`perspex.key_explorer(key)`: what becomes of a random key when it is split, folded into and drawn
-with.
+"""`perspex.key_explorer(key)`: what `split`, `fold_in` and a draw do with a random key.
 
-The view builds a tree of keys by clicks; the numbers come from Python (`key_tree`). The first key
-may be one of the notebook: then the view also shows where the notebook made and used it, from the
-record that `%keys` reads.
+Clicks in the view build a tree of keys; Python computes the numbers (`key_tree`). For a key of the
+notebook, the view also shows where the notebook made and used it, from the record of `%keys`.
 """
 
 from __future__ import annotations
@@ -20,6 +18,8 @@ from perspex import config
 from perspex.runtime.keys import KeyArray
 from perspex_magics.display.markup import MONO, MUTED, escape, shortened, tag
 from perspex_magics.keys.magic import KeysMagics, numbers_of_keys, story
+from perspex_magics.panel.contract import KeyDetail, KeyLine
+from perspex_magics.panel.contract import KeyTree as KeyTreeData
 from perspex_magics.widgets.distributions import DISTRIBUTIONS
 from perspex_magics.widgets.key_tree import KeyTree
 from perspex_magics.widgets.threefry import Words
@@ -30,8 +30,10 @@ _BAD = "color:var(--jp-error-color1,#d32f2f)"
 _GENERATOR = "threefry2x32"
 
 
-class KeyExplorer(View, entry="keys_explorer_widget.js"):
-    """The widget; `data` is the tree, `detail` the selected node."""
+class KeyExplorer(View):
+    """The widget. `data` is the tree, `detail` the selected node."""
+
+    module = "keys"
 
     detail = traitlets.Dict().tag(sync=True)
 
@@ -59,27 +61,28 @@ class KeyExplorer(View, entry="keys_explorer_widget.js"):
         self._selected = made
         detail = self._detail(message.get("index", 0), message.get("preview"))
         with self.hold_sync():
-            self.data = self._data()
-            self.detail = detail
+            self.data = dict(self._data())
+            self.detail = dict(detail)
         return ""
 
-    def _data(self) -> dict[str, Any]:
+    def _data(self) -> KeyTreeData:
         return {
-            **self._tree.as_data(),
+            "partitionable": self._tree.partitionable,
+            "nodes": self._tree.as_data(),
             "selected": self._selected,
             "distributions": list(DISTRIBUTIONS),
             "note": self._note,
             "notebook": self._notebook(),
         }
 
-    def _detail(self, index: object = 0, preview: object = None) -> dict[str, Any]:
+    def _detail(self, index: object = 0, preview: object = None) -> KeyDetail:
         tree, id = self._tree, self._selected
         told = tree.detail(id, index)
         if isinstance(preview, str) and preview in DISTRIBUTIONS and tree.node(id).kind != "draw":
             told["preview"] = tree.preview(id, preview)
         return told
 
-    def _notebook(self) -> list[dict[str, Any]]:
+    def _notebook(self) -> list[KeyLine]:
         """Where the notebook made and used the first keys."""
         shell = shell_here()
         magics = None if shell is None else shell.magics_manager.registry.get("KeysMagics")
@@ -88,7 +91,16 @@ class KeyExplorer(View, entry="keys_explorer_widget.js"):
         if magics.record.recorder is None or self._array.is_deleted():
             return []
         rows = story(magics.record.lineage, self._array, shell.user_ns, _MOST_ROOTS)
-        return [row._asdict() for row in rows]
+        return [
+            {
+                "indent": row.indent,
+                "text": row.text,
+                "place": row.place,
+                "remark": row.remark,
+                "is_bad": row.is_bad,
+            }
+            for row in rows
+        ]
 
     @property
     def text(self) -> str:
@@ -100,9 +112,9 @@ class KeyExplorer(View, entry="keys_explorer_widget.js"):
 
     @property
     def html(self) -> str:
-        """The tree and the lines of the notebook, without scripts."""
+        """The tree and the lines of the notebook as HTML without scripts."""
         tree = self._tree.as_data()
-        nodes = [tag("div", _node_html(node), style="white-space:pre") for node in tree["nodes"]]
+        nodes = [tag("div", _node_html(node), style="white-space:pre") for node in tree]
         lines = [tag("div", _line_html(row), style="white-space:pre") for row in self._notebook()]
         where = tag("div", "In the notebook", style=f"{MUTED};margin-top:6px") if lines else ""
         note = tag("div", escape(self._note), style=MUTED) if self._note else ""
@@ -121,13 +133,13 @@ def _node_html(node: Mapping[str, Any]) -> str:
     said += [tag("span", escape(words), style=MUTED)] if words else []
     said += [escape(f"same bits: {node['alike']}")] if node["alike"] else []
     if node["used"]:
-        said.append(tag("span", escape("used twice: " + ", ".join(node["used"])), style=_BAD))
+        said.append(tag("span", escape("reused: " + ", ".join(node["used"])), style=_BAD))
     return "  ".join(said)
 
 
 def _reuse(row: Mapping[str, Any]) -> str:
-    """Colour alone is not seen by all."""
-    return "more than one use" if row["is_bad"] else ""
+    """The word beside the colour, which not everybody sees."""
+    return "reused" if row["is_bad"] else ""
 
 
 def _line_html(row: Mapping[str, Any]) -> str:
@@ -139,18 +151,20 @@ def _line_html(row: Mapping[str, Any]) -> str:
 
 
 def key_explorer(key: Any = 0) -> KeyExplorer | None:
-    """Look into a random key: split it, fold numbers in, draw with it, and see every bit of it.
+    """An explorer for a random key: split it, fold numbers in, draw with it, and see each bit.
 
-    Nothing that is done in the view counts as a use of the key.
+    Exploring a key does not count as using it.
 
     Args:
-      key: a key or an array of keys, typed or raw, or the integer that `random.key` would be given.
+      key: a key or an array of keys, typed or raw, or the seed of one.
 
     Returns:
-      A widget; outside of Jupyter the text of it is printed, and nothing is returned.
+      A widget. Outside of Jupyter, `None`, after printing the same as text.
 
-    Errors:
-      `TypeError` for what is no key, `ValueError` for a deleted key or one of another generator.
+    Raises:
+      TypeError: if `key` is not a key, an array of keys or an integer.
+      ValueError: if the key was deleted, the array is empty, the seed has more than 64 bits, or the
+        key belongs to another generator than threefry2x32.
 
     >>> import perspex
     >>> perspex.key_explorer(perspex.random.key(42))
@@ -170,7 +184,7 @@ def key_explorer(key: Any = 0) -> KeyExplorer | None:
         for index in itertools.islice(np.ndindex(shape), _MOST_ROOTS)
     ]
     if not roots:
-        raise ValueError(f"key_explorer: an array of keys of shape {shape} holds no key to show")
+        raise ValueError(f"key_explorer: the array of keys is empty (shape {shape})")
     total = numbers.size // 2
     note = f"The first {len(roots)} of {total:,} keys." if total > len(roots) else ""
     is_typed = key.__class__ is KeyArray
@@ -183,28 +197,28 @@ def key_explorer(key: Any = 0) -> KeyExplorer | None:
 
 def _words_of_seed(seed: int) -> Words:
     if not -(2**63) <= seed < 2**63:
-        raise ValueError(f"key_explorer: the seed {seed} has more than 64 bits")
+        raise ValueError(f"key_explorer: the seed {seed} does not fit into 64 bits")
     return (seed >> 32 & 0xFFFFFFFF if config.enable_x64.value else 0), seed & 0xFFFFFFFF
 
 
 def _numbers(key: Any) -> Any:
     if key.__class__ is KeyArray and key.dtype.generator != _GENERATOR:
         raise ValueError(
-            f"key_explorer shows keys of {_GENERATOR}, and this one is of {key.dtype.generator}"
+            f"key_explorer supports {_GENERATOR} keys; got a key of {key.dtype.generator}"
         )
     array = numbers_of_keys(key)
     if array is None or array.shape[-1] != 2:
         raise TypeError(
-            f"key_explorer takes a key, as random.key(0) makes one, or an integer; got "
+            f"key_explorer takes a key, such as random.key(0), or an integer; got a "
             f"{type(key).__name__}"
         )
     if array.is_deleted():
-        raise ValueError("key_explorer: this key was deleted, or donated to a compiled function")
+        raise ValueError("key_explorer: the key was deleted, or donated to a compiled function")
     return array
 
 
 def _name_of(key: Any, namespace: Mapping[str, Any]) -> str:
-    """The variable that holds the key, if one does that code can name."""
+    """The variable that holds the key, if there is one whose name is valid in code."""
     names = [name for name, x in list(namespace.items()) if x is key]
     found = (name for name in names if name.isidentifier() and not keyword.iskeyword(name))
     return next((name for name in found if not name.startswith("_")), "")
@@ -215,7 +229,7 @@ def _index(index: tuple[int, ...]) -> str:
 
 
 def _written(words: Words, is_typed: bool) -> str:
-    """Code that makes a key of these numbers; those of a key made of a seed are the seed."""
+    """Code that makes a key of these numbers; small seeds are written as seeds."""
     if words[0] == 0 and words[1] < 2**31:
         return f"random.{'key' if is_typed else 'PRNGKey'}({words[1]})"
     array = f"jnp.array([{words[0]}, {words[1]}], dtype='uint32')"

@@ -1,9 +1,9 @@
-"""A tree of keys that somebody builds to see how they work: split, fold in, draw.
+"""A tree of keys to explore: split, fold in, draw.
 
-Nothing here knows of widgets or notebooks. Keys are pairs of numbers, computed by `threefry` and
-never by the user's code; only samples come from `perspex.random`, so that they are the very ones
-that the code of the node gives. What is drawn here is nobody's use of a key: it is neither recorded
-nor told of.
+Nothing here knows about widgets or notebooks. Keys are pairs of numbers, computed by `threefry` and
+never by the user's code. Only samples come from `perspex.random`, so that they are those that the
+code of the node gives. A draw here does not count as a use of the key: no event reports it, and no
+record contains it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -22,17 +22,20 @@ from perspex import random
 from perspex.base import events
 from perspex.random import lineage
 from perspex_magics.display.markup import shortened
+from perspex_magics.panel.contract import DrawnSamples, HashBlock, KeyDetail, KeyNode, Samples
 from perspex_magics.widgets import threefry
 from perspex_magics.widgets.distributions import DISTRIBUTIONS, histogram
 from perspex_magics.widgets.refusals import Refused
 from perspex_magics.widgets.threefry import Block, Words
+
+Kind = Literal["root", "split", "fold_in", "draw"]
 
 MOST_NODES = 400
 MOST_CHILDREN = 64
 MOST_SAMPLES = 100_000
 _MOST_AXES = 8
 _SHOWN = 12
-# So many samples make a preview.
+# The shape of a preview.
 _PREVIEW = (1000,)
 
 _SHAPE = re.compile(r"\(?\s*(\d+(?:\s*,\s*\d+)*)?\s*,?\s*\)?")
@@ -48,7 +51,7 @@ class Node:
 
     id: int
     parent: Node | None
-    kind: str  # `root`, `split`, `fold_in` or `draw`
+    kind: Kind
     step: int
     label: str
     code: str
@@ -73,25 +76,25 @@ class KeyTree:
         for words, code in roots:
             self._add(None, "root", next(self._steps), code, code, words)
 
-    def _add(self, parent: Node | None, kind: str, step: int, *rest: Any, **more: Any) -> Node:
+    def _add(self, parent: Node | None, kind: Kind, step: int, *rest: Any, **more: Any) -> Node:
         node = Node(next(self._ids), parent, kind, step, *rest, **more)
         self.nodes[node.id] = node
         return node
 
-    # ---- What can be done -----------------------------------------------------------------------
+    # ---- Actions -------------------------------------------------------------------------------
 
     def key(self, id: object) -> Node:
         """The key with that number."""
         node = self.node(id)
         if node.kind == "draw":
-            raise Refused("These are samples, and no key.")
+            raise Refused("This node holds samples, not a key.")
         return node
 
     def node(self, id: object) -> Node:
         """The node with that number."""
         node = self.nodes.get(id) if isinstance(id, int) else None
         if node is None:
-            raise Refused("That node is gone.")
+            raise Refused("This node no longer exists.")
         return node
 
     def split(self, id: object, count: object) -> list[Node]:
@@ -135,7 +138,7 @@ class KeyTree:
         node = self.key(id)
         name = distribution if isinstance(distribution, str) else ""
         if name not in DISTRIBUTIONS:
-            raise Refused(f"There is no distribution {name!r} here.")
+            raise Refused(f"Unknown distribution {shortened(name)!r}.")
         sizes = as_shape(shape)
         self._check_room(1)
         samples = _samples(name, node.words, sizes)
@@ -154,7 +157,7 @@ class KeyTree:
         """Take a node out, with all below it. The keys of one split go together."""
         node = self.node(id)
         if node.kind == "root":
-            raise Refused("The first key stays.")
+            raise Refused("The first key cannot be removed.")
         gone = {other.id for other in self.nodes.values() if other.step == node.step}
         # Children come after their parents.
         for other in self.nodes.values():
@@ -164,9 +167,9 @@ class KeyTree:
 
     def _check_room(self, more: int) -> None:
         if len(self.nodes) + more > MOST_NODES:
-            raise Refused(f"There is room for {MOST_NODES} nodes; remove some first.")
+            raise Refused(f"The tree is full: {MOST_NODES} nodes. Remove some of them first.")
 
-    # ---- What is told ---------------------------------------------------------------------------
+    # ---- Descriptions ----------------------------------------------------------------------------
 
     def in_order(self) -> Iterator[tuple[Node, int]]:
         """All nodes, each after its parent and before its parent's next child, with their depth."""
@@ -180,9 +183,9 @@ class KeyTree:
             left += [(child, depth + 1) for child in reversed(below[node])]
 
     def consumed(self) -> dict[Words, list[str]]:
-        """The keys that were used twice or more, with what used them.
+        """The keys that were used more than once, with what used them.
 
-        Folding numbers in leaves a key as good as new.
+        `fold_in` does not count as a use.
         """
         uses: dict[Words, dict[int, str]] = defaultdict(dict)
         for node in self.nodes.values():
@@ -192,7 +195,7 @@ class KeyTree:
         return {words: list(names.values()) for words, names in uses.items() if len(names) > 1}
 
     def alike(self) -> dict[int, str]:
-        """A letter for each node whose bits another node has, too: the same for the same bits."""
+        """A letter for each group of nodes that have the same bits, by the ids of the nodes."""
         groups = defaultdict(list)
         for node in self.nodes.values():
             drawn = node.samples and (node.samples[0], node.shape)
@@ -200,30 +203,27 @@ class KeyTree:
         shared = [ids for ids in groups.values() if len(ids) > 1]
         return {id: _letters(i) for i, ids in enumerate(shared) for id in ids}
 
-    def as_data(self) -> dict[str, Any]:
+    def as_data(self) -> list[KeyNode]:
         """All nodes, as JSON."""
         alike, consumed = self.alike(), self.consumed()
-        return {
-            "partitionable": self.partitionable,
-            "nodes": [
-                {
-                    "id": node.id,
-                    "parent": None if node.parent is None else node.parent.id,
-                    "depth": depth,
-                    "kind": node.kind,
-                    "label": node.label,
-                    "words": [f"{word:08x}" for word in node.words],
-                    "alike": alike.get(node.id, ""),
-                    "used": [] if node.kind == "draw" else consumed.get(node.words, []),
-                }
-                for node, depth in self.in_order()
-            ],
-        }
+        return [
+            {
+                "id": node.id,
+                "parent": None if node.parent is None else node.parent.id,
+                "depth": depth,
+                "kind": node.kind,
+                "label": node.label,
+                "words": [f"{word:08x}" for word in node.words],
+                "alike": alike.get(node.id, ""),
+                "used": [] if node.kind == "draw" else consumed.get(node.words, []),
+            }
+            for node, depth in self.in_order()
+        ]
 
-    def detail(self, id: object, index: object = 0) -> dict[str, Any]:
+    def detail(self, id: object, index: object = 0) -> KeyDetail:
         """One node in full, as JSON; of samples, the element `index` in row-major order."""
         node = self.node(id)
-        told = {
+        told: KeyDetail = {
             "id": node.id,
             "kind": node.kind,
             "code": f"{'x' if node.kind == 'draw' else 'k'} = {node.code}",
@@ -231,14 +231,16 @@ class KeyTree:
             "origin": node.parent.code if node.parent else "",
             "blocks": [_block(block) for block in dict.fromkeys(node.blocks)],
         }
-        return told | {"drawn": self._drawn(node, index)} if node.kind == "draw" else told
+        if node.kind == "draw":
+            told["drawn"] = self._drawn(node, index)
+        return told
 
-    def preview(self, id: object, distribution: str) -> dict[str, Any]:
-        """What a draw with a key would look like, as JSON; it adds no node and is no use."""
+    def preview(self, id: object, distribution: str) -> Samples:
+        """A draw with a key as JSON, which adds no node and does not count as a use."""
         samples = _samples(distribution, self.key(id).words, _PREVIEW)
         return _told_of(distribution, samples)
 
-    def _drawn(self, node: Node, index: object) -> dict[str, Any]:
+    def _drawn(self, node: Node, index: object) -> DrawnSamples:
         name, samples = node.samples
         values = samples.ravel()
         element = _whole("the element", index, 0, max(values.size - 1, 0))
@@ -262,7 +264,7 @@ class KeyTree:
             words = "" if node.kind == "draw" else " ".join([f"{word:08x}" for word in node.words])
             remarks = [f"same bits: {alike[node.id]}"] if node.id in alike else []
             if node.kind != "draw" and node.words in consumed:
-                remarks.append("used more than once: " + ", ".join(consumed[node.words]))
+                remarks.append("reused: " + ", ".join(consumed[node.words]))
             lines.append(
                 "  ".join(filter(None, ["  " * depth + shortened(node.label), words, *remarks]))
             )
@@ -277,16 +279,16 @@ def as_shape(text: object) -> tuple[int, ...]:
     """
     found = _SHAPE.fullmatch(text.strip()) if isinstance(text, str) and len(text) < 200 else None
     if found is None:
-        raise Refused("A shape is written like 1000 or (3, 4).")
+        raise Refused("Write a shape as 1000 or (3, 4).")
     sizes = tuple([int(part) for part in (found[1] or "").replace(" ", "").split(",") if part])
     if len(sizes) > _MOST_AXES or math.prod(sizes) > MOST_SAMPLES:
-        raise Refused(f"Here are drawn at most {MOST_SAMPLES:,} samples, in {_MOST_AXES} axes.")
+        raise Refused(f"A draw is limited to {MOST_SAMPLES:,} samples and {_MOST_AXES} axes.")
     return sizes
 
 
 def _whole(what: str, given: object, least: int, most: int) -> int:
     if isinstance(given, bool) or not isinstance(given, int) or not least <= given <= most:
-        raise Refused(f"{what} is a whole number from {least:,} to {most:,}.".capitalize())
+        raise Refused(f"{what} must be a whole number from {least:,} to {most:,}.".capitalize())
     return given
 
 
@@ -297,9 +299,9 @@ def _samples(name: str, words: Words, shape: tuple[int, ...]) -> np.ndarray[Any,
         return np.asarray(DISTRIBUTIONS[name].draw(key, shape))
 
 
-def _told_of(name: str, samples: np.ndarray[Any, Any]) -> dict[str, Any]:
-    """What samples are all together, as JSON."""
-    told: dict[str, Any] = {
+def _told_of(name: str, samples: np.ndarray[Any, Any]) -> Samples:
+    """A summary of samples as JSON."""
+    told: Samples = {
         "distribution": name,
         "shape": list(samples.shape),
         "size": samples.size,
@@ -307,7 +309,13 @@ def _told_of(name: str, samples: np.ndarray[Any, Any]) -> dict[str, Any]:
     }
     if samples.size:
         numbers = samples.ravel().astype(np.float64)
-        told["histogram"] = histogram(samples, DISTRIBUTIONS[name])._asdict()
+        found = histogram(samples, DISTRIBUTIONS[name])
+        told["histogram"] = {
+            "edges": found.edges,
+            "counts": found.counts,
+            "expected": found.expected,
+            "outside": found.outside,
+        }
         told["facts"] = {
             "min": float(numbers.min()),
             "mean": float(numbers.mean()),
@@ -317,7 +325,7 @@ def _told_of(name: str, samples: np.ndarray[Any, Any]) -> dict[str, Any]:
     return told
 
 
-def _block(block: Block) -> dict[str, Any]:
+def _block(block: Block) -> HashBlock:
     return {
         "key": [f"{word:08x}" for word in block.key],
         "counter": list(block.counter),

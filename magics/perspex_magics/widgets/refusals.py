@@ -1,7 +1,7 @@
-"""What a widget says when it cannot do what somebody clicked."""
+"""The answer of a widget that cannot do what somebody clicked."""
 
 from __future__ import annotations
 
 
 class Refused(Exception):
-    """Something that cannot be done; the message is for the view, and says why."""
+    """Something cannot be done; the view shows the message, which says why."""

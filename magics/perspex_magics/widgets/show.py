@@ -1,4 +1,4 @@
-"""`perspex.show(f, *args)`: a program from the user's lines to what XLA made of it."""
+"""`perspex.show(f, *args)`: a program from the user's lines to XLA's optimized HLO."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from perspex_magics.documents.program import document
 from perspex_magics.widgets.view import View, shown
 
 _FORMS = {"jaxpr": "jaxpr", "stablehlo": "StableHLO", "hlo": "optimized HLO"}
-# Of so many functions what was shown last is kept, to be compared with.
+# The number of functions whose last program is kept for comparison.
 _MOST_FUNCTIONS = 32
 
 _LONGEST_TYPES = 400
@@ -24,8 +24,10 @@ _LONGEST_TYPES = 400
 Program = dict[str, Any]
 
 
-class Show(View, entry="program_widget.js"):
-    """The widget; `data` is a `Program` of the panel's schema, and so is `previous`, or nothing."""
+class Show(View):
+    """The widget. `data` and `previous` are each a `Program` of the panel's contract, or `None`."""
+
+    module = "program"
 
     previous = traitlets.Dict(default_value=None, allow_none=True).tag(sync=True)
 
@@ -73,14 +75,14 @@ def _source(program: Program) -> Listing:
 
 
 class _Versions:
-    """What was shown of each function: the last program, and the one before that was another."""
+    """For each function the program shown last, and the last one that differed from it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._known: OrderedDict[str, tuple[Program, Program | None]] = OrderedDict()
 
     def before(self, program: Program) -> Program | None:
-        """The last program of this function that was another one; `program` is the last now."""
+        """The last different program of this function; `program` becomes the last one."""
         name = program["name"]
         with self._lock:
             last, previous = self._known.pop(name, (None, None))
@@ -93,7 +95,7 @@ class _Versions:
 
 
 def _content(program: Program) -> tuple[str, ...]:
-    """What makes it this program, wherever it stands."""
+    """The texts that identify a program, wherever it stands."""
     sources = [one["lines"]["text"] for one in program["sources"]]
     return program["signature"], *(_listing(program, form) for form in _FORMS), *sources
 
@@ -102,17 +104,21 @@ _versions = _Versions()
 
 
 def show(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Look at the program of a function: source, jaxpr, StableHLO and optimized HLO, linked.
+    """The program of a function: source, jaxpr, StableHLO and optimized HLO, linked line by line.
 
-    The function is traced and compiled, and not run. Once another program of a function of the
-    same name was shown in this session, the two can be compared.
+    The function is traced and compiled, but does not run. If this session has shown another program
+    of a function of the same name, the widget compares the two.
 
     Args:
-      fun: a function of arrays, compiled or not; `args` and `kwargs` may be arrays or
-        `ShapeDtypeStruct`s.
+      fun: a function of arrays, compiled or not.
+      args: its positional arguments: arrays or `ShapeDtypeStruct`s.
+      kwargs: its keyword arguments.
 
     Returns:
-      A widget; outside of Jupyter the text of it is printed, and nothing is returned.
+      A widget. Outside of Jupyter, `None`, after printing the signature and the jaxpr.
+
+    Raises:
+      TypeError: if `fun` is not callable.
 
     >>> import perspex, perspex.numpy as pnp
     >>> def f(x):
@@ -122,7 +128,7 @@ def show(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     { lambda ; a:f32[3]. let b:f32[3] = sin a in (b,) }
     """
     if not callable(fun):
-        raise TypeError(f"show takes a function and its arguments, got a {type(fun).__name__}")
+        raise TypeError(f"show takes a function and its arguments; got a {type(fun).__name__}")
     compiled: Any = fun if hasattr(fun, "trace") else jit(fun)
     program = document(compiled.trace(*args, **kwargs))
     return shown(Show(data=program, previous=_versions.before(program)))

@@ -1,13 +1,13 @@
-"""The hash behind random keys, one round after the other, in plain Python integers.
+"""The hash behind random keys, round by round, in plain Python integers.
 
-It says for one counter what the compiled programs do for millions, so that it can be looked at:
+For one counter it shows what the compiled programs do for millions:
 Threefry-2x32 with 20 rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011,
 https://doi.org/10.1145/2063384.2063405). The layouts of counters are those of `perspex.ops.bits`.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 Words = tuple[int, int]
 
@@ -17,25 +17,25 @@ _PARITY = 0x1BD11BDA
 
 
 class Step(NamedTuple):
-    """Two words, and what has just been done to them."""
+    """Two words, and the operation that gave them."""
 
     what: str
     words: Words
 
 
 class Block(NamedTuple):
-    """One hash, of a counter under a key, and what is taken of its two words.
+    """One hash of a counter under a key, and which of its two words are used.
 
     `taken` is `both`, `first`, `second`, or `xor`.
     """
 
     key: Words
     counter: Words
-    taken: str
+    taken: Literal["both", "first", "second", "xor"]
 
 
 def steps(key: Words, counter: Words) -> list[Step]:
-    """All that happens to a counter: the key goes in before the first round and after every fourth.
+    """The steps of a hash; the key is added before the first round and after every fourth.
 
     >>> first, *_, last = steps((0, 0), (0, 0))
     >>> first.what, last.what, f"{last.words[0]:08x} {last.words[1]:08x}"
@@ -60,7 +60,7 @@ def steps(key: Words, counter: Words) -> list[Step]:
 
 
 def taken(block: Block) -> tuple[int, ...]:
-    """What is taken of a block: one word or two."""
+    """The words of a block that are used: one or two."""
     x, y = steps(block.key, block.counter)[-1].words
     return {"both": (x, y), "first": (x,), "second": (y,), "xor": (x ^ y,)}[block.taken]
 
@@ -72,19 +72,19 @@ def words_of(blocks: list[Block]) -> Words:
 
 
 def fold_in(key: Words, number: int) -> list[Block]:
-    """What makes the key of `random.fold_in(key, number)`."""
+    """The hashes that make the key of `random.fold_in(key, number)`."""
     return [Block(key, (0, number), "both")]
 
 
 def split(key: Words, count: int, partitionable: bool) -> list[list[Block]]:
-    """What makes each of the keys of `random.split(key, count)`."""
+    """The hashes that make each of the keys of `random.split(key, count)`."""
     if partitionable:
         return [[Block(key, (0, i), "both")] for i in range(count)]
     return [[_of_pairs(key, n, 2 * count) for n in (2 * i, 2 * i + 1)] for i in range(count)]
 
 
 def element(key: Words, index: int, size: int, partitionable: bool) -> Block:
-    """What makes the 32 random bits of one element of an array of that size."""
+    """The hash that makes the 32 random bits of one element of an array of that size."""
     if partitionable:
         return Block(key, (index >> 32, index & _MASK), "xor")
     return _of_pairs(key, index, size)

@@ -8,16 +8,19 @@ from typing import Any
 import numpy as np
 
 from perspex_magics.display.markup import LINE, MONO, MUTED, escape, shortened, tag
+from perspex_magics.panel import contract
 from perspex_magics.timing.measuring import Measured, duration, measure
 from perspex_magics.widgets.view import View, shown
 
 _BARS = 40
-# What takes longer than nearly all others is counted, and does not squeeze the picture.
+# The slowest runs are counted beside the histogram, so that they do not squeeze it.
 _SHOWN = 0.95
 
 
-class Timings(View, entry="timings_widget.js"):
+class Timings(View):
     """The widget. `measured` has the numbers."""
+
+    module = "timings"
 
     def __init__(self, measured: Measured) -> None:
         self.measured = measured
@@ -33,24 +36,27 @@ class Timings(View, entry="timings_widget.js"):
 
 
 def timings(fun: Callable[..., Any], *args: Any, seconds: float = 1.0, **kwargs: Any) -> Any:
-    """Measure a function: tracing, lowering and compiling once, and many calls, each waited for.
+    """Measure a function: compiling it once, and many calls, waiting for the results of each.
 
     Args:
-      fun: a function of arrays, compiled or not; it is called many times.
-      seconds: how long the calls may take in all.
+      fun: a function of arrays, compiled or not. It is called many times.
+      args: its positional arguments.
+      seconds: the total time that the calls may take.
+      kwargs: its keyword arguments.
 
     Returns:
-      A widget with the numbers as `measured`; outside of Jupyter the text of it is printed, and
-      nothing is returned.
+      A widget with the numbers as `measured`. Outside of Jupyter, `None`, after printing the same
+      as text.
 
-    Errors:
-      `TypeError` for what cannot be called, `ValueError` for a function that donates its arguments.
+    Raises:
+      TypeError: if `fun` is not callable.
+      ValueError: if `fun` donates its arguments, or `seconds` is not positive.
     """
     return shown(Timings(measure(fun, *args, seconds=seconds, **kwargs)))
 
 
-def as_data(measured: Measured) -> dict[str, Any]:
-    """What was measured, as JSON."""
+def as_data(measured: Measured) -> contract.Timings:
+    """The measurement as JSON."""
     total = measured.total
     most = float(np.quantile(total, _SHOWN))
     edges = np.linspace(float(total.min()), max(most, float(total.min()) * 1.01 + 1e-9), _BARS + 1)
@@ -59,7 +65,10 @@ def as_data(measured: Measured) -> dict[str, Any]:
         "name": measured.name,
         "signature": measured.signature,
         "sentence": measured.sentence(),
-        "stages": [vars(stage) for stage in measured.stages],
+        "stages": [
+            {"name": stage.name, "seconds": stage.seconds, "note": stage.note}
+            for stage in measured.stages
+        ],
         "quantiles": measured.quantiles(),
         "queued": measured.queued,
         "histogram": {"edges": edges.tolist(), "counts": counts.tolist()},
@@ -74,24 +83,26 @@ _HEIGHT = 90
 _BAR = "var(--jp-brand-color1,#1976d2)"
 
 
-def _still(measured: Measured, data: dict[str, Any]) -> str:
-    """What was measured, as HTML for where no widget can live."""
+def _still(measured: Measured, data: contract.Timings) -> str:
+    """The measurement as HTML, for where no widget can live."""
     name = f"{shortened(measured.name)}({shortened(measured.signature, 400)})"
     stages = [(stage.name, duration(stage.seconds), stage.note) for stage in measured.stages]
     quantiles = measured.quantiles()
     calls = [(part, *map(duration, of.values())) for part, of in quantiles.items()]
     said = [measured.sentence()]
     if data["outside"]:
-        said.append(f"{data['outside']} of them took longer than the picture shows.")
+        n = data["outside"]
+        runs = "run" if n == 1 else "runs"
+        said.append(f"{n:,} {runs} took longer than the histogram shows.")
     if measured.queued is not None:
         took = duration(measured.queued)
-        said.append(f"Handed over one after the other without waiting, a call takes {took}.")
+        said.append(f"Dispatched back to back without waiting, a call takes {took}.")
     return tag(
         "div",
         tag("div", escape(name), style=f"{MONO};overflow-wrap:anywhere"),
-        _table("Making the program, once", (), stages),
-        _table(f"{data['runs']} runs", tuple(quantiles["total"]), calls),
-        _bars(**data["histogram"]),
+        _table("Compiling, once", (), stages),
+        _table(f"{data['runs']:,} runs", tuple(quantiles["total"]), calls),
+        _bars(data["histogram"]["edges"], data["histogram"]["counts"]),
         tag("div", escape(" ".join(said)), style=MUTED),
     )
 
@@ -122,7 +133,7 @@ def _bars(edges: Sequence[float], counts: Sequence[int]) -> str:
     row = f"display:flex;align-items:flex-end;height:{_HEIGHT}px;border-bottom:1px solid {LINE}"
     low, high = duration(edges[0]), duration(edges[-1])
     ends = tag("div", tag("span", escape(low)), tag("span", escape(high)), style=_APART)
-    label = f"Histogram of the runs, from {low} to {high}"
+    label = f"Histogram of the runs from {low} to {high}"
     return tag(
         "div",
         tag("div", *bars, style=row, role="img", **{"aria-label": label}),

@@ -1,16 +1,16 @@
-"""What all widgets are: a view in the notebook, and a text wherever there is no notebook.
+"""The base of all widgets: a view in the notebook, and text wherever there is no notebook.
 
 A widget needs a kernel to live. An exported notebook, a terminal and a script have none, so every
-widget can say what it shows as HTML without scripts and as text, and its output holds that, too.
+widget also renders as HTML without scripts and as text, and its output contains both.
 
-Where a program runs the notebook, as `nbconvert --execute` does, the output holds nothing else:
-nobody is there to click, and nbconvert would prefer the widget, whose page is blank without a net.
+Where a program runs the notebook, as `nbconvert --execute` does, the output contains nothing else:
+nobody is there to click, and nbconvert would prefer the widget, whose page is blank offline.
 """
 
 from __future__ import annotations
 
 import threading
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import anywidget
 import traitlets
@@ -18,28 +18,32 @@ from IPython.core.getipython import get_ipython
 from IPython.core.interactiveshell import InteractiveShell
 
 from perspex_magics.display.listing import preformatted
-from perspex_magics.widgets.modules import module
+from perspex_magics.display.markup import MUTED, coded, tag
+from perspex_magics.widgets.modules import MISSING, module
 from perspex_magics.widgets.refusals import Refused
 
 
 class View(anywidget.AnyWidget):
-    """A widget that is told what to show by its trait `data`, and asks by messages.
+    """A widget whose trait `data` says what to show, and which asks by messages.
 
-    A subclass names its entry file in `static/`, gives a `text`, and answers in `on_ask`. Front
-    ends may deliver messages on several threads; one is answered at a time. Each answer has the
-    `request` of the message and whether it is `ok`, and a `text`; `{"do": "greet"}` is answered by
-    all widgets, so that a view knows whether its kernel is there.
+    A subclass names its `module`, gives a `text`, and answers in `on_ask`. Front ends may deliver
+    messages on several threads; the widget answers one at a time. Each answer has the `request` of
+    the message, whether it is `ok`, and a `text`. All widgets answer `{"do": "greet"}`, so that a
+    view knows whether its kernel is there.
     """
 
     data = traitlets.Dict().tag(sync=True)
-
-    def __init_subclass__(cls, entry: str = "", **rest: Any) -> None:
-        if entry:
-            cls._esm = module(entry)
-        super().__init_subclass__(**rest)
+    # The name of its ES module.
+    module: ClassVar[str]
+    # Whether that module has been built.
+    is_built = False
 
     def __init__(self, **given: Any) -> None:
         self._answering = threading.RLock()
+        text = module(self.module)
+        if text is not None:
+            self._esm = text
+            self.is_built = True
         super().__init__(**given)
         self.on_msg(self._answer)
 
@@ -54,38 +58,43 @@ class View(anywidget.AnyWidget):
             except Refused as error:
                 said = str(error)
             except Exception as error:
-                said = f"It has failed with {type(error).__name__}: {error}"
+                said = f"Failed with {type(error).__name__}: {error}"
                 raise
             finally:
                 if isinstance(request, str) and len(request) <= _LONGEST_REQUEST:
                     self.send({"request": request, "ok": is_ok, "text": said})
 
     def on_ask(self, message: dict[str, Any]) -> str:
-        """Do what the view asks for, or raise `Refused`. The message may hold anything.
+        """Do what the view asks for, or raise `Refused`. The message may contain anything.
 
-        Returns what there is to say about it.
+        Returns:
+          What the view shows as the outcome.
         """
-        raise Refused("There is nothing to do here.")
+        raise Refused("This widget takes no requests.")
 
     @property
     def text(self) -> str:
-        """What the view shows, as text."""
+        """The contents of the view as text."""
         raise NotImplementedError
 
     @property
     def html(self) -> str:
-        """The same without scripts."""
+        """The contents of the view as HTML without scripts."""
         return preformatted(self.text)
 
     def open(self) -> None:
-        """Tell the page of the widget, if there is one to be told."""
-        if is_attended():
+        """Announce the widget to the page, if somebody sees one and can use it."""
+        if self.is_built and is_attended():
             super().open()
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
         bundle: Any = super()._repr_mimebundle_(**options) if self.comm is not None else {}
         data, metadata = bundle if isinstance(bundle, tuple) else (bundle or {}, {})
-        return {**data, "text/plain": self.text, "text/html": self.html}, metadata
+        text, html = self.text, self.html
+        if not self.is_built and is_attended():
+            text = f"{text}\n{MISSING}"
+            html = tag("div", html, tag("div", coded(MISSING), style=MUTED))
+        return {**data, "text/plain": text, "text/html": html}, metadata
 
 
 V = TypeVar("V", bound=View)
@@ -98,9 +107,9 @@ def shell_here() -> InteractiveShell | None:
 
 
 def is_attended() -> bool:
-    """Whether the code that runs was sent by a front end with a person before it.
+    """Whether a front end with a person in front of it sent the running code.
 
-    Programs that run notebooks (nbclient, and so nbconvert and papermill) tell the kernel that
+    Programs that run notebooks (nbclient, and with it nbconvert and papermill) tell the kernel that
     nobody will answer an `input()`.
     """
     kernel = getattr(shell_here(), "kernel", None)
@@ -111,7 +120,7 @@ def is_attended() -> bool:
 
 
 def shown(view: V) -> V | None:
-    """The view itself in a notebook; elsewhere its text is printed."""
+    """The view itself in a notebook; elsewhere print its text and return `None`."""
     if getattr(shell_here(), "kernel", None) is not None:
         return view
     print(view.text)

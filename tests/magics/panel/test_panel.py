@@ -5,17 +5,19 @@ from __future__ import annotations
 import random
 import time
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, get_args
 
+import msgspec
 import pytest
-from support.page import TOPICS, validator
+from support.page import SCHEMA, TOPICS, validator
 from support.shells import Notebook
 
 import perspex
 import perspex.numpy as pnp
 from perspex_magics import unload_ipython_extension
-from perspex_magics.panel import messages
+from perspex_magics.panel import contract, messages
 from perspex_magics.panel.clients import EXPIRES, MOST_CLIENTS, Client, Clients
+from perspex_magics.panel.contract import AnyRow, MemoryRow, Reply
 from perspex_magics.panel.outbox import Outbox, Work
 from perspex_magics.panel.places import Places
 from perspex_magics.panel.service import TOPICS as KINDS
@@ -25,22 +27,26 @@ from perspex_magics.timing.clock import ClockMagics, Reading
 # ---- tables -------------------------------------------------------------------------------------
 
 
+def row(key: str, value: int = 0) -> MemoryRow:
+    return MemoryRow(id=key, order=0, time=0.0, bytes=value, count=None)
+
+
 class Reader:
     """Somebody who is told of a table now and then, and keeps what is said."""
 
     def __init__(self) -> None:
         self.cursor = NOTHING
-        self.rows: dict[str, dict[str, Any]] = {}
+        self.rows: dict[str, AnyRow] = {}
 
     def read(self, table: Table, most: int) -> bool:
         changes, self.cursor = table.changes(self.cursor, most)
         if changes is None:
             return False
-        assert len(changes["put"]) <= most
-        if changes["reset"]:
+        assert len(changes.put) <= most
+        if changes.reset:
             self.rows.clear()
-        self.rows.update({row["id"]: row for row in changes["put"]})
-        for key in changes["drop"]:
+        self.rows.update({row.id: row for row in changes.put})
+        for key in changes.drop:
             self.rows.pop(key, None)
         return True
 
@@ -54,7 +60,7 @@ def test_readers_end_with_the_table_whenever_they_looked(seed: int) -> None:
     for step in range(6_000):
         key = str(pick.randrange(300))
         if pick.random() < 0.5:
-            model[key] = {"id": key, "value": step // 7}
+            model[key] = row(key, step // 7)
             table.put(model[key])
         else:
             model.pop(key, None)
@@ -69,20 +75,20 @@ def test_readers_end_with_the_table_whenever_they_looked(seed: int) -> None:
 
 def test_a_row_that_is_the_same_is_no_change() -> None:
     table, reader = Table(10), Reader()
-    table.put({"id": "a", "value": 1})
+    table.put(row("a", 1))
     assert reader.read(table, 10)
-    table.put({"id": "a", "value": 1})
+    table.put(row("a", 1))
     assert not reader.read(table, 10)
 
 
 def test_of_too_many_rows_the_oldest_go_and_are_counted() -> None:
     table, reader = Table(10), Reader()
     for i in range(25):
-        table.put({"id": str(i)})
+        table.put(row(str(i)))
     changes, _ = table.changes(NOTHING, 100)
     assert changes is not None
-    assert changes["forgotten"] == 15
-    assert [row["id"] for row in changes["put"]] == [str(i) for i in range(15, 25)]
+    assert changes.forgotten == 15
+    assert [one.id for one in changes.put] == [str(i) for i in range(15, 25)]
     assert reader.read(table, 100) and len(table) == 10
 
 
@@ -114,7 +120,7 @@ def test_messages_are_numbered_and_topics_keep_their_place() -> None:
     sent: list[dict[str, Any]] = []
     client = Client(sent.append, lambda: None)
     for _ in range(3):
-        client.send({"type": "reply"})
+        client.send(Reply(request=1, ok=True, text=""))
     assert [message["number"] for message in sent] == [0, 1, 2]
     client.watch(["cells"])
     client.cursors["cells"] = 5
@@ -153,6 +159,9 @@ SAID: list[Any] = [
     {"type": "ask", "request": 1.5, "what": "clear"},
     {"type": "ask", "request": 1, "what": None},
     {"type": "ask", "request": 1, "what": "clear", "more": 1},
+    {"type": "ask", "request": 1, "what": "pin"},
+    {"type": "ask", "request": 1, "what": "pin", "id": "x" * 1001},
+    {"type": "ask", "request": 1, "what": "everything"},
     {"type": "other"},
     "watch",
     7,
@@ -172,10 +181,10 @@ def test_messages_are_read_as_the_schema_says(data: Any) -> None:
 
 def _agrees(data: Any, is_valid: bool, read: Any) -> None:
     if is_valid:
-        read(data, TOPICS)
+        read(data)
     else:
         with pytest.raises(messages.RefusedError):
-            read(data, TOPICS)
+            read(data)
 
 
 def test_topics_are_those_of_the_schema() -> None:
@@ -183,9 +192,33 @@ def test_topics_are_those_of_the_schema() -> None:
     assert all(topic.is_valid(name) for name in KINDS) and sorted(KINDS) == sorted(TOPICS)
 
 
-def test_a_large_integer_is_refused_without_being_written_out() -> None:
-    with pytest.raises(messages.RefusedError, match="too large"):
-        messages.read({"type": 10**5_000}, TOPICS)
+def test_the_schema_is_that_of_the_types() -> None:
+    """`python -m perspex_magics.panel.contract` writes it, and so does `make panel`."""
+    assert contract.SCHEMA.read_text("utf-8") == contract.schema_text()
+
+
+def test_the_schema_has_every_message_and_every_row() -> None:
+    for union in (contract.FromPanel, contract.FromKernel, contract.AnyRow):
+        for kind in get_args(union):
+            validator(kind.__name__).check_schema(SCHEMA["definitions"][kind.__name__])
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"type": 10**5_000},
+        {"type": "watch", "topics": 10**5_000},
+        {"type": "watch", "topics": ["x" * 100_000]},
+        {"type": "ask", "request": 1, "what": "x" * 100_000},
+        {"type": "ask", "request": 1, "what": "pin", "id": {"x" * 100_000: 1}},
+        {"type": "resync", "x" * 100_000: 1},
+    ],
+    ids=lambda message: ",".join(key[:9] for key in message),
+)
+def test_a_long_value_is_refused_without_being_written_out(message: dict[str, Any]) -> None:
+    with pytest.raises(messages.RefusedError) as refused:
+        messages.read(message)
+    assert len(str(refused.value)) <= 200
 
 
 # ---- pace ---------------------------------------------------------------------------------------
@@ -275,7 +308,7 @@ def told(outbox: Outbox, topic: str) -> list[dict[str, Any]]:
     table.refresh()
     assert table.is_ready and not table.has_failed
     changes, _ = table.changes(NOTHING, 10_000)
-    return [] if changes is None else list(changes["put"])
+    return [] if changes is None else msgspec.to_builtins(changes.put)
 
 
 def test_the_course_of_memory_stays_while_nobody_looks(notebook: Notebook) -> None:

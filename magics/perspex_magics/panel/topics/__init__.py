@@ -1,1 +1,1 @@
-"""What the panel shows, one module for each table; `topic` says what a topic is."""
+"""The tables that the panel shows, one module for each; `topic` has their base class."""

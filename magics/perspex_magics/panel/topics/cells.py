@@ -5,15 +5,16 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from collections.abc import Callable
+from typing import Any
 
-from perspex_magics.panel.tables import Row
+from perspex_magics.panel.contract import CellRow
 from perspex_magics.panel.texts import cut
 from perspex_magics.panel.topics.topic import Topic, magics
 from perspex_magics.timing.clock import ClockMagics, Reading
 
 
 class CellsTopic(Topic):
-    """Rows of the clock's readings, those of before among them if the clock was on."""
+    """A row for each reading of the clock; if the clock was on, also for earlier ones."""
 
     name = "cells"
 
@@ -41,7 +42,7 @@ class CellsTopic(Topic):
         return None
 
     def _number(self, reading: Reading) -> int:
-        """In which order a reading came; the reading is kept, so that its identity means it."""
+        """The order of a reading; the reading is kept, so that no other gets its identity."""
         known = self._numbers.get(id(reading))
         if known is None:
             known = self._numbers[id(reading)] = next(self._count), reading
@@ -49,15 +50,16 @@ class CellsTopic(Topic):
                 del self._numbers[next(iter(self._numbers))]
         return known[0]
 
-    def _row(self, reading: Reading, number: int) -> Row:
-        data = reading.data()
-        return {
-            "row": "cell",
-            "id": str(number),
-            "order": number,
-            "cell": cut(reading.cell),
-            "count": reading.count,
-            "status": reading.status,
-            "head": cut(reading.head),
+    def _row(self, reading: Reading, number: int) -> CellRow:
+        # The clock's own data: the parts of the time, `sources` and `bytes`.
+        data: Any = reading.data()
+        status: Any = reading.status
+        return CellRow(
+            id=str(number),
+            order=number,
+            cell=cut(reading.cell),
+            count=reading.count,
+            status=status,
+            head=cut(reading.head),
             **data,
-        }
+        )

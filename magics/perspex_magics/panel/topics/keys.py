@@ -1,4 +1,4 @@
-"""The topic `keys`: the tree of PRNG keys, and those that were used twice, as `%keys` has them."""
+"""The topic `keys`: the tree of PRNG keys and the keys that were reused, as in `%keys`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from perspex.random.lineage import Call
 from perspex.runtime.array import ArrayImpl
 from perspex_magics.keys.lineage import Lineage, Site, expression_at, names_at
 from perspex_magics.keys.magic import KeysMagics, Names, Record, numbers_of_keys
-from perspex_magics.panel.tables import Row
+from perspex_magics.panel.contract import KeyRow, Reuse, Use
 from perspex_magics.panel.texts import LINE, cut
 from perspex_magics.panel.topics.topic import Topic, magics
 from perspex_magics.timing.unfinished import all_there
@@ -21,13 +21,13 @@ from perspex_magics.timing.unfinished import all_there
 # Seconds until keys are looked at again that are still being computed.
 _AGAIN = 0.1
 _MOST_TEXTS = 10_000
-# Of one line so many keys are told that were used twice, so many uses of each, and so many names.
+# The most reused keys that a row lists for one line, uses of each, and names.
 _MOST_REUSED = 20
 _MOST_USES = 20
 _MOST_NAMES = 50
 
-# How many keys were used twice, and what is told of the first of them.
-Reused = tuple[int, list[Row]]
+# How many keys were reused, and the first of them.
+Reused = tuple[int, list[Reuse]]
 
 
 class KeysTopic(Topic):
@@ -36,7 +36,7 @@ class KeysTopic(Topic):
     name = "keys"
 
     def begin(self) -> None:
-        # What the source says of a call, which takes a while to find out.
+        # The text of calls in the source, which takes a while to find.
         self._texts: dict[Source | None, tuple[str, list[str]]] = {}
         self._orders: dict[str, int] = {}
         self._state: Any = None
@@ -55,7 +55,7 @@ class KeysTopic(Topic):
             self.table.keep(set())
             self._state = None
             return None
-        # What a cell did does not count any more when the cell has run again.
+        # The calls of a cell no longer count when the cell has run again.
         has_run_again = recorder.run is not None and recorder.run[0] in self._cells
         state = (recorder, recorder.total)
         if state == self._state and not has_run_again:
@@ -64,13 +64,13 @@ class KeysTopic(Topic):
         if not all_there(_arrays(calls)):
             return _AGAIN
         self.table.forgotten = recorder.forgotten
-        # To read the numbers of a key is a transfer, and nobody's.
+        # Reading the numbers of a key is a transfer that is not the user's.
         with events.unheard():
             lineage = Lineage(self._checked(calls), record.is_current)
             rows = list(self._rows(lineage, record))
         self._state = state
         self._cells = {call.run[0] for call in calls if call.run is not None}
-        self.table.keep({row["id"] for row in rows})
+        self.table.keep({row.id for row in rows})
         for row in rows:
             self.table.put(row)
         return None
@@ -80,7 +80,7 @@ class KeysTopic(Topic):
             self.check()
             yield call
 
-    def _rows(self, lineage: Lineage, record: Record) -> Iterator[Row]:
+    def _rows(self, lineage: Lineage, record: Record) -> Iterator[KeyRow]:
         reused = self._reused(lineage, record)
         none: Reused = (0, [])
         stack = [("", place, site) for place, site in reversed(lineage.roots.items())]
@@ -92,29 +92,28 @@ class KeysTopic(Topic):
             yield self._row(key, parent, site, reused.get(id(site), none))
             stack += [(key, where, below) for where, below in reversed(site.below.items())]
 
-    def _row(self, key: str, parent: str, site: Site, reused: Reused) -> Row:
+    def _row(self, key: str, parent: str, site: Site, reused: Reused) -> KeyRow:
         call = site.call
         expression, names = self._text(call)
-        return {
-            "row": "key",
-            "id": key,
-            "order": self._orders.setdefault(key, len(self._orders)),
-            "parent": parent or None,
-            "function": cut(call.function if call else site.function),
-            "expression": expression,
-            "names": names if site.keys else [],
-            "at": self.places.of(call.at) if call else None,
-            "calls": len(site.calls),
-            "keys": len(site.keys),
-            "makes": bool(site.keys),
-            "traced": any(key.traced for key in site.keys)
+        return KeyRow(
+            id=key,
+            order=self._orders.setdefault(key, len(self._orders)),
+            parent=parent or None,
+            function=cut(call.function if call else site.function),
+            expression=expression,
+            names=names if site.keys else [],
+            at=self.places.of(call.at) if call else None,
+            calls=len(site.calls),
+            keys=len(site.keys),
+            makes=bool(site.keys),
+            traced=any(key.traced for key in site.keys)
             or (call is not None and isinstance(call.given, Var)),
-            "reusedKeys": reused[0],
-            "reused": reused[1],
-        }
+            reused_keys=reused[0],
+            reused=reused[1],
+        )
 
     def _text(self, call: Call | None) -> tuple[str, list[str]]:
-        """A call as it is written, and the names that its result gets."""
+        """The text of a call, and the names that its result gets."""
         at = call and call.at
         found = self._texts.get(at)
         if found is None:
@@ -125,7 +124,7 @@ class KeysTopic(Topic):
         return found
 
     def _reused(self, lineage: Lineage, record: Record) -> dict[int, Reused]:
-        """The keys that were used twice, by the site that made them."""
+        """The keys that were used more than once, by the site that made them."""
         found: dict[int, Reused] = {}
         namespace = dict(self.shell.user_ns)
         held = {name: numbers_of_keys(value) for name, value in namespace.items()}
@@ -138,10 +137,9 @@ class KeysTopic(Topic):
             found[site] = number + 1, told
             if len(told) < _MOST_REUSED:
                 uses = [
-                    {"function": cut(call.function), "at": self.places.of(call.at)}
-                    for call in calls[:_MOST_USES]
+                    Use(cut(call.function), self.places.of(call.at)) for call in calls[:_MOST_USES]
                 ]
-                told.append({"key": cut(names.of(key)), "uses": uses})
+                told.append(Reuse(cut(names.of(key)), uses))
         return found
 
 

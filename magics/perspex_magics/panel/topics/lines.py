@@ -1,19 +1,19 @@
-"""The topic `lines`: device time by source line, as the last cell found that was measured.
+"""The topic `lines`: device time per source line, from the last measured cell that ran the line.
 
-Of each line by itself: a cell with two functions keeps the times of one when the other is measured.
+Each line stands by itself: when one function of a cell is measured, the others keep their times.
 """
 
 from __future__ import annotations
 
 import hashlib
 
-from perspex_magics.panel.tables import Row
+from perspex_magics.panel.contract import LineRow
 from perspex_magics.panel.topics.topic import Topic, magics
 from perspex_magics.timing.profile import Line, ProfileMagics
 
 
 class LinesTopic(Topic):
-    """A row for each line that was measured, of cells as long as their text is what it was."""
+    """A row for each measured line, until the text of its cell changes."""
 
     name = "lines"
 
@@ -36,19 +36,18 @@ class LinesTopic(Topic):
             for order, line in enumerate(sorted(measured))
             if is_current[line.file]
         ]
-        self.table.keep({row["id"] for row in rows})
+        self.table.keep({row.id for row in rows})
         for row in rows:
             self.table.put(row)
         return None
 
-    def _row(self, order: int, line: Line) -> Row:
+    def _row(self, order: int, line: Line) -> LineRow:
         file = line.file.encode("utf-8", "surrogatepass")
-        return {
-            "row": "line",
-            "id": f"{hashlib.blake2b(file, digest_size=8).hexdigest()}:{line.line}",
-            "order": order,
-            "at": self.places.of_line(line.file, line.line),
-            "seconds": line.seconds,
-            "shared": line.shared,
-            "runs": line.runs,
-        }
+        return LineRow(
+            id=f"{hashlib.blake2b(file, digest_size=8).hexdigest()}:{line.line}",
+            order=order,
+            at=self.places.of_line(line.file, line.line),
+            seconds=line.seconds,
+            shared=line.shared,
+            runs=line.runs,
+        )

@@ -1,4 +1,4 @@
-"""The topic `memory`: how many bytes of arrays are alive, looked at when a cell has ended."""
+"""The topic `memory`: the live bytes of arrays, counted when a cell has ended."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from perspex.runtime import client
 from perspex_magics.memory.reach import Walk
+from perspex_magics.panel.contract import MemoryRow
 from perspex_magics.panel.places import Places
 from perspex_magics.panel.topics.topic import Topic
 
 
 class MemoryTopic(Topic):
-    """A row for each cell after whose end there was time to look, and for some looks in between.
+    """A row for each cell that left time to count at its end, and for some times in between.
 
-    While nobody looks there are no rows, and those of before stay true.
+    While no page shows the topic, no rows are added; earlier ones stay.
     """
 
     name = "memory"
@@ -46,13 +47,7 @@ class MemoryTopic(Topic):
             return None
         self._last = nbytes
         number = next(self._numbers)
-        row = {
-            "row": "memory",
-            "id": str(number),
-            "order": number,
-            "time": time.time(),
-            "bytes": nbytes,
-            "count": cell,
-        }
-        self.table.put(row)
+        self.table.put(
+            MemoryRow(id=str(number), order=number, time=time.time(), bytes=nbytes, count=cell)
+        )
         return None

@@ -1,6 +1,8 @@
-"""The topic `programs`: what was compiled or found in the cache, from the record of `%cache`."""
+"""The topic `programs`: compiled programs and cache hits, from the record of `%cache`."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
@@ -9,17 +11,16 @@ from perspex.runtime.compiler import cache, disk
 from perspex_magics.compiling.advice import advice
 from perspex_magics.compiling.cache import CacheMagics
 from perspex_magics.compiling.compilations import Compilation, Recorder
-from perspex_magics.panel.places import Place
-from perspex_magics.panel.tables import Row
+from perspex_magics.panel.contract import Miss, Place, ProgramRow, Roof
 from perspex_magics.panel.texts import LINE, SENTENCE, cut
 from perspex_magics.panel.topics.topic import Topic, magics
 from perspex_magics.timing.profile import ProfileMagics, Total
 from perspex_magics.timing.roofline import known_peak
 
-# A program is on disk a moment after it was compiled: for so many seconds its size is asked for.
+# A program is on disk a moment after it was compiled: its size is looked up 20 times, each 0.5 s.
 _SOON = 0.5
 _LOOKS = 20
-# What is known of a compilation a moment later is looked for in so many of the last.
+# The number of recent compilations about which more may become known a moment later.
 _RECENT = 64
 
 
@@ -31,9 +32,9 @@ class ProgramsTopic(Topic):
     most = 10_000
 
     def begin(self) -> None:
-        # What rows were made of that may change.
+        # The changing parts that rows were made from.
         self._states: dict[int, tuple[object, ...]] = {}
-        # Whether all rows are to be looked at; else those beyond the compilations `seen` so far.
+        # Whether to check all rows, or only those beyond the compilations `seen` so far.
         self._all, self._seen = True, 0
         self._looks = _LOOKS
         self._profile = magics(self.shell, ProfileMagics)
@@ -55,7 +56,7 @@ class ProgramsTopic(Topic):
         self._look()
 
     def _look(self) -> None:
-        """Anything may have changed: a program is pinned, or forgotten with its function."""
+        """Anything may have changed: a program was pinned, or went with its function."""
         self._all = True
         self.changed()
 
@@ -86,34 +87,34 @@ class ProgramsTopic(Topic):
         return _SOON
 
     def _total(self, one: Compilation) -> Total | None:
-        """What it took while device times were measured."""
+        """Its calls while device times were measured."""
         return self._profile.total(one.origin and one.origin.closed())
 
-    def _row(self, one: Compilation, measured: Total | None, roof: Row | None) -> Row:
-        return {
-            "row": "program",
-            "id": str(one.number),
-            "order": one.number,
-            "name": cut(one.name),
-            "signature": cut(one.signature, LINE),
-            "at": self._place(one),
-            "found": one.found,
-            "trace": one.trace,
-            "lower": one.lower,
-            "compile": one.compile,
-            "byXla": one.by_xla,
-            "size": one.bytes,
-            "equations": one.equations,
-            "pinned": _is_pinned(one),
-            "miss": _miss(one.again),
-            "calls": measured and measured.runs,
-            "device": measured and measured.seconds,
-            "roof": roof,
-            "canShow": one.can_be_traced,
-        }
+    def _row(self, one: Compilation, measured: Total | None, roof: Roof | None) -> ProgramRow:
+        found: Any = one.found
+        return ProgramRow(
+            id=str(one.number),
+            order=one.number,
+            name=cut(one.name),
+            signature=cut(one.signature, LINE),
+            at=self._place(one),
+            found=found,
+            trace=one.trace,
+            lower=one.lower,
+            compile=one.compile,
+            by_xla=one.by_xla,
+            size=one.bytes,
+            equations=one.equations,
+            pinned=_is_pinned(one),
+            miss=_miss(one.again),
+            calls=None if measured is None else measured.runs,
+            device=None if measured is None else measured.seconds,
+            roof=roof,
+            can_show=one.can_be_traced,
+        )
 
     def _place(self, one: Compilation) -> Place | None:
-        """Where the program was called; for a cell under a magic, which IPython calls, a line."""
+        """The line that called the program; under a cell magic, a line of the cell."""
         place = self.places.of(one.at)
         closed = one.origin and one.origin.closed()
         for eqn in closed.eqns if closed is not None and place is None else ():
@@ -124,12 +125,12 @@ class ProgramsTopic(Topic):
 
 
 def recorder_of(shell: InteractiveShell) -> Recorder:
-    """The record of what a notebook has compiled."""
+    """The record of the compilations of a notebook."""
     return magics(shell, CacheMagics).recorder
 
 
 def compilation(shell: InteractiveShell, row: str) -> Compilation | None:
-    """What a row tells of, by its id."""
+    """The compilation of a row, by its id."""
     done = recorder_of(shell).done.copy()
     return next((one for one in done if str(one.number) == row), None)
 
@@ -138,32 +139,28 @@ def _is_pinned(one: Compilation) -> bool:
     return bool(one.key) and cache.is_pinned(bytes.fromhex(one.key))
 
 
-def _roof(measured: Total | None) -> Row | None:
-    """Where a program is in the roofline, if the peaks of this machine have been measured."""
+def _roof(measured: Total | None) -> Roof | None:
+    """The place of a program in the roofline, if the peaks of this machine have been measured."""
     where = None if measured is None else measured.position
     top = known_peak()
     if where is None or top is None:
         return None
-    return {
-        "flops": where.achieved,
-        "intensity": where.intensity,
-        "part": where.part(top),
-        "bound": where.bound(top),
-    }
+    bound: Any = where.bound(top)
+    return Roof(where.achieved, where.intensity, where.part(top), bound)
 
 
-def _miss(event: events.Event | None) -> Row | None:
-    """Why an earlier program of the function did not do."""
+def _miss(event: events.Event | None) -> Miss | None:
+    """Why an earlier program of the function could not be used."""
     if event is None:
         return None
     data = event.data
     said = " ".join(advice([data["differences"]], data["closes_over"]))
     if data["combination"]:
-        said = f"Each of these values was seen before, but never together. {said}".rstrip()
-    return {
-        "cause": cut(str(data["cause"]), SENTENCE),
-        "advice": cut(said, SENTENCE),
-        "seconds": event.seconds,
-        "compiles": data["compiles"],
-        "here": data["compiles_here"],
-    }
+        said = f"Each of these values was used before, but not in this combination. {said}".rstrip()
+    return Miss(
+        cause=cut(str(data["cause"]), SENTENCE),
+        advice=cut(said, SENTENCE),
+        seconds=event.seconds,
+        compiles=data["compiles"],
+        here=data["compiles_here"],
+    )

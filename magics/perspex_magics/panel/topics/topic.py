@@ -1,7 +1,7 @@
-"""What a topic is: a table, and how it is kept up to date while somebody looks.
+"""The base of topics: a table, and how it is kept up to date while a page shows it.
 
-All of it happens in the outbox's thread, but for the two ends of a cell and what a topic listens to
-itself: these note that there is news, and nothing more.
+All of it happens in the outbox's thread, except for the two ends of a cell and the events that a
+topic subscribes to: these only note that there is news.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any, ClassVar, TypeVar
 
 from IPython.core.interactiveshell import InteractiveShell
 
+from perspex_magics.panel.contract import Topic as Name
 from perspex_magics.panel.places import Places
 from perspex_magics.panel.tables import Table
 
@@ -18,16 +19,16 @@ T = TypeVar("T")
 
 
 class CellBeganError(Exception):
-    """A cell has begun: what takes long is given up, and done when the kernel is idle again."""
+    """A cell has begun: long work is given up, and done again when the kernel is idle."""
 
 
 class Topic:
     """One table of a notebook. `changed` is called, from any thread, when it has news."""
 
-    name: ClassVar[str]
-    # At most so many rows are kept.
+    name: ClassVar[Name]
+    # The most rows that are kept.
     most: ClassVar[int] = 4_000
-    # Whether its rows stay for the next who looks: those of which nothing else has a record.
+    # Whether its rows are kept while no page shows them, because nothing else records them.
     keeps: ClassVar[bool] = False
 
     def __init__(self, shell: InteractiveShell, places: Places) -> None:
@@ -37,33 +38,33 @@ class Topic:
         self.table = Table(self.most)
 
     def begin(self) -> None:
-        """Somebody begins to look."""
+        """A page begins to show the topic."""
 
     def end(self) -> None:
-        """Nobody looks any more."""
+        """No page shows the topic any more."""
 
     def check(self) -> None:
-        """Called now and then by a `refresh` that may take long; ends it when a cell begins."""
+        """End a long `refresh`, which calls this now and then, when a cell has begun."""
         if self.is_interrupted:
             raise CellBeganError
 
     def cell_began(self) -> None:
-        """A cell begins, in whose thread this is called."""
+        """A cell begins; called in its thread."""
         self.is_interrupted = True
 
     def cell_ended(self, count: int) -> None:
-        """A cell is over, in whose thread this is called; `count` is its number, or 0 for none."""
+        """A cell has ended; called in its thread. `count` is its number, or 0 for none."""
 
     def refresh(self) -> float | None:
-        """Bring the table up to date; returns after how many seconds to do it again, if at all."""
+        """Bring the table up to date; returns the seconds until the next time, or `None`."""
         raise NotImplementedError
 
 
 def _nobody() -> None:
-    """Whom to tell before somebody looks."""
+    """Before a page shows the topic, nobody is notified."""
 
 
 def magics(shell: InteractiveShell, kind: type[T]) -> T:
-    """A feature of this notebook that has magics, by their class."""
+    """The instance of a class of magics in this notebook."""
     found: Any = shell.magics_manager.registry[kind.__name__]
     return found

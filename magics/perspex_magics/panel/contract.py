@@ -1,0 +1,578 @@
+"""What the kernel and its views say to each other, as types: the contract of panel and widgets.
+
+`schema.json` is made from these types and `contract.ts` from the schema, both by `make panel`, so
+that each name is written once. Times are in seconds, sizes in bytes, and lines count from 1. The
+module imports nothing of Perspex: the build runs it by itself.
+
+    python -m perspex_magics.panel.contract    # writes schema.json
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any, Literal, NotRequired, TypedDict, get_args
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+TARGET = "perspex.panel"
+VERSION = 1
+
+Topic = Literal["programs", "cells", "buffers", "memory", "keys", "lines"]
+TOPICS: tuple[Topic, ...] = get_args(Topic)
+
+# ---- from the panel -----------------------------------------------------------------------------
+
+
+class Open(Struct, frozen=True, forbid_unknown_fields=True):
+    """The data of `comm_open`.
+
+    A page keeps `client` when it is reloaded, so that its new comm takes the place of the old one.
+    """
+
+    version: int
+    client: Annotated[str, Meta(min_length=1, max_length=64)]
+    topics: list[Topic]
+
+
+class _Said(Struct, frozen=True, forbid_unknown_fields=True, tag_field="type"):
+    """A message after `comm_open`."""
+
+
+class Watch(_Said, frozen=True, tag="watch"):
+    """From now on the page shows these topics; a snapshot of each new one follows."""
+
+    topics: list[Topic]
+
+
+class Resync(_Said, frozen=True, tag="resync"):
+    """A message number was missing: send snapshots of all topics that are shown."""
+
+
+class _Ask(Struct, frozen=True, forbid_unknown_fields=True, tag_field="what"):
+    """A request; a `Reply` with the same `request` answers it."""
+
+    type: Literal["ask"]
+    request: int
+
+
+class _AskAbout(_Ask, frozen=True):
+    id: Annotated[str, Meta(max_length=1000, description="The id of a row.")]
+
+
+class AskProgram(_AskAbout, frozen=True, tag="program"):
+    """Send the document of a program, without the parts that `AskCompiled` gives."""
+
+
+class AskCompiled(_AskAbout, frozen=True, tag="compiled"):
+    """Send what a program is lowered and compiled to."""
+
+
+class AskEvict(_AskAbout, frozen=True, tag="evict"):
+    """Evict a program from the cache."""
+
+
+class AskPin(_AskAbout, frozen=True, tag="pin"):
+    """Keep a program in memory."""
+
+
+class AskUnpin(_AskAbout, frozen=True, tag="unpin"):
+    """Let a program go when others need its place."""
+
+
+class AskClear(_Ask, frozen=True, tag="clear"):
+    """Evict all programs."""
+
+
+class AskFree(_AskAbout, frozen=True, tag="free"):
+    """Free the buffers of the variable with this row in `buffers`."""
+
+
+class AskProfile(_Ask, frozen=True, tag="profile"):
+    """Turn device times by line on or off."""
+
+    on: bool
+
+
+Ask = AskProgram | AskCompiled | AskEvict | AskPin | AskUnpin | AskClear | AskFree | AskProfile
+FromPanel = Open | Watch | Resync | Ask
+
+# ---- rows ---------------------------------------------------------------------------------------
+
+
+class Place(Struct, frozen=True):
+    """A line of the user's code. `text` is `Cell In[3]:2` or `file.py:10`."""
+
+    text: str
+    cell: Annotated[str, Meta(description="The id of the notebook's cell, or empty.")]
+    file: str
+    line: int
+
+
+class Row(Struct, frozen=True, rename="camel", tag_field="row"):
+    """A row of a table. Its `id` names it, `order` says where it stands; it is replaced whole."""
+
+    id: str
+    order: int
+
+
+class Miss(Struct, frozen=True):
+    """Why an earlier program of the function could not be used.
+
+    `compiles` counts the programs of the function so far, `here` those from the same line.
+    """
+
+    cause: str
+    advice: str
+    seconds: float
+    compiles: int
+    here: int
+
+
+class Roof(Struct, frozen=True):
+    """The place of a program in the roofline, by the mean of its measured calls.
+
+    FLOPs per second and per byte, its part of the peak of this machine, and what limits it.
+    """
+
+    flops: float
+    intensity: float
+    part: float
+    bound: Literal["arithmetic", "memory"]
+
+
+class ProgramRow(Row, frozen=True, tag="program"):
+    """A function compiled for one signature.
+
+    `calls` and `device` are sums over all cells in which device times were measured.
+    """
+
+    name: str
+    signature: str
+    at: Place | None
+    found: Annotated[
+        Literal["xla", "memory", "disk"], Meta(description="Where the executable came from.")
+    ]
+    trace: float | None
+    lower: float | None
+    compile: float
+    by_xla: Annotated[float, Meta(description="How long XLA needed for it, now or earlier.")]
+    size: int | None
+    equations: int | None
+    pinned: bool
+    miss: Miss | None
+    calls: int | None
+    device: float | None
+    roof: Annotated[
+        Roof | None,
+        Meta(description="Null if the program's work or the machine's peaks are unknown."),
+    ]
+    can_show: Annotated[bool, Meta(description="Whether its document can be asked for.")]
+
+
+class CellRow(Row, frozen=True, tag="cell"):
+    """One run of a cell, and where its time went; the parts add up to `wall`."""
+
+    cell: str
+    count: int
+    status: Literal["running", "ok", "error"]
+    head: Annotated[str, Meta(description="The first line of the cell.")]
+    wall: float
+    trace: float
+    lower: float
+    compile: float
+    device: float
+    transfer: float
+    python: float
+    idle: float
+    after: Annotated[float | None, Meta(description="How long the device went on.")]
+    working: bool
+    sources: dict[str, int]
+    bytes: dict[str, int]
+
+
+class BufferRow(Row, frozen=True, tag="buffer"):
+    """The live buffers of one owner, each counted once."""
+
+    owner: str
+    kind: Literal["variable", "output", "traceback", "executable", "unowned"]
+    what: str
+    bytes: int
+    device: str
+    cell: Annotated[str, Meta(description="Where the variable was set: `In[3]`.")]
+    also: str
+    can_free: Annotated[bool, Meta(description="Whether `AskFree` can delete them.")]
+
+
+class MemoryRow(Row, frozen=True, tag="memory"):
+    """How much was alive at some time, in seconds since the epoch."""
+
+    time: float
+    bytes: int
+    count: Annotated[
+        int | None,
+        Meta(
+            description="The execution count of the cell that had just ended, or null for another "
+            "time, as when a panel was opened or a request freed something."
+        ),
+    ]
+
+
+class Use(Struct, frozen=True):
+    """A use of a key."""
+
+    function: str
+    at: Place | None
+
+
+class Reuse(Struct, frozen=True):
+    """A key that was used more than once, with its first uses."""
+
+    key: str
+    uses: list[Use]
+
+
+class KeyRow(Row, frozen=True, tag="key"):
+    """What one line did with keys from one place: a node of the tree of keys."""
+
+    parent: str | None
+    function: str
+    expression: str
+    names: list[str]
+    at: Place | None
+    calls: int
+    keys: int
+    makes: Annotated[bool, Meta(description="Whether it made keys; otherwise it drew.")]
+    traced: bool
+    reused_keys: Annotated[int, Meta(description="How many of its keys were used more than once.")]
+    reused: Annotated[list[Reuse], Meta(description="The first of these keys.")]
+
+
+class LineRow(Row, frozen=True, tag="line"):
+    """Device time of one line, in the last measured cell that ran it."""
+
+    at: Place
+    seconds: float
+    shared: Annotated[
+        float, Meta(description="The part of `seconds` from fusions of several lines, by share.")
+    ]
+    runs: int
+
+
+AnyRow = ProgramRow | CellRow | BufferRow | MemoryRow | KeyRow | LineRow
+
+# ---- documents ----------------------------------------------------------------------------------
+
+
+class Listing(TypedDict):
+    """Lines of text, with newlines between them.
+
+    `links` has an entry for each line: the number of the equation that it belongs to, or those of
+    several, or null. `folds` are pairs: the number of a line, from 0, and how many of the following
+    lines lie inside of it.
+    """
+
+    text: str
+    folds: list[list[int]]
+    links: list[int | list[int] | None]
+
+
+class Excerpt(TypedDict):
+    """Lines of a cell or a file.
+
+    `name` is `Cell In[3]` or a path, `first` the first line's number.
+    """
+
+    name: str
+    cell: str
+    first: int
+    lines: Listing
+
+
+class Equations(TypedDict):
+    """A table by columns, because a program may have tens of thousands of equations.
+
+    `parent` is the equation in whose program one stands, or -1; `inputs` are the equations whose
+    results it reads; `at` is where it was written, as an index into `lines`. `flops` and `bytes`
+    are those of one run, or null if unknown.
+    """
+
+    primitive: list[str]
+    outputs: list[list[str]]
+    parent: list[int]
+    inputs: list[list[int]]
+    lines: list[str]
+    at: list[int]
+    flops: list[float | None]
+    bytes: list[float | None]
+
+
+class Program(TypedDict):
+    """One program.
+
+    A reply to `AskProgram` lacks the two forms that `Compiled` has. Equations are numbered through
+    nested programs in the order in which they are printed.
+    """
+
+    name: str
+    signature: str
+    sources: list[Excerpt]
+    equations: Equations
+    jaxpr: Listing
+    stablehlo: NotRequired[Listing]
+    hlo: NotRequired[Listing]
+    notes: list[str]
+
+
+class Compiled(TypedDict):
+    """What a program is lowered and compiled to, linked to its equations."""
+
+    stablehlo: Listing
+    hlo: Listing
+
+
+# ---- widgets ------------------------------------------------------------------------------------
+
+
+class Histogram(TypedDict):
+    """How many samples lie between one edge and the next, and the expected number."""
+
+    edges: list[float]
+    counts: list[int]
+    expected: NotRequired[list[float]]
+    outside: NotRequired[int]
+
+
+class Stage(TypedDict):
+    """One stage of compiling a function."""
+
+    name: str
+    seconds: float | None
+    note: str
+
+
+class Timings(TypedDict):
+    """What `perspex.timings` measured; `outside` runs took longer than the histogram shows."""
+
+    name: str
+    signature: str
+    sentence: str
+    runs: int
+    outside: int
+    stages: list[Stage]
+    quantiles: dict[str, dict[str, float]]
+    queued: float | None
+    histogram: Histogram
+
+
+class KeyNode(TypedDict):
+    """A key, or what was drawn with one, in the tree of `perspex.key_explorer`."""
+
+    id: int
+    parent: int | None
+    depth: int
+    kind: Literal["root", "split", "fold_in", "draw"]
+    label: str
+    words: list[str]
+    alike: Annotated[str, Meta(description="A letter of all nodes with the same bits, or empty.")]
+    used: Annotated[list[str], Meta(description="What used the key, if more than one thing did.")]
+
+
+class KeyLine(TypedDict):
+    """A line of the notebook that made or used the first key."""
+
+    indent: str
+    text: str
+    place: str
+    remark: str
+    is_bad: bool
+
+
+class KeyTree(TypedDict):
+    """The tree of `perspex.key_explorer`."""
+
+    partitionable: bool
+    nodes: list[KeyNode]
+    selected: int
+    distributions: list[str]
+    note: str
+    notebook: list[KeyLine]
+
+
+class HashStep(TypedDict):
+    """Two words of a hash, and the operation that gave them."""
+
+    what: str
+    words: list[str]
+
+
+class HashBlock(TypedDict):
+    """One hash of a counter under a key, and which of its words are used."""
+
+    key: list[str]
+    counter: list[int]
+    taken: Literal["both", "first", "second", "xor"]
+    steps: list[HashStep]
+
+
+class Samples(TypedDict):
+    """Samples of a distribution; the empty ones have no histogram."""
+
+    distribution: str
+    shape: list[int]
+    size: int
+    dtype: str
+    histogram: NotRequired[Histogram]
+    facts: NotRequired[dict[str, float]]
+
+
+class DrawnSamples(Samples):
+    """The samples of a node, with one element and its bits."""
+
+    index: int
+    values: list[str]
+    block: HashBlock | None
+    bits: str | None
+    value: str
+
+
+class KeyDetail(TypedDict):
+    """One node of the tree in full."""
+
+    id: int
+    kind: Literal["root", "split", "fold_in", "draw"]
+    code: str
+    numbers: list[int]
+    origin: str
+    blocks: list[HashBlock]
+    drawn: NotRequired[DrawnSamples]
+    preview: NotRequired[Samples]
+
+
+# ---- from the kernel ----------------------------------------------------------------------------
+
+
+class Message(Struct, tag_field="type", kw_only=True):
+    """A message from the kernel. The client sets `number` when it sends the message."""
+
+    number: int = 0
+
+
+class Hello(Message, tag="hello"):
+    """The first message on a comm. `session` is another one after a restart."""
+
+    version: int
+    perspex: str
+    jaxlib: str
+    platform: str
+    session: str
+    profiling: bool
+
+
+class TopicChanges(Struct):
+    """What has changed in one topic.
+
+    With `reset`, `put` is all there is; otherwise rows are added or replaced by id, and those in
+    `drop` are gone.
+    """
+
+    topic: Topic
+    reset: bool
+    put: list[AnyRow]
+    drop: list[str]
+    forgotten: Annotated[int, Meta(description="How many old rows there is no room for.")]
+
+
+class Changes(Message, tag="changes"):
+    """What has changed in the topics that a page shows; at most 20 messages a second."""
+
+    topics: list[TopicChanges]
+
+
+class Reply(Message, tag="reply"):
+    """The answer to an ask."""
+
+    request: int
+    ok: bool
+    text: Annotated[str, Meta(description="What was done, or why it was not.")]
+    program: Program | UnsetType = UNSET
+    compiled: Compiled | UnsetType = UNSET
+
+
+FromKernel = Hello | Changes | Reply
+
+# ---- the schema ---------------------------------------------------------------------------------
+
+SCHEMA = Path(__file__).with_name("schema.json")
+# Types that are no classes, by name; `Topic` is one of some texts, the others are unions of types.
+_NAMED: dict[str, Any] = {
+    "Ask": Ask,
+    "FromKernel": FromKernel,
+    "FromPanel": FromPanel,
+    "Row": AnyRow,
+    "Topic": Topic,
+}
+
+
+def schema() -> dict[str, Any]:
+    """The JSON schema of all messages, with a definition for each type."""
+    said = {kind: None for union in (FromPanel, FromKernel) for kind in get_args(union)}
+    types = [Topic, *said, *_WIDGETS]
+    _, definitions = msgspec.json.schema_components(types, ref_template=_REF)
+    for made in definitions.values():
+        made.pop("title", None)
+        made["description"] = " ".join(made.get("description", "").split())
+        made["additionalProperties"] = False
+        for one in made["properties"].values():
+            one.pop("default", None)
+        if "number" in made["properties"]:
+            made["required"] = ["number", *made["required"]]
+    for name, kinds in _NAMED.items():
+        members = [kind.__name__ for kind in get_args(kinds) if kind not in TOPICS]
+        definitions[name] = (
+            {"anyOf": [{"$ref": _REF.format(name=member)} for member in members]}
+            if members
+            else {"enum": list(TOPICS)}
+        )
+    return {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "$id": f"https://perspex.invalid/panel/{VERSION}",
+        "title": "PanelMessages",
+        "description": " ".join((__doc__ or "").split("\n\n")[0].split()),
+        "constants": {"TARGET": TARGET, "VERSION": VERSION, "TOPICS": list(TOPICS)},
+        "type": "object",
+        "properties": {
+            name[0].lower() + name[1:]: {"$ref": _REF.format(name=name)}
+            for name in (*_NAMED, *(kind.__name__ for kind in _WIDGETS))
+        },
+        "additionalProperties": False,
+        "definitions": {name: _named(made) for name, made in sorted(definitions.items())},
+    }
+
+
+_REF = "#/definitions/{name}"
+# The data of widgets.
+_WIDGETS = (Timings, KeyTree, KeyDetail)
+
+
+def _named(made: Any) -> Any:
+    """Part of a schema in which topics and rows are named instead of spelled out."""
+    if isinstance(made, list):
+        return [_named(item) for item in made]
+    if not isinstance(made, dict):
+        return made
+    if "discriminator" in made:
+        return {"$ref": _REF.format(name="Row")}
+    if made.get("items") == {"enum": sorted(TOPICS)} or made.get("topic"):
+        return {**made, "items": {"$ref": _REF.format(name="Topic")}}
+    return {key: _named(value) for key, value in made.items()}
+
+
+def schema_text() -> str:
+    """The contents of `schema.json`."""
+    return json.dumps(schema(), indent=2) + "\n"
+
+
+if __name__ == "__main__":
+    SCHEMA.write_text(schema_text(), encoding="utf-8")

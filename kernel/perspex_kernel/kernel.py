@@ -1,8 +1,8 @@
-"""The kernel class: what it says about itself, what it loads, how it is interrupted.
+"""The kernel class: its description, what it loads, and how it is interrupted.
 
-Always true here: `import jax` is settled (`perspex.as_jax`) before any user code runs, startup
-files included, and so is the folder in which compiled programs are kept; and SIGINT gets a cell
-back within a moment, whether it computes or awaits.
+Invariants: `import jax` is decided (`perspex.as_jax`) before any user code runs, startup files
+included, and so is the folder for compiled programs; and SIGINT returns control from a cell within
+a moment, whether the cell computes or awaits.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from perspex.runtime.compiler.disk import default_directory
 
 # Seconds after which an interrupt that came at a bad moment is tried again ...
 _AGAIN = 0.005
-# ... and for which those that follow one are taken for the same: a cell may clean up.
+# ... and during which further ones count as the same: a cell may clean up.
 _PEACE = 0.1
 
 # The handler of interrupts is the innermost frame of what it raises.
@@ -49,7 +49,7 @@ class PerspexKernel(IPythonKernel):
             {"text": "IPython", "url": "https://ipython.readthedocs.io/en/stable/"},
             {"text": "NumPy", "url": "https://numpy.org/doc/stable/reference/"},
             {
-                "text": "JAX, whose names Perspex answers to",
+                "text": "JAX, whose API Perspex provides",
                 "url": "https://docs.jax.dev/en/latest/jax.html",
             },
             {"text": "Matplotlib", "url": "https://matplotlib.org/stable/"},
@@ -57,8 +57,8 @@ class PerspexKernel(IPythonKernel):
     ).tag(config=True)
 
     as_jax = Bool(
-        help="""`import jax` gives Perspex. Off: an installed jax can be imported, though not in the
-        same process as Perspex. The environment variable PERSPEX_AS_JAX=0 turns it off, too.""",
+        help="""`import jax` gives Perspex. If off, an installed jax can be imported, though not in
+        the same process as Perspex. The environment variable PERSPEX_AS_JAX=0 turns it off.""",
     ).tag(config=True)
 
     @default("as_jax")
@@ -96,8 +96,8 @@ class PerspexKernel(IPythonKernel):
     def pre_handler_hook(self) -> None:
         """Before a request is handled: have SIGINT raise where an exception does no harm.
 
-        ipykernel lets it raise anywhere. Between the lines of its own that surround a cell it would
-        take the reply along, for which a notebook then waits for ever.
+        ipykernel lets it raise anywhere. Between its own lines around a cell, the exception would
+        lose the reply, and the notebook would wait for it for ever.
         """
         super().pre_handler_hook()
         header = self.get_parent("shell").get("header", {})

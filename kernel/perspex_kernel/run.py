@@ -27,7 +27,7 @@ def run(path: Path, timeout: float | None = None) -> tuple[Any, str]:
 
     Args:
       path: the notebook; its cells run in its folder.
-      timeout: seconds that a cell may take; `None` for as long as it likes.
+      timeout: seconds that a cell may take; `None` for no limit.
 
     Returns:
       The notebook with its outputs, and the traceback of the cell that failed, if one did.

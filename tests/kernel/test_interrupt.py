@@ -308,7 +308,7 @@ def test_a_compilation_left_behind_is_told_of_and_used(slow: Session) -> None:
     assert ran.traceback.count("----> ") == 1 and "perspex_kernel" not in ran.traceback
     ((data, text),) = notices(ran.outputs)
     assert data["doing"] == ["compiling `slow_to_compile`"] and not data["ended"]
-    assert text == "XLA goes on compiling `slow_to_compile`: an interrupt cannot stop it."
+    assert text == "XLA is still compiling `slow_to_compile`: an interrupt cannot stop it."
     # The next cell hears of it, too.
     ran = slow.ok("seen.clear()")
     ((data, text),) = notices(ran.outputs)
@@ -321,7 +321,7 @@ def test_a_compilation_left_behind_is_told_of_and_used(slow: Session) -> None:
     assert slow.ok("[e[2] for e in seen if e[:2] == ('compile', 'slow_to_compile')]").text == (
         "['memory']"
     )
-    assert text.startswith("Compiling `slow_to_compile` has ended, ")
+    assert text.startswith("Finished compiling `slow_to_compile`, ")
 
 
 def test_a_computation_left_behind_is_told_of(slow: Session) -> None:
@@ -337,7 +337,7 @@ def test_a_computation_left_behind_is_told_of(slow: Session) -> None:
     assert data["doing"] == ["computing `y`"]
     data, text = last_update(slow, msg_id)
     behind.check(data)
-    assert text.startswith("Computing `y` has ended, ")
+    assert text.startswith("Finished computing `y`, ")
     # Now that nothing goes on, nothing is told, and the numbers are right: 1e-3 * 1000 is 1.
     ran = slow.ok("abs(float(y[0, 0]) - 1e-3) < 1e-6")
     assert ran.text == "True" and not notices(ran.outputs)

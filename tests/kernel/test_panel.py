@@ -367,8 +367,8 @@ import time
 from perspex import events
 from perspex.jitted.compiled import Origin
 for i in range(2_000):
-    events.publish("compile", f"made_{i}", time.perf_counter(), "", device="cpu:0", source="xla",
-                   bytes=10, compiled_in=0.1, key="", origin=None)
+    events.publish("compile", f"made_{i}", time.perf_counter(), "", lowering=-i, device="cpu:0",
+                   source="xla", bytes=10, compiled_in=0.1, key="", origin=None)
     if i % 100 == 0:
         time.sleep(0.02)
 """

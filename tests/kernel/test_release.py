@@ -76,7 +76,7 @@ def test_the_notice_comes_after_the_traceback(session: Session) -> None:
         if "application/vnd.perspex.pinned+json" in output["content"].get("data", {})
     ]
     assert len(shown) == 1
-    assert "`big` in f(), 8.0 MiB" in shown[0]["text/plain"]
+    assert "`big` in f(), 8.00 MiB" in shown[0]["text/plain"]
     session.ok("pass")
 
 

@@ -12,6 +12,8 @@ from IPython.utils.capture import capture_output
 from perspex.errors import StaleCaptureWarning
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+# Markup of ours that was taken for text.
+_ESCAPED = re.compile(r"&lt;(?:code|details|div|span|strong|table|t[dhr])\b")
 
 
 class Notebook:
@@ -29,6 +31,8 @@ class Notebook:
             result = self.shell.run_cell(cell, store_history=True)
         self.out = _COLOURS.sub("", captured.stdout + captured.stderr)
         self.displayed = [output.data for output in captured.outputs]
+        for bundle in self.displayed:
+            assert not _ESCAPED.search(bundle.get("text/html", "")), bundle["text/html"]
         return result
 
     def ok(self, cell: str) -> Any:

@@ -5,17 +5,18 @@ who. A site asks `listeners` first, so that nothing is computed when nobody list
 
 Kinds and their `data`:
 
-* `trace`: a Python function became a jaxpr (`eqns`, its number of equations).
-* `lower`: the jaxpr became StableHLO (`bytes` of text are not computed).
-* `compile`: XLA made an executable (`device`; `source`, if it was not XLA but a cache; `apart`, if
-  XLA did it in a process of its own; `origin`, what it was made of, for as long as that is there:
-  see `control.jit.Origin`).
+* `trace`: a Python function became a jaxpr (`eqns`, its number of equations; `program`, a weak
+  reference to the jaxpr, which is what tells it from all others, while it lives and later).
+* `lower`: the jaxpr became StableHLO (`program`; `lowering`, a number that no other one has).
+* `compile`: XLA made an executable (`lowering`; `device`; `source`, if it was not XLA but a cache;
+  `apart`, if XLA did it in a process of its own; `origin`, what it was made of, for as long as that
+  is there: see `jitted.compiled.Origin`).
 * `failed`: a stage (`stage`: one of the three above) ended with an exception.
 * `cache`: a compiled function was looked up outside the fast path (`hit`; `cause` of a miss, and
   `differences`, the same as data).
 * `recompile`: something like it had been compiled before, and now it has been compiled for this
-  call (`differences`, `combination` and `cause`; `trace`, `lower` and `compile`, in seconds;
-  `compiles` so far, and `compiles_here`, from this line; see `control.misses`).
+  call (`lowering`; `differences`, `combination` and `cause`; `trace`, `lower` and `compile`, in
+  seconds; `compiles` so far, and `compiles_here`, from this line; see `jitted.misses`).
 * `transfer`: numbers moved between host and device (`direction`, `bytes`).
 * `wait`: Python waited for the device, if only for a moment worth telling of.
 * `stale`: a variable that a function captured has changed (`state`: `found`, `gone` if the old

@@ -1,8 +1,9 @@
-"""A dictionary that forgets what was used longest ago, for caches that threads share."""
+"""What was used last: a dictionary of bounded size, for caches that threads share."""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 K = TypeVar("K")
@@ -10,18 +11,16 @@ V = TypeVar("V")
 
 
 class Recent(dict[K, V]):
-    """A dictionary of at most `most` entries, the ones used last, in the order of their use.
+    """At most `most` values by key; the one that was not used for longest goes first.
 
-    Setting an item and `get` are uses; `in`, subscripts and iteration are not. Threads may use one
-    at the same time; `entries` is a copy to iterate over.
+    `put`, setting an item, `get` and `recall` are uses; `in`, subscripts and iteration are not.
+    Threads may use one at the same time; `entries` is a copy to iterate over. `None` is no value.
 
-    >>> recent = Recent[str, int](2)
-    >>> recent["a"], recent["b"] = 1, 2
-    >>> recent.get("a")
-    1
-    >>> recent["c"] = 3
-    >>> dict(recent)
-    {'a': 1, 'c': 3}
+    >>> recent = Recent(2)
+    >>> recent.put("a", 1), recent.put("b", 2), recent.get("a"), recent.put("c", 3)
+    (None, None, 1, 2)
+    >>> recent.entries(), recent.recall("d", lambda: 4), len(recent)
+    ([('a', 1), ('c', 3)], 4, 2)
     """
 
     __slots__ = ("_lock", "most")
@@ -32,33 +31,44 @@ class Recent(dict[K, V]):
         # Taken again where collecting garbage, which may happen anywhere, ends in here.
         self._lock = threading.RLock()
 
-    def __setitem__(self, key: K, value: V) -> None:
+    def put(self, key: K, value: V) -> V | None:
+        """Keep a value; returns the one that had to go for it, if one had to."""
         with self._lock:
-            self.pop(key, None)
+            super().pop(key, None)
             super().__setitem__(key, value)
-            while len(self) > self.most:
-                del self[next(iter(self))]
+            return super().pop(next(iter(self))) if len(self) > self.most else None
+
+    def __setitem__(self, key: K, value: V) -> None:
+        self.put(key, value)
 
     def get(self, key: K, default: Any = None) -> Any:
         """The value of a key, which is the one used last then."""
         with self._lock:
             if key not in self:
                 return default
-            value = self.pop(key)
+            value = super().pop(key)
             super().__setitem__(key, value)
             return value
 
-    def pop(self, key: K, *default: Any) -> Any:
-        """Forget a key; its value, or `default`."""
+    def recall(self, key: K, make: Callable[[], V]) -> V:
+        """The value of a key, made if there is none."""
+        found: V | None = self.get(key)
+        if found is None:
+            found = make()
+            self.put(key, found)
+        return found
+
+    def pop(self, key: K, default: Any = None) -> Any:
+        """Take a key out; returns its value, or `default`."""
         with self._lock:
-            return super().pop(key, *default)
+            return super().pop(key, default)
 
     def clear(self) -> None:
-        """Forget all."""
+        """Forget everything."""
         with self._lock:
             super().clear()
 
     def entries(self) -> list[tuple[K, V]]:
-        """All keys and values, those used last at the end."""
+        """All keys and values, the last used at the end."""
         with self._lock:
             return list(self.items())

@@ -116,7 +116,9 @@ def _stage(
         jaxpr, consts = stage(flat, avals, name, names or ArgumentNames(f, in_tree))
     if not is_part and events.listeners:
         at = source.capture()
-        events.publish("trace", name, start, signature(avals), at, eqns=count_eqns(jaxpr))
+        # No program by itself, and never lowered as one.
+        eqns = count_eqns(jaxpr)
+        events.publish("trace", name, start, signature(avals), at, eqns=eqns, program=None)
     return Body(ClosedJaxpr(hoist_consts(jaxpr)), consts, out_tree)
 
 

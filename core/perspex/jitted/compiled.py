@@ -181,6 +181,7 @@ class Compiled:
                 signature(call.signature.avals),
                 source.capture(),
                 eqns=count_eqns(jaxpr),
+                program=weakref.ref(program.closed),
             )
         return program
 
@@ -216,7 +217,8 @@ class Compiled:
             ready = time.perf_counter()
             found = lowered.compile(self.options.compiler_options)
             if miss is not None:
-                misses.report(self, key, miss, (start, traced, ready), source.capture())
+                stages = start, traced, ready
+                misses.report(self, key, miss, lowered.number, stages, source.capture())
             self.executables[key] = found
         return found, program.out_tree
 

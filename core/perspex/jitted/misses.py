@@ -192,11 +192,17 @@ def _since(before: Sequence[Difference], later: Sequence[Difference]) -> tuple[D
 
 
 def report(
-    owner: Owner, key: Key, miss: Miss, stages: Sequence[float], at: source.Source | None
+    owner: Owner,
+    key: Key,
+    miss: Miss,
+    lowering: int,
+    stages: Sequence[float],
+    at: source.Source | None,
 ) -> None:
     """Count a miss, and publish it if something like it was compiled before.
 
-    `stages` are the times at which tracing, lowering and compiling began; the last ends now.
+    `lowering` is the number of what was compiled; `stages` are the times at which tracing, lowering
+    and compiling began; the last ends now.
     """
     fun = owner.fun
     owner.forgotten.pop(hash(key), None)
@@ -215,6 +221,7 @@ def report(
         start,
         signature(key[0].avals),
         at,
+        lowering=lowering,
         differences=miss.ways,
         combination=miss.combination,
         cause=miss.cause,

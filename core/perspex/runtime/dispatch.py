@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -142,9 +143,10 @@ def eager_callable(primitive: Primitive, params: dict[str, Any]) -> Any:
                 return out if primitive.multiple_results else [out]
 
             jaxpr, consts = stage(body, avals, name)
-            events.publish("trace", name, start, signature(avals), eqns=1)
-            ours = not primitive.higher_order
             closed = ClosedJaxpr(jaxpr, consts)
+            made = weakref.ref(closed)
+            events.publish("trace", name, start, signature(avals), eqns=1, program=made)
+            ours = not primitive.higher_order
             place, committed = settled(place, committed, jaxpr, args)
             lowered = Lowered(closed, name, place, committed=committed, is_ours=ours)
             found = programs[key] = lowered.compile()

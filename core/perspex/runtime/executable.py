@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import time
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -39,6 +41,7 @@ ArrayImpl = xla.ArrayImpl
 # Constants up to this many elements are written into the program, where XLA can fold them; larger
 # ones are arguments, so that they are neither printed, hashed nor compiled.
 _EMBEDDED_SIZE = 64
+_lowerings = itertools.count(1)
 
 
 def deleted_error(x: Any) -> RuntimeError:
@@ -114,6 +117,7 @@ class Lowered:
         numbers: Mapping[Any, int] | None = None,
     ) -> None:
         start = time.perf_counter()
+        self.number = next(_lowerings)
         self.closed = closed
         self.keep_unused = keep_unused
         # No user has written it: its equations were traced wherever it was called first.
@@ -148,7 +152,16 @@ class Lowered:
         with events.Phase("lower", name):
             self.module.main(jaxpr, given, results)
         if events.listeners:
-            events.publish("lower", name, start, self.signature, at, eqns=count_eqns(closed.jaxpr))
+            events.publish(
+                "lower",
+                name,
+                start,
+                self.signature,
+                at,
+                eqns=count_eqns(closed.jaxpr),
+                program=weakref.ref(closed),
+                lowering=self.number,
+            )
 
     def _prune(self, jaxpr: Jaxpr, keep_unused: bool) -> tuple[Jaxpr, list[bool]]:
         # Bodies too: in the derivative of one, dead code may be what cannot be lowered.
@@ -253,6 +266,7 @@ class Lowered:
             start,
             self.signature,
             self.at,
+            lowering=self.number,
             device=str(self.place),
             source=where,
             apart=where is cache.XLA and found.apart,

@@ -69,7 +69,9 @@ def _html(warning: StaleCaptureWarning) -> str:
     return tag(
         "div",
         tag("strong", "Stale capture:"),
-        f" {name} ran with old values.",
+        " ",
+        name,
+        " ran with old values.",
         tag("table", tag("thead", head), tag("tbody", *rows), style=markup.MONO),
         tag("span", markup.coded(stale.remedy(warning.function)), style=markup.MUTED),
         style=f"border-left:3px solid var(--jp-warn-color1,#e08000);padding:0 0.6em;{_SMALL}",

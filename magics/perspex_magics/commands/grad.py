@@ -9,15 +9,6 @@ from typing import Any, NoReturn
 
 import numpy as np
 from IPython.core.error import UsageError
-from IPython.core.interactiveshell import InteractiveShell
-from IPython.core.magic import (
-    Magics,
-    line_cell_magic,
-    magics_class,
-    needs_local_scope,
-    no_var_expand,
-    output_can_be_silenced,
-)
 
 import perspex
 from perspex import dtypes, tree
@@ -25,11 +16,12 @@ from perspex.ir.avals import shaped
 from perspex.jitted.signature import function_name
 from perspex.transforms.jvp import is_differentiable
 from perspex_magics.commands.jit import JitLayer
+from perspex_magics.commands.magic import ProgramMagic
 from perspex_magics.notebook.cell import Cell, Head
 from perspex_magics.notebook.options import LineParser, MagicParser, flat
 from perspex_magics.programs.expressions import Call, Expression, parameter_numbers
 from perspex_magics.programs.program import CELL, CellFunction, Layer, Program, Reads
-from perspex_magics.programs.runner import CellMagic, Runner, listed
+from perspex_magics.programs.runner import CellMagic, listed
 from perspex_magics.programs.values import RESULT, Given, Outputs, is_array, named, split
 
 line_parser = LineParser(
@@ -37,38 +29,38 @@ line_parser = LineParser(
     """Differentiate a function, or a call of one.
 
     %grad f            the function that returns the gradient of f
-    %grad f(w, x)      the gradient of the call, by its first argument""",
+    %grad f(w, x)      the gradient of the call with respect to its first argument""",
     """Results can be assigned, and several names give a tuple of gradients:
 
     step = %grad loss --wrt w,b --jit
     value, (d_w, d_b) = %grad loss(w, b, x) --wrt w,b --value""",
     usage="%grad [--wrt NAME,...] [--value] [--jit] [--help] EXPRESSION",
 )
-line_parser.add_names("--wrt", help="parameters, or what stands for them in the call")
-line_parser.add_argument("--value", action="store_true", help="the value, too: (value, gradient)")
+line_parser.add_names("--wrt", help="parameters of the function, or arguments of the call")
+line_parser.add_argument("--value", action="store_true", help="return (value, gradient)")
 line_parser.add_argument("--jit", action="store_true", help="compile it")
 
 cell_parser = MagicParser(
     "grad",
     """Differentiate a cell that ends in a scalar.
 
-For each NAME, which the cell reads, its gradient is bound to d_NAME. What else the
-cell assigns lands in the notebook, as it does without the magic.""",
-    """A name may hold a container of arrays; its gradient is of the same structure.
-Below %%vmap the gradients are those of each example.
+The cell reads each NAME; its gradient is assigned to d_NAME. Everything else that the
+cell assigns is assigned in the notebook, as without the magic.""",
+    """A name may hold a container of arrays; its gradient has the same structure.
+Below %%vmap there is one gradient per example.
 
     %%grad w b --value --jit
     error = jnp.tanh(x @ w + b) - y
     (error**2).mean()""",
 )
-cell_parser.add_names(help="names to differentiate by")
+cell_parser.add_names(help="names to differentiate with respect to")
 cell_parser.add_argument("--value", action="store_true", help="display the scalar")
 cell_parser.add_argument("--jit", action="store_true", help="compile the cell, gradient included")
 
 
 @dataclass(frozen=True)
 class GradLayer(Layer):
-    """Adds to the outputs of a cell the gradients of its last expression by some of its inputs."""
+    """Adds the gradients of a cell's last expression with respect to some inputs to its outputs."""
 
     magic: str = "grad"
     wrt: tuple[str, ...] = ()
@@ -76,7 +68,7 @@ class GradLayer(Layer):
 
     def check(self, cell: Cell, reads: Reads) -> None:
         if not self.wrt:
-            cell_parser.error("name at least one input to differentiate by")
+            cell_parser.error("name at least one input to differentiate with respect to")
         self.check_inputs(self.wrt, cell, reads)
         last = cell.tree.body[-1] if cell.tree.body else None
         if not isinstance(last, ast.Expr):
@@ -128,7 +120,7 @@ class GradLayer(Layer):
 
 
 def _not_differentiable(name: str, given: Given) -> str:
-    """What speaks against a gradient by this value; empty if nothing does."""
+    """Why this value has no gradient; empty if it has one."""
     for path, leaf in zip(given.paths(name), tree.leaves(given.argument), strict=True):
         if not is_differentiable(shaped(leaf)):
             return f"`{path}` is {_kind(leaf)}; {_remedy(path, leaf)}"
@@ -136,7 +128,7 @@ def _not_differentiable(name: str, given: Given) -> str:
 
 
 def _refusal(name: str, value: Any) -> str:
-    """What speaks against a gradient by any value."""
+    """Why any value has no gradient; empty if it has one."""
     given = split(value)
     if given is None:
         return f"`{name}` is of type {type(value).__name__}, not an array or a container of them"
@@ -146,8 +138,8 @@ def _refusal(name: str, value: Any) -> str:
 def _refuse_function(text: str, value: Any) -> None:
     if callable(value):
         raise UsageError(
-            f"%grad: `{text}` gives a function; assign it to a name, as in "
-            f"f = {text}, and take %grad of that"
+            f"%grad: `{text}` returns a function; assign it to a name, as in "
+            f"f = {text}, and use %grad on that"
         )
 
 
@@ -159,10 +151,10 @@ def _kind(value: Any) -> str:
 
 def _remedy(path: str, value: Any) -> str:
     if isinstance(value, bool | int):
-        return f"gradients are of floating point numbers: write {float(value)!r}"
+        return f"gradients need floating point numbers: write {float(value)!r}"
     if shaped(value).is_extended:
-        return "there is no gradient by a random key"
-    return f"gradients are of floating point numbers; cast: {path}.astype(float)"
+        return "cannot differentiate with respect to a random key"
+    return f"gradients need floating point numbers; cast: {path}.astype(float)"
 
 
 def _layers(options: argparse.Namespace, head: Head) -> list[Layer]:
@@ -173,40 +165,21 @@ def _layers(options: argparse.Namespace, head: Head) -> list[Layer]:
 cell_magic_of_grad = CellMagic(cell_parser, _layers)
 
 
-@magics_class
-class GradMagics(Magics):
-    """`%grad` and `%%grad` in one notebook."""
+class GradMagics(ProgramMagic):
+    """Differentiate a cell that ends in a scalar, a function, or a call of one.
 
-    shell: InteractiveShell
+    `%%grad w b` binds `d_w` and `d_b`; everything else that the cell
+    assigns is assigned in the notebook. If
+    the cell fails, no name in the notebook has changed. `%grad f` is the function that returns
+    the gradient of `f`; `%grad f(w, x) --wrt w` is the gradient of the call. `%%grad --help`
+    and `%grad --help` list the options.
+    """
 
-    def __init__(self, shell: InteractiveShell, runner: Runner) -> None:
-        super().__init__(shell)
-        self.runner = runner
+    cell_magic = cell_magic_of_grad
+    expressions = line_parser
+    is_silenced = True
 
-    @no_var_expand
-    @output_can_be_silenced
-    @needs_local_scope
-    @line_cell_magic
-    def grad(
-        self, line: str, cell: str | None = None, local_ns: dict[str, Any] | None = None
-    ) -> Any:
-        """Differentiate a cell that ends in a scalar, a function, or a call of one.
-
-        `%%grad w b` binds `d_w` and `d_b`; what else the cell assigns lands in the notebook. If
-        the cell fails, no name in the notebook has changed. `%grad f` is the function that returns
-        the gradient of `f`; `%grad f(w, x) --wrt w` is the gradient of the call. `%%grad --help`
-        and `%grad --help` list the options.
-        """
-        if cell is None:
-            return self._line(line, local_ns)
-        request = self.runner.read("grad", line, cell)
-        return None if request is None else self.runner.run(request)
-
-    def _line(self, line: str, local_ns: dict[str, Any] | None) -> Any:
-        options = line_parser.parse(line)
-        if options.help:
-            print(line_parser.format_help())
-            return None
+    def on_line(self, options: argparse.Namespace, local_ns: dict[str, Any] | None) -> Any:
         expression = Expression(self.shell, "grad", options.expression, local_ns)
         wrt = flat(options.wrt)
         transform = perspex.value_and_grad if options.value else perspex.grad
@@ -242,7 +215,7 @@ class GradMagics(Magics):
         if options.jit and variables:
             raise UsageError(
                 f"%grad --jit: {listed(set(variables))} is part of an argument, or several; "
-                "assign the argument to a name, and differentiate by that"
+                "assign the argument to a name, and differentiate with respect to that"
             )
 
         # A program that is kept holds on to these, and not to the notebook or the arguments.

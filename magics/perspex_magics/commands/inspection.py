@@ -1,4 +1,4 @@
-"""What `%jaxpr`, `%hlo` and `%cost` share: an expression or a cell that is only looked at."""
+"""What `%jaxpr`, `%hlo` and `%cost` share: they inspect an expression or a cell and run nothing."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from IPython.core.error import UsageError
+from IPython.display import display
 
 import perspex
 from perspex import tree
 from perspex.api.stages import Traced
 from perspex.ir.avals import shaped
+from perspex_magics.commands.magic import ProgramMagic
 from perspex_magics.notebook.cell import Cell, Head
 from perspex_magics.notebook.options import LineParser, MagicParser, flat
 from perspex_magics.programs.expressions import Expression
@@ -51,6 +53,34 @@ class InspectionLayer(Layer):
         return function
 
 
+_LINE_INPUTS = "The names in it that hold arrays, numbers or containers of them are its inputs."
+_CELL_INPUTS = """The names that the cell reads and that hold arrays, numbers or containers of them
+are its inputs; what it assigns and its last expression are its results."""
+
+
+def parsers(
+    name: str, of_line: tuple[str, str], of_cell: tuple[str, str], options: str = ""
+) -> tuple[LineParser, MagicParser]:
+    """The parsers of `%name` and `%%name`.
+
+    Args:
+      name: the magic.
+      of_line: the first line of its help, and what stands at the end.
+      of_cell: the same above a cell.
+      options: those besides `--static`, as the usage shows them.
+    """
+    what, end = of_line
+    usage = f"%{name} {options and options + ' '}[--static NAME,...] [--help] EXPRESSION"
+    line = LineParser(name, f"{what}\n\n{_LINE_INPUTS}", end, usage=usage)
+    what, end = of_cell
+    below = f"Magics may stand below:\n\n    %%{name}{options and ' --stage stablehlo'}"
+    example = f"{below}\n    %%grad w\n    ((x @ w - y) ** 2).mean()"
+    cell = MagicParser(name, f"{what}\n\n{_CELL_INPUTS}", f"{end}{example}")
+    for parser in (line, cell):
+        parser.add_names("--static", help="names whose values Python may depend on")
+    return line, cell
+
+
 def inspecting_magic(parser: MagicParser, *of_top: str) -> CellMagic:
     """The cell magic that looks at what is below it; `of_top` are its options besides `--help`."""
 
@@ -60,31 +90,25 @@ def inspecting_magic(parser: MagicParser, *of_top: str) -> CellMagic:
     return CellMagic(parser, layers, of_top=("help", *of_top))
 
 
-def inspected(
-    runner: Runner,
-    parser: LineParser,
-    line: str,
-    cell: str | None,
-    local_ns: dict[str, Any] | None,
-) -> tuple[str, Traced, argparse.Namespace] | None:
-    """Trace what a magic stands in front of: an expression, or a cell if there is one.
+class InspectingMagic(ProgramMagic):
+    """Inspects the expression behind it or the cell below it, without running either."""
 
-    Returns what it is, with its inputs, for a title; its program; and the options of the magic.
-    `None` where the magic asks for help, which has been printed.
-    """
-    if cell is not None:
-        request = runner.read(parser.magic, line, cell)
-        if request is None:
-            return None
-        traced, inputs = _trace_cell(runner, request)
-        return "cell" + inputs, traced, request.options
-    options = parser.parse(line)
-    if options.help:
-        print(parser.format_help())
-        return None
-    expression = Expression(runner.shell, parser.magic, options.expression, local_ns)
-    traced, inputs = _trace_expression(expression, flat(options.static))
-    return expression.text + inputs, traced, options
+    def show(self, what: str, traced: Traced, options: argparse.Namespace) -> object:
+        """What to display of a program; `what` names it and its inputs."""
+        raise NotImplementedError
+
+    def on_line(self, options: argparse.Namespace, local_ns: dict[str, Any] | None) -> None:
+        parser = self.expressions
+        assert parser is not None
+        expression = Expression(self.shell, parser.magic, options.expression, local_ns)
+        traced, inputs = _trace_expression(expression, flat(options.static))
+        display(self.show(expression.text + inputs, traced, options))
+
+    def on_cell(self, options: argparse.Namespace, line: str, body: str) -> None:
+        request = self.runner.read(self.cell_magic.parser.magic, line, body)
+        if request is not None:
+            traced, inputs = _trace_cell(self.runner, request)
+            display(self.show("cell" + inputs, traced, options))
 
 
 def _trace_cell(runner: Runner, request: Request) -> tuple[Traced, str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import ast
 import inspect
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,19 +16,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from IPython.core.error import UsageError
-from IPython.core.interactiveshell import InteractiveShell
-from IPython.core.magic import (
-    Magics,
-    cell_magic,
-    magics_class,
-    no_var_expand,
-    output_can_be_silenced,
-)
 from IPython.display import display
 
 import perspex
 from perspex.base import events
+from perspex_magics.commands.magic import ProgramMagic
 from perspex_magics.display.listing import Listing
+from perspex_magics.display.units import duration
 from perspex_magics.notebook.cell import Cell, Head
 from perspex_magics.notebook.options import MagicParser, flat
 from perspex_magics.programs.program import (
@@ -38,20 +33,20 @@ from perspex_magics.programs.program import (
     Reads,
     restored_on_error,
 )
-from perspex_magics.programs.runner import CellMagic, Request, Runner, listed
+from perspex_magics.programs.runner import CellMagic, Request, listed
 from perspex_magics.programs.values import Outputs
 
 parser = MagicParser(
     "jit",
     """Run a cell as one XLA program.
 
-A cell that only defines functions: each of them is jitted. Any other cell: the
-names that it reads and that hold arrays, numbers or containers of them are its
-inputs; the names that it assigns are its outputs and land in the notebook; the
-value of the last expression is displayed.""",
+In a cell that only defines functions, each of them is jitted. In any other cell, the
+names that it reads and that hold arrays, numbers or containers of them are its inputs;
+the names that it assigns are its outputs and are assigned in the notebook; the value of
+the last expression is displayed.""",
     """Python runs only while the cell is traced: `print` shows tracers, once. Strings,
 functions and other objects that the cell reads are captured as they are.
-%%grad and %%vmap may stand below, and are then part of the program.
+%%grad and %%vmap may follow below and are then part of the program.
 
     %%jit --static n --time
     for _ in range(n):
@@ -59,9 +54,9 @@ functions and other objects that the cell reads are captured as they are.
     x""",
 )
 parser.add_names("--static", help="names whose values Python may depend on; compiled in")
-parser.add_names("--donate", help="inputs whose memory the outputs may take; they are gone after")
-parser.add_argument("--name", metavar="STEP", help="what the program is called (cell)")
-parser.add_argument("--time", action="store_true", help="print what each stage took")
+parser.add_names("--donate", help="inputs whose buffers may be reused; do not use them afterwards")
+parser.add_argument("--name", metavar="STEP", help="the name of the program (cell)")
+parser.add_argument("--time", action="store_true", help="print the time of each stage")
 parser.add_argument(
     "--show", choices=["jaxpr", "stablehlo", "hlo"], help="display the program at that stage"
 )
@@ -111,28 +106,20 @@ def _layers(options: argparse.Namespace, head: Head) -> list[Layer]:
 cell_magic_of_jit = CellMagic(parser, _layers, of_top=("help", "time", "show"))
 
 
-@magics_class
-class JitMagics(Magics):
-    """`%%jit` in one notebook."""
+class JitMagics(ProgramMagic):
+    """Run a cell as one XLA program. `%%jit --help` lists the options.
 
-    shell: InteractiveShell
+    A cell that only defines functions: each of them is jitted. Any other cell: the names that
+    it reads and that hold arrays, numbers or containers of them are its inputs; the names that
+    it assigns are its outputs and land in the notebook; the value of the last expression is
+    displayed. If the cell fails, no name in the notebook has changed.
+    """
 
-    def __init__(self, shell: InteractiveShell, runner: Runner) -> None:
-        super().__init__(shell)
-        self.runner = runner
+    cell_magic = cell_magic_of_jit
+    is_silenced = True
 
-    @no_var_expand
-    @output_can_be_silenced
-    @cell_magic
-    def jit(self, line: str, cell: str) -> Any:
-        """Run a cell as one XLA program. `%%jit --help` lists the options.
-
-        A cell that only defines functions: each of them is jitted. Any other cell: the names that
-        it reads and that hold arrays, numbers or containers of them are its inputs; the names that
-        it assigns are its outputs and land in the notebook; the value of the last expression is
-        displayed. If the cell fails, no name in the notebook has changed.
-        """
-        request = self.runner.read("jit", line, cell)
+    def on_cell(self, options: argparse.Namespace, line: str, body: str) -> Any:
+        request = self.runner.read("jit", line, body)
         if request is None:
             return None
         functions = _only_functions(request.cell.tree) if len(request.layers) == 1 else []
@@ -140,7 +127,6 @@ class JitMagics(Magics):
             with self.runner.one_at_a_time, restored_on_error(self.shell.user_ns):
                 self._define(request, functions)
             return None
-        options = request.options
 
         @contextmanager
         def watched(program: Program, reads: Reads) -> Iterator[Any]:
@@ -159,7 +145,9 @@ class JitMagics(Magics):
         options = request.options
         given = {"--name": options.name, "--time": options.time, "--show": options.show}
         for flag in (flag for flag, value in given.items() if value):
-            raise UsageError(f"%%jit {flag} is for a cell of statements; this one only defines")
+            raise UsageError(
+                f"%%jit {flag} is for a cell of statements; this cell only defines functions"
+            )
         statements, _ = request.cell.compile(self.shell)
         namespace = self.shell.user_ns
         exec(statements, self.shell.user_global_ns, namespace)
@@ -193,7 +181,7 @@ def _only_functions(tree: ast.Module) -> list[str]:
             case _:
                 return []
     if asynchronous:
-        raise UsageError(f"%%jit: {listed(set(asynchronous))} is async, and cannot be jitted")
+        raise UsageError(f"%%jit: {listed(set(asynchronous))} is async and cannot be jitted")
     return list(dict.fromkeys(functions))
 
 
@@ -212,7 +200,7 @@ class _Stages:
     """Listens to what the core says about one program while it is called."""
 
     def __init__(self, name: str) -> None:
-        self.name = name
+        self.name, self.thread = name, threading.get_ident()
         self.seconds: dict[str, float] = {}
 
     def __enter__(self) -> _Stages:
@@ -224,12 +212,13 @@ class _Stages:
         self.stop()
 
     def note(self, event: events.Event) -> None:
-        if event.name == self.name and event.kind in ("trace", "lower", "compile"):
+        is_ours = event.name == self.name and threading.get_ident() == self.thread
+        if is_ours and event.kind in ("trace", "lower", "compile"):
             self.seconds[event.kind] = self.seconds.get(event.kind, 0.0) + event.seconds
 
     def report(self, results: dict[str, Any]) -> None:
-        """Print `trace 1.20 ms, lower 0.80 ms, compile 31.00 ms, run 0.10 ms`."""
+        """Print `trace 1.20 ms, lower 800 us, compile 31.0 ms, run 100 us`."""
         perspex.block_until_ready(list(results.values()))
         run = time.perf_counter() - self.started - sum(self.seconds.values())
         stages = {**self.seconds, "run": run}
-        print(", ".join(f"{name} {1e3 * seconds:.2f} ms" for name, seconds in stages.items()))
+        print(", ".join(f"{name} {duration(seconds)}" for name, seconds in stages.items()))

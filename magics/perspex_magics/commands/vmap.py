@@ -9,21 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from IPython.core.error import UsageError
-from IPython.core.interactiveshell import InteractiveShell
-from IPython.core.magic import (
-    Magics,
-    line_cell_magic,
-    magics_class,
-    needs_local_scope,
-    no_var_expand,
-    output_can_be_silenced,
-)
 
 import perspex
 from perspex import tree
 from perspex.ir.avals import shaped
 from perspex.jitted.signature import function_name
 from perspex_magics.commands.jit import JitLayer
+from perspex_magics.commands.magic import ProgramMagic
 from perspex_magics.notebook.cell import Cell, Head
 from perspex_magics.notebook.options import (
     LineParser,
@@ -34,35 +26,36 @@ from perspex_magics.notebook.options import (
 )
 from perspex_magics.programs.expressions import Call, Expression, parameter_numbers
 from perspex_magics.programs.program import CELL, CellFunction, Layer, Program, Reads
-from perspex_magics.programs.runner import CellMagic, Runner
+from perspex_magics.programs.runner import CellMagic
 from perspex_magics.programs.values import Outputs, named, split
 
 line_parser = LineParser(
     "vmap",
     """Map a function of one example, or a call of one, over many examples.
 
-    %vmap f --in 0,None     the function that maps f over its first argument
-    %vmap f(xs, y) --in 0,None    the results of the call for all examples""",
-    """An axis for each argument, None for what all examples have in common; without
---in it is 0 for all. By name: --in xs=0, and the others are in common.
+    %vmap f --in 0,None         the function that maps f over its first argument
+    %vmap f(xs, y) --in 0,None  the results of the call for all examples""",
+    """--in gives an axis for each argument, and None for one that all examples share; the
+default is 0 for all. With names, as in --in xs=0, all other arguments are shared.
 
     distances = %vmap distance(points, centre) --in points=0""",
     usage="%vmap [--in AXES] [--out AXIS] [--jit] [--help] EXPRESSION",
 )
 line_parser.add_argument("--in", dest="axes", type=axes_literal, default=0, help="axes to map over")
 line_parser.add_argument(
-    "--out", type=axes_literal, default=0, help="where results have the examples"
+    "--out", type=axes_literal, default=0, help="the axis of the examples in the results"
 )
 line_parser.add_argument("--jit", action="store_true", help="compile it")
 
 cell_parser = MagicParser(
     "vmap",
-    """Map a cell that is written for one example over many.
+    """Run a cell that is written for one example over many examples.
 
-For each example a NAME holds its part of what the name holds in the notebook, taken
-along the first axis. The arrays that the cell assigns land in the notebook with the
-examples along a new first axis; the last expression is displayed so.""",
-    """What is no array stays what it is. A container is mapped over with all its arrays.
+For each example, NAME holds one slice of its value in the notebook, taken along the
+first axis. The arrays that the cell assigns, and its last expression, have the examples
+along a new first axis.""",
+    """Values that are not arrays are passed through unchanged. A container is mapped over
+with all its arrays.
 
     %%vmap x --in y=1
     distance = jnp.sqrt(((x - y) ** 2).sum())""",
@@ -128,40 +121,20 @@ def _layers(options: argparse.Namespace, head: Head) -> list[Layer]:
 cell_magic_of_vmap = CellMagic(cell_parser, _layers)
 
 
-@magics_class
-class VmapMagics(Magics):
-    """`%vmap` and `%%vmap` in one notebook."""
+class VmapMagics(ProgramMagic):
+    """Map a cell for one example, a function, or a call of one, over many examples.
 
-    shell: InteractiveShell
+    `%%vmap x` runs the cell for each `x` along its first axis; the arrays that it assigns land
+    in the notebook with the examples in front. If the cell fails, no name has changed.
+    `%vmap f --in 0,None` is the mapped function; `%vmap f(xs, y) --in 0,None` is its result.
+    `%%vmap --help` and `%vmap --help` list the options.
+    """
 
-    def __init__(self, shell: InteractiveShell, runner: Runner) -> None:
-        super().__init__(shell)
-        self.runner = runner
+    cell_magic = cell_magic_of_vmap
+    expressions = line_parser
+    is_silenced = True
 
-    @no_var_expand
-    @output_can_be_silenced
-    @needs_local_scope
-    @line_cell_magic
-    def vmap(
-        self, line: str, cell: str | None = None, local_ns: dict[str, Any] | None = None
-    ) -> Any:
-        """Map a cell for one example, a function, or a call of one, over many examples.
-
-        `%%vmap x` runs the cell for each `x` along its first axis; the arrays that it assigns land
-        in the notebook with the examples in front. If the cell fails, no name has changed.
-        `%vmap f --in 0,None` is the mapped function; `%vmap f(xs, y) --in 0,None` is its result.
-        `%%vmap --help` and `%vmap --help` list the options.
-        """
-        if cell is None:
-            return self._line(line, local_ns)
-        request = self.runner.read("vmap", line, cell)
-        return None if request is None else self.runner.run(request)
-
-    def _line(self, line: str, local_ns: dict[str, Any] | None) -> Any:
-        options = line_parser.parse(line)
-        if options.help:
-            print(line_parser.format_help())
-            return None
+    def on_line(self, options: argparse.Namespace, local_ns: dict[str, Any] | None) -> Any:
         expression = Expression(self.shell, "vmap", options.expression, local_ns)
         if expression.is_call:
             return self._of_call(expression, options)
@@ -243,7 +216,7 @@ def _axes_by_place(expression: Expression, call: Call, given: Any) -> dict[int |
 def _disagreement(entries: Sequence[tuple[str, Any, Any]]) -> str:
     """What is wrong with the axes of named values; empty if nothing is.
 
-    An axis that is no integer is a tree of axes, of which `perspex.vmap` says what is wrong.
+    An axis that is not an integer is a tree of axes, whose errors `perspex.vmap` reports.
     """
     sizes: dict[int, str] = {}
     for name, value, axis in entries:

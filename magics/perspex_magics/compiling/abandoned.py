@@ -1,9 +1,9 @@
-"""What goes on after an interrupt: told under the cell, with the CPU it takes, until it ends.
+"""Work that continues after an interrupt: a line under the cell, with the CPU time it takes.
 
-An interrupt gives the notebook back at once, but XLA can be stopped neither compiling nor
-computing: the work burns on, and slows what comes next. A line under the interrupted cell says so
-and is kept up to date; cells that run meanwhile get one, too. What a process of its own compiles
-is stopped, which is why notebooks have large programs compiled so.
+An interrupt returns the notebook at once, but nothing can stop XLA while it compiles or computes:
+the work continues and slows down later cells. A line under the interrupted cell says so and is kept
+up to date; cells that run meanwhile get one as well. An interrupt does stop a compilation in a
+separate process, which is why notebooks compile large programs there.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import threading
 import time
 import uuid
 from asyncio import CancelledError
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
@@ -23,7 +23,9 @@ from perspex import config
 from perspex.api.waiting import live_arrays
 from perspex.runtime import interruptible
 from perspex_magics.display import notices
-from perspex_magics.display.markup import MUTED, escape, tag
+from perspex_magics.display.table import Report
+from perspex_magics.display.units import duration
+from perspex_magics.session import Session
 from perspex_magics.timing.unfinished import arrays_in, is_there
 
 # How a cell ends that has been interrupted.
@@ -58,7 +60,7 @@ class Computing:
         shown = ", ".join([f"`{name}`" for name in names[:_MOST_NAMES]])
         more = len(names) - _MOST_NAMES
         what = f"{shown} and {more} more" if more > 0 else shown
-        self.doing = f"computing {what or 'arrays without a name'}"
+        self.doing = f"computing {what or 'unnamed arrays'}"
 
     def is_over(self) -> bool:
         self.arrays = [x for x in self.arrays if not is_there(x)]
@@ -121,19 +123,19 @@ class Line:
 
     def show(self, data: dict[str, Any], text: str) -> bool:
         """Show or replace the line; returns whether that could be done."""
-        # A later cell may be collecting outputs for itself; ours is none of them.
+        # A later cell may be capturing its outputs; this line is none of them.
         if self.shell.display_pub is not self.publisher:
             return False
-        html = tag("div", escape(text), style=f"{MUTED};font-size:85%")
+        report = Report(text, style="font-size:85%")
         self.context.copy().run(
-            notices.show, "behind", data, text, html, display_id=self.id, update=self.is_shown
+            notices.tell, "behind", data, report, display_id=self.id, update=self.is_shown
         )
         self.is_shown = True
         return True
 
 
-class Report:
-    """What one cell left behind, and the lines that tell of it."""
+class Left:
+    """The work that one cell left behind, and the lines that report it."""
 
     def __init__(self, works: list[Work], cell: str) -> None:
         self.works = works
@@ -151,7 +153,7 @@ class Report:
         return any(work.is_certain for work in self.works)
 
     def look(self) -> bool:
-        """Whether nothing goes on any more."""
+        """Whether all work has ended."""
         if self.ended is None:
             going = [work for work in self.works if not work.is_over()]
             self.cpu = self.meter.read()
@@ -175,12 +177,12 @@ class Report:
         """The report as a line."""
         doing = " and ".join(dict.fromkeys([work.doing for work in self.works]))
         seconds = (self.ended or time.perf_counter()) - self.since
-        after = f"{seconds:.1f} s after the interrupt{of and f' of {of}'}"
-        cpu = "" if self.cpu is None else f": {self.cpu:.1f} s of CPU outside of Python"
+        after = f"{duration(seconds)} after the interrupt{of and f' of {of}'}"
+        cpu = "" if self.cpu is None else f": {duration(self.cpu)} of CPU time outside Python"
         if self.ended is not None:
-            return f"{doing[0].upper()}{doing[1:]} has ended, {after}{cpu}."
+            return f"Finished {doing}, {after}{cpu}."
         if seconds < _UPDATE and not of:
-            return f"XLA goes on {doing}: an interrupt cannot stop it."
+            return f"XLA is still {doing}: an interrupt cannot stop it."
         return f"Still {doing}, {after}{cpu}{cpu and ' so far'}."
 
     def show(self, lines: Collection[Line]) -> bool:
@@ -190,17 +192,17 @@ class Report:
 
 
 class Behind:
-    """Tells the notebook of `shell` what goes on behind it."""
+    """Reports the work that continues after interrupts in one notebook."""
 
     def __init__(self, shell: InteractiveShell) -> None:
         self.shell = shell
-        self.reports: list[Report] = []
+        self.reports: list[Left] = []
         self.known: set[int] = set()
         self._wake = threading.Event()
         self._thread: threading.Thread | None = None
 
     def end(self, result: Any) -> None:
-        """A cell has ended: tell of what it left behind, and of what others did."""
+        """A cell has ended: report what it left behind, and what earlier cells did."""
         for report in self.reports.copy():
             if not report.look() and report.lines:
                 self._add_line(report, of=report.cell)
@@ -210,13 +212,13 @@ class Behind:
         if isinstance(getattr(result, "error_in_exec", None), _STOPPED):
             works += self._computing()
         if works:
-            self._begin(Report(works, self._cell(result)))
+            self._begin(Left(works, self._cell(result)))
 
     def stop(self) -> None:
-        """Tell of nothing any more."""
+        """Report nothing from now on."""
         self.reports.clear()
 
-    def _begin(self, report: Report) -> None:
+    def _begin(self, report: Left) -> None:
         line = Line(self.shell)
         report.lines.append(line)
         if report.is_certain:
@@ -227,7 +229,7 @@ class Behind:
             self._thread.start()
         self._wake.set()
 
-    def _add_line(self, report: Report, of: str) -> None:
+    def _add_line(self, report: Left, of: str) -> None:
         line = Line(self.shell, of)
         if report.lines[0].is_shown and line.show(report.data(), report.text(of)):
             # Under the interrupted cell the line is kept, and under the newest of the others.
@@ -263,8 +265,8 @@ class Behind:
                     if self._is_told(report, can_update) and report in self.reports:
                         self.reports.remove(report)
 
-    def _is_told(self, report: Report, can_update: bool) -> bool:
-        """Look after a report; returns whether there is nothing more to tell."""
+    def _is_told(self, report: Left, can_update: bool) -> bool:
+        """Update a report; returns whether it is complete."""
         is_over = report.look()
         if not can_update:
             return is_over
@@ -279,22 +281,16 @@ class Behind:
         return False
 
 
-def compile_apart(shell: InteractiveShell) -> Callable[[], object]:
-    """Have large programs compiled where an interrupt ends it, unless the user has decided."""
+def compile_apart(session: Session) -> None:
+    """Compile large programs where an interrupt can stop it, unless the user has decided."""
     flag = config.compiler_process
-    if flag.value is not None:
-        return lambda: None
-    flag.set(True)
-    return lambda: flag.set(None)
+    if flag.value is None:
+        flag.set(True)
+        session.on_unload(lambda: flag.set(None))
 
 
-def tell_what_goes_on(shell: InteractiveShell) -> Callable[[], object]:
-    """Tell of work that interrupts leave behind; returns a function that ends that."""
-    behind = Behind(shell)
-    shell.events.register("post_run_cell", behind.end)
-
-    def undo() -> None:
-        shell.events.unregister("post_run_cell", behind.end)
-        behind.stop()
-
-    return undo
+def tell_what_goes_on(session: Session) -> None:
+    """Report the work that interrupts leave behind."""
+    behind = Behind(session.shell)
+    session.on_unload(behind.stop)
+    session.on_cell(end=behind.end)

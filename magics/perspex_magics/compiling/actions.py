@@ -1,6 +1,6 @@
-"""What can be done with compiled programs by hand: keep one in memory, let it go, forget them.
+"""Actions on compiled programs: pin one in memory, evict it, remove them all.
 
-The panel and the widget of the cache do the same and say the same.
+The panel and the cache widget perform them and show these texts.
 """
 
 from __future__ import annotations
@@ -11,17 +11,22 @@ from typing import NamedTuple
 from perspex.runtime.compiler import cache
 from perspex_magics.compiling.cache import forget
 from perspex_magics.compiling.compilations import Compilation, Recorder
+from perspex_magics.display.units import many
 
 
 class Done(NamedTuple):
-    """Whether it could be done, and what there is to say about it."""
+    """Whether an action succeeded, and the text that says so."""
 
     ok: bool
     text: str
 
 
+def _named(one: Compilation) -> str:
+    return f"`{one.name}` ({one.signature})"
+
+
 def evict(recorder: Recorder, one: Compilation) -> Done:
-    """Forget a program, in memory and on disk."""
+    """Remove a program from memory and from disk."""
     closed = one.origin and one.origin.closed()
     owner = one.origin and one.origin.owner()
     if owner is not None and closed is not None:
@@ -30,42 +35,45 @@ def evict(recorder: Recorder, one: Compilation) -> Done:
         cache.evict(bytes.fromhex(one.key))
         recorder.remove(one.key)
     if owner is None or closed is None:
-        said = "XLA compiles it when it is needed anew; what holds it still uses it."
+        said = "Existing references keep working; XLA compiles it again when it is needed."
     else:
-        said = "its next call compiles it."
-    return Done(True, f"`{one.name}` ({one.signature}) is forgotten: {said}")
+        said = "The next call compiles it again."
+    return Done(True, f"Evicted {_named(one)}. {said}")
 
 
 def pin(recorder: Recorder, one: Compilation) -> Done:
     """Keep a program in memory when others have to go."""
     if not one.key:
-        return Done(False, f"`{one.name}` calls Python functions, and is never kept.")
+        return Done(False, f"Cannot pin `{one.name}`: it calls Python functions and is not cached.")
     key = bytes.fromhex(one.key)
     if not cache.pin(key):
-        return Done(False, "So many programs are pinned already that there is no room.")
+        text = f"Cannot pin: {cache.MOST_PINNED} programs are pinned already. Unpin one first."
+        return Done(False, text)
     if cache.is_remembered(key):
-        return Done(True, f"`{one.name}` ({one.signature}) stays in memory.")
-    return Done(True, f"`{one.name}` is not in memory now; it stays once it is needed again.")
+        return Done(True, f"Pinned {_named(one)} in memory.")
+    return Done(
+        True, f"Pinned {_named(one)}. It is not in memory now, and stays after its next use."
+    )
 
 
 def unpin(recorder: Recorder, one: Compilation) -> Done:
     """Let a program go when others need the room."""
     if one.key:
         cache.unpin(bytes.fromhex(one.key))
-    return Done(True, f"`{one.name}` ({one.signature}) may go when others need the room.")
+    return Done(True, f"Unpinned {_named(one)}.")
 
 
 def clear(recorder: Recorder) -> Done:
-    """Forget all programs in memory, pinned or not, and the record."""
-    count = forget(recorder)
-    kept = "those on disk stay; `%cache clear --disk` removes them"
-    return Done(True, f"{count} programs in memory are forgotten; {kept}.")
+    """Remove all programs from memory, pinned or not, and empty the record."""
+    removed = many(forget(recorder), "program")
+    kept = "Programs on disk remain; `%cache clear --disk` removes them."
+    return Done(True, f"Removed {removed} from memory. {kept}")
 
 
-# What can be done with one program, by the name that the panel's protocol has for it.
+# The actions on one program, by their names in the panel's protocol.
 WITH_ONE: dict[str, Callable[[Recorder, Compilation], Done]] = {
     "evict": evict,
     "pin": pin,
     "unpin": unpin,
 }
-UNKNOWN = Done(False, "This program is not in the record any more.")
+UNKNOWN = Done(False, "This program is no longer in the record.")

@@ -1,4 +1,4 @@
-"""How to avoid that a function is compiled again: advice that fits what differed."""
+"""How to avoid a recompilation: advice that fits what differed."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _one_shape(difference: Difference, shapes: set[tuple[int, ...]]) -> str:
         sizes = sorted({shape[axes[0]] for shape in shapes})
         what = f"axis {axes[0]} of `{name}`, which has had the sizes {_listed(sizes)},"
     else:
-        what = f"`{name}`, which has come in {len(shapes)} shapes,"
+        what = f"`{name}`, which has had {len(shapes)} shapes,"
     return f"Pad {what} to one size or to a few, such as powers of two, and mask the rest."
 
 
@@ -91,7 +91,7 @@ def _one_dtype(difference: Difference) -> str:
     if not isinstance(old, ShapedArray) or not isinstance(new, ShapedArray):
         return ""
     if old.is_extended or new.is_extended:
-        return f"Give `{name}` as the same kind of key in every call."
+        return f"Pass `{name}` as the same kind of key in every call."
     # The one of the two that holds the numbers of both, if either does.
     best = max(old.dtype, new.dtype, key=lambda dtype: (_is_inexact(dtype), dtype.itemsize))
     cast = f"`jnp.asarray({name}, jnp.{'bool_' if best.kind == 'b' else best.name})`"
@@ -111,17 +111,17 @@ def _hoist(closes_over: Sequence[str]) -> str:
     names = ", ".join(f"`{name}`" for name in closes_over)
     changing = f" ({names})" if names else ""
     return (
-        "`jit` is given a new function object each time, as in a loop: define the function and "
-        f"call `jit` once, before it. What changes from turn to turn{changing} can be an argument."
+        "`jit` gets a new function object each time, as in a loop: define the function and call "
+        f"`jit` once, before the loop. Pass what changes{changing} as an argument."
     )
 
 
 def _same_object(difference: Difference) -> str:
     name = difference.name
     if str(difference.old).startswith("<function"):
-        return f"Static `{name}` is another function object each time: define it once and pass it."
+        return f"Static `{name}` is a new function object each time: define it once and pass it."
     return (
-        f"Static `{name}` is another object each time, equal to none before: make it once, or give "
+        f"Static `{name}` is a new object each time, equal to none before: create it once, or give "
         "its class `__eq__` and `__hash__`, as `@dataclass(frozen=True)` does."
     )
 
@@ -130,27 +130,27 @@ _SIMPLE: dict[str, Callable[[Difference], str]] = {
     "dtype": _one_dtype,
     "weak_type": _one_dtype,
     "object": _same_object,
-    "tree": lambda d: f"Give `{d.name}` the same containers and keys in every call.",
-    "argument": lambda d: f"Give `{d.name}` in every call, or in none.",
-    "keyword": lambda d: f"Give `{d.name}` by position in every call, or always by keyword.",
+    "tree": lambda d: f"Pass `{d.name}` with the same containers and keys in every call.",
+    "argument": lambda d: f"Pass `{d.name}` in every call or in none.",
+    "keyword": lambda d: f"Pass `{d.name}` by position in every call, or always by keyword.",
     "number": lambda d: (
-        f"Each value of static `{d.name}` is a program of its own. If no shape and no Python `if` "
+        f"Each value of static `{d.name}` has its own program. If no shape and no Python `if` "
         f"or loop depends on it, do not mark `{d.name}` static."
     ),
     "static": lambda d: (
-        f"Each value of static `{d.name}` is a program of its own, which is kept: the same value "
-        "again compiles nothing."
+        f"Each value of static `{d.name}` has its own program, which is kept: using the "
+        "same value again compiles nothing."
     ),
     "sharding": lambda d: (
-        f"Place `{d.name}` in the same way in every call, with `device_put(x, sharding)`, or have "
-        "`jit(in_shardings=...)` say how."
+        f"Place `{d.name}` in the same way in every call, with `device_put(x, sharding)`, or set "
+        "`jit(in_shardings=...)`."
     ),
     "device": lambda d: (
         "Commit the arguments to one device, with `device_put(x, device)`, in every call or in "
         "none."
     ),
     "config": lambda d: (
-        f"Each value of the flag `{d.name}` has programs of its own: set it once, at the top."
+        f"Each value of the flag `{d.name}` has its own programs: set it once, at the top."
     ),
     "captured": lambda d: (
         ""

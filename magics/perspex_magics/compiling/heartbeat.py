@@ -1,7 +1,7 @@
 """The heartbeat: a live line under a cell that traces, lowers or compiles for long.
 
-It says which function, for how long, how many equations there are so far, and which line makes most
-of them. A thread looks at the core's lists of what is going on (`events.running`,
+It shows the function, the time, the number of equations so far, and the line that makes most of
+them. A thread looks at the core's lists of what is going on (`events.running`,
 `staging.writing`) twice a second while a cell runs, and sleeps between cells.
 """
 
@@ -15,23 +15,26 @@ import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable
 from operator import attrgetter
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
 from perspex.base import events, source
+from perspex.base.recent import Recent
 from perspex.tracing import staging
 from perspex_magics.display import notices
-from perspex_magics.display.markup import MONO, MUTED, escape, tag
+from perspex_magics.display.markup import MONO
+from perspex_magics.display.table import Report, Sentence
+from perspex_magics.display.units import count, duration, many
 from perspex_magics.notebook.running import Running
+from perspex_magics.session import Session
 
-# From how many seconds on a stage is told of, how often it is looked at, and shown anew.
+# Seconds until a stage is shown, between two looks, and between two updates.
 _LONG = 2.0
 _PERIOD = 0.5
 _REFRESH = 0.95
-# A line that makes more equations than this is taken for a loop.
+# A line that makes more equations than this counts as an unrolled loop.
 _UNROLLED = 1_000
 # So many equations are read without letting other threads run: half a millisecond.
 _CHUNK = 10_000
@@ -42,7 +45,7 @@ _MOST_ROWS = 8
 _WIDTH = 60
 
 _DOING = {"trace": "tracing", "lower": "lowering", "compile": "compiling"}
-_REMEDY = "lax.scan, lax.fori_loop or vmap writes its body once"
+_REMEDY = "lax.scan, lax.fori_loop or vmap traces its body once"
 _source_of = attrgetter("source")
 
 
@@ -58,7 +61,7 @@ class Tally:
         self._counts: Counter[source.Source | None] = Counter()
 
     def read(self, traces: list[staging.JaxprTrace]) -> None:
-        """Count what is new in these programs, and in those of before."""
+        """Count what is new in these programs and in earlier ones."""
         for trace in traces:
             self._read.setdefault(id(trace), (trace, 0))
         for key, (trace, done) in self._read.items():
@@ -76,15 +79,15 @@ class Tally:
         """The line with most equations, and their number."""
         lines: Counter[tuple[str, int]] = Counter()
         frames: dict[tuple[str, int], source.Frame] = {}
-        for at, count in self._counts.items():
+        for at, number in self._counts.items():
             if at is not None:
                 key = at.frame.file, at.frame.line
-                lines[key] += count
+                lines[key] += number
                 frames[key] = at.frame
         if not lines:
             return None
-        key, count = lines.most_common(1)[0]
-        return frames[key], count
+        key, number = lines.most_common(1)[0]
+        return frames[key], number
 
 
 class Row:
@@ -112,7 +115,7 @@ class Row:
             self.close(self.end)
 
     def close(self, end: float) -> None:
-        """The stage is over: keep what is said of it, and let go of its programs."""
+        """The stage is over: keep its summary and release its programs."""
         if self.tally is not None:
             self.tally.read([])
             self.equations = self.tally.total
@@ -132,12 +135,12 @@ class Row:
         most = self.tally.most() if self.tally is not None else None
         line = None
         if most is not None:
-            frame, count = most
+            frame, number = most
             text = linecache.getline(frame.file, frame.line).strip()
             line = {
                 "at": source.line_name(frame.file, frame.line),
                 "text": text if len(text) <= _WIDTH else text[: _WIDTH - 3] + "...",
-                "equations": count,
+                "equations": number,
             }
         return {
             "phase": self.kind,
@@ -151,23 +154,22 @@ class Row:
 
 
 def sentences(row: dict[str, Any]) -> list[str]:
-    """What is said of one stage: what it does, where most equations come from, and a hint."""
+    """The sentences about one stage: its progress, the line with most equations, and a hint."""
     doing, running, line = _DOING[row["phase"]], row["running"], row["line"]
-    seconds = f"{row['seconds']:.0f} s" if running else f"{row['seconds']:.1f} s"
-    what = f"{doing} `{row['name']}`{': ' if running else ' took '}{seconds}"
+    what = f"{doing} `{row['name']}`{': ' if running else ' took '}{duration(row['seconds'])}"
     if row["equations"]:
-        what += f", {row['equations']:,} equation{'s' if row['equations'] > 1 else ''}"
+        what += f", {many(row['equations'], 'equation')}"
         what += " so far" if running and row["phase"] == "trace" else ""
     if running and row["phase"] == "compile":
         apart = row["apart"]
-        what += f"; an interrupt {'ends it' if apart else 'gives control back'}"
+        what += f"; an interrupt {'stops it' if apart else 'returns control'}"
     found = [what]
     if line is not None:
-        found.append(f"{line['equations']:,} of them from {line['at']}: {line['text']}")
+        found.append(f"{count(line['equations'])} of them from {line['at']}: {line['text']}")
         if line["equations"] > _UNROLLED:
-            found.append(f"{line['at']} looks like a Python loop written out; {_REMEDY}")
+            found.append(f"{line['at']} looks like an unrolled Python loop; {_REMEDY}")
     elif row["phase"] == "compile" and row["equations"] > _UNROLLED:
-        found.append(f"if that is a Python loop written out, {_REMEDY}")
+        found.append(f"If this is an unrolled Python loop, {_REMEDY}.")
     return found
 
 
@@ -193,14 +195,14 @@ class Beat:
         # Programs that are written outside of any phase, as the body of a loop is: since when.
         self.loose: tuple[Any, float] = (None, 0.0)
 
-    def look(self, sizes: dict[str, int]) -> None:
+    def look(self, sizes: Recent[str, int]) -> None:
         """Find what takes long, and show it if there is news."""
         now = time.perf_counter()
         known = [row.what for row in self.rows]
         for what, kind, name, start in self._going_on(now):
             if now - start >= _LONG and what not in known:
                 row = Row(what, kind, name, start)
-                row.equations = sizes.get(name, 0)
+                row.equations = sizes.get(name) or 0
                 self.rows.append(row)
         changed = len(self.rows) > len(known)
         for row in self.rows:
@@ -233,7 +235,7 @@ class Beat:
         return found
 
     def show(self, now: float) -> None:
-        """Show the notice, or show it anew."""
+        """Show the notice or update it."""
         if self.shell.display_pub is not self.publisher:
             return  # the cell is collecting outputs for itself
         update = bool(self.display_id)
@@ -243,14 +245,14 @@ class Beat:
         elif not hasattr(self.shell, "kernel") and any(row.end is None for row in self.rows):
             return  # a terminal gets the beginning and the end
         rows = [row.data(now) for row in self.rows[-_MOST_ROWS:]]
-        said = [sentences(row) for row in rows]
-        text = "\n".join("\n  ".join(parts) for parts in said)
+        lines: list[str | Sentence] = []
+        for what, *more in map(sentences, rows):
+            lines += [Sentence(what), *[f"  {sentence}" for sentence in more]]
         self.context.copy().run(
-            notices.show,
+            notices.tell,
             "heartbeat",
             {"stages": rows},
-            text,
-            "".join(map(_html, said)),
+            Report(*lines, style=f"{MONO};font-size:85%"),
             display_id=self.display_id,
             update=update,
         )
@@ -269,19 +271,13 @@ class Beat:
         self.show(now)
 
 
-def _html(said: list[str]) -> str:
-    what, *more = map(escape, said)
-    lines = [tag("div", what), *[tag("div", line, style=MUTED) for line in more]]
-    return tag("div", *lines, style=f"{MONO};font-size:85%")
-
-
 class Heartbeat:
     """Watches the cells of one notebook."""
 
     def __init__(self, shell: InteractiveShell) -> None:
         self.shell = shell
         self.cells: Running[Beat] = Running()
-        self.sizes: dict[str, int] = {}
+        self.sizes: Recent[str, int] = Recent(_MOST_SIZES)
         self._lock = threading.Lock()
         # Held while the thread sleeps; to release it costs a tenth of what an `Event` does.
         self._sleep = threading.Lock()
@@ -291,9 +287,7 @@ class Heartbeat:
 
     def hear(self, event: events.Event) -> None:
         """Remember how large a program is, for when it is compiled."""
-        if len(self.sizes) >= _MOST_SIZES:
-            self.sizes.clear()
-        self.sizes[event.name] = event.data["eqns"]
+        self.sizes.put(event.name, event.data["eqns"])
 
     def begin(self, info: Any) -> None:
         """A cell begins."""
@@ -338,17 +332,9 @@ class Heartbeat:
                     self._asleep = not self.cells.values()
 
 
-def show_heartbeat(shell: InteractiveShell) -> Callable[[], object]:
-    """Bring the heartbeat into a shell; returns a function that takes it out."""
-    heartbeat = Heartbeat(shell)
-    stop = events.subscribe(heartbeat.hear, ("trace",))
-    shell.events.register("pre_run_cell", heartbeat.begin)
-    shell.events.register("post_run_cell", heartbeat.end)
-
-    def undo() -> None:
-        stop()
-        shell.events.unregister("pre_run_cell", heartbeat.begin)
-        shell.events.unregister("post_run_cell", heartbeat.end)
-        heartbeat.cells.clear()
-
-    return undo
+def show_heartbeat(session: Session) -> None:
+    """Bring the heartbeat into a notebook."""
+    heartbeat = Heartbeat(session.shell)
+    session.on_unload(heartbeat.cells.clear)
+    session.on_unload(events.subscribe(heartbeat.hear, ("trace",)))
+    session.on_cell(heartbeat.begin, heartbeat.end)

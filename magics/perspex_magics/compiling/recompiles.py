@@ -1,8 +1,8 @@
-"""The recompile card: under a cell, which functions had to be compiled again, why, and the remedy.
+"""The recompile card: under a cell, which functions were recompiled, why, and the remedy.
 
-A card tells of one function in one cell, however often it missed. There is none for a first call,
-for Perspex's own functions, for programs that the user had forgotten (`clear_caches`), and for less
-than 2 ms in all. `perspex.config.update("recompile_cards", False)` silences them.
+One card covers one function in one cell, however often it missed. There is none for a first call,
+for Perspex's own functions, for programs that the user evicted (`clear_caches`), and for less than
+2 ms in total. `perspex.config.update("recompile_cards", False)` turns cards off.
 """
 
 from __future__ import annotations
@@ -10,20 +10,22 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import IPython
-from IPython.core.interactiveshell import InteractiveShell
 
 from perspex import config
 from perspex.base import events, source
 from perspex_magics.compiling.advice import advice
-from perspex_magics.display.markup import LINE, MONO, MUTED, coded, escape, tag
-from perspex_magics.display.notices import show
+from perspex_magics.display.markup import LINE, MONO, coded
+from perspex_magics.display.notices import tell
+from perspex_magics.display.table import Cell, Column, Report, Sentence, Table
+from perspex_magics.display.units import count, duration, many
 from perspex_magics.notebook.cell import is_timed
+from perspex_magics.session import Session
 
-# What costs less in a cell is not worth a card.
+# Recompilations that cost less in a cell get no card.
 LEAST_SECONDS = 0.002
 _MOST_ROWS = 5
 # A cell that compiles without end does not keep all of it.
@@ -31,12 +33,16 @@ _MOST_EVENTS = 10_000
 _MAGIC = "this cell"
 _TIMED = "this cell (timed)"
 _IPYTHON = os.path.dirname(IPython.__file__) + os.sep
-_CELL = "text-align:left;padding:1px 12px 1px 0;border:none;background:transparent"
+_COLUMNS = (
+    Column("at", style="white-space:nowrap"),
+    Column("cause", write=lambda cause: Cell(cause, coded(cause)), style=MONO),
+    Column("cost", is_number=True, style="white-space:nowrap"),
+)
 
 
-def recompile_cards(shell: InteractiveShell) -> Callable[[], object]:
-    """Show cards at the end of each cell; returns a function that ends that."""
-    # What was compiled again, by the thread of the cell that it belongs to.
+def recompile_cards(session: Session) -> None:
+    """Show cards at the end of each cell."""
+    # The recompilations, by the thread of the cell that they belong to.
     cells: dict[int, list[events.Event]] = {}
 
     def note(event: events.Event) -> None:
@@ -55,18 +61,10 @@ def recompile_cards(shell: InteractiveShell) -> Callable[[], object]:
         found = cells.pop(threading.get_ident(), [])
         if found and config.recompile_cards.value:
             for card in cards(found, Lines.of(result)):
-                show("recompile", card.data(), card.text(), card.html())
+                tell("recompile", card.data(), card.report())
 
-    stop = events.subscribe(note, ["recompile"])
-    shell.events.register("pre_run_cell", begin)
-    shell.events.register("post_run_cell", finish)
-
-    def undo() -> None:
-        stop()
-        shell.events.unregister("pre_run_cell", begin)
-        shell.events.unregister("post_run_cell", finish)
-
-    return undo
+    session.on_unload(events.subscribe(note, ["recompile"]))
+    session.on_cell(begin, finish)
 
 
 class Lines(NamedTuple):
@@ -81,7 +79,7 @@ class Lines(NamedTuple):
         return cls(f"Cell In[{getattr(result, 'execution_count', None)}]", text.split("\n"))
 
     def reading(self, variable: str) -> str:
-        """The first line that names the variable of which `params['w']` is a part."""
+        """The first line that names the variable that `params['w']` is a part of."""
         name = re.compile(rf"\b{re.escape(re.split(r'[.[]', variable)[0])}\b")
         for number, line in enumerate(self.lines, 1):
             code = line.partition("#")[0]
@@ -107,7 +105,7 @@ class Row(NamedTuple):
 
 
 class Card(NamedTuple):
-    """What is told of one function: `rows`, those that cost most first, and the last event."""
+    """The recompilations of one function: `rows`, the most expensive first, and the last event."""
 
     name: str
     rows: list[Row]
@@ -130,33 +128,33 @@ class Card(NamedTuple):
         return f"`{self.name}` of {source.line_name(*defined)}"
 
     def headline(self) -> str:
-        """What happened, and what it cost."""
-        count = len(self.events)
-        times = "again" if count == 1 else f"again {count} times"
+        """What happened and what it cost."""
+        n = len(self.events)
+        times = "" if n == 1 else f" {count(n)} times"
         parts = [
-            f"{stage} {milliseconds(sum(event.data[stage] for event in self.events))}"
+            f"{stage} {duration(sum(event.data[stage] for event in self.events))}"
             for stage in ("trace", "lower", "compile")
         ]
-        total = f"{milliseconds(self.seconds)} ms ({', '.join(parts)})"
-        return f"{self.title} was compiled {times}: {total}"
+        total = f"{duration(self.seconds)} ({', '.join(parts)})"
+        return f"{self.title} was recompiled{times}: {total}"
 
     def lines(self) -> list[tuple[str, str, str]]:
-        """Where, why, and for how many milliseconds."""
+        """Where, why, and what it cost."""
         found = []
         for row in self.rows[:_MOST_ROWS]:
-            count = len(row.events)
-            where = row.at + (f", {count} times" if count > 1 else "")
+            n = len(row.events)
+            where = row.at + (f", {count(n)} times" if n > 1 else "")
             if any(event.data["cause"] != row.cause for event in row.events):
                 where += ", the last time"
-            found.append((where, row.cause, f"{milliseconds(row.seconds)} ms"))
+            found.append((where, row.cause, duration(row.seconds)))
         return found
 
     def more(self) -> str:
-        """What is not among the rows, and how often this has happened so far."""
+        """What the rows leave out, and how often this has happened so far."""
         left = self.rows[_MOST_ROWS:]
-        rest = f"{len(left)} more causes, {milliseconds(sum(r.seconds for r in left))} ms. "
+        rest = f"{many(len(left), 'more cause')}, {duration(sum(r.seconds for r in left))}. "
         data, at = self.last.data, place(self.last)
-        total = f"{self.title} has been compiled {data['compiles']} times by now"
+        total = f"{self.title} has been compiled {data['compiles']} times so far"
         here = f", {data['compiles_here']} of them from {at}" if at != _MAGIC else ""
         return (rest if left else "") + total + here + "."
 
@@ -165,34 +163,19 @@ class Card(NamedTuple):
         misses = [event.data["differences"] for event in self.events]
         found = advice(misses, self.last.data["closes_over"])
         if any(event.data["combination"] for event in self.events):
-            found.insert(0, "Each of these values was seen before, but never together.")
+            found.insert(0, "Each of these values was used before, but not in this combination.")
         return found
 
-    def text(self) -> str:
-        """For a terminal."""
-        rows = [f"  {where}: {why} ({cost})" for where, why, cost in self.lines()]
-        told = [f"  {sentence}" for sentence in [*self.advice(), self.more()]]
-        return "\n".join([f"{self.headline()}.", *rows, *told])
-
-    def html(self) -> str:
-        """For a notebook: a table, without scripts."""
-        rows = [
-            tag(
-                "tr",
-                tag("td", escape(where), style=f"{_CELL};white-space:nowrap"),
-                tag("td", coded(why), style=f"{_CELL};{MONO}"),
-                tag("td", escape(cost), style=f"{_CELL};text-align:right;white-space:nowrap"),
-            )
-            for where, why, cost in self.lines()
-        ]
-        # Above the table and no caption of it: a caption is broken at the width of the table.
-        head = tag("div", coded(self.headline()))
-        look = "border-collapse:collapse;margin:2px 0;font-size:inherit"
-        table = tag("table", *rows, style=look, **{"aria-label": self.headline()})
-        told = [tag("div", coded(sentence)) for sentence in self.advice()]
-        last = tag("div", coded(self.more()), style=MUTED)
-        style = f"border-left:2px solid {LINE};padding:0 8px;margin:2px 0"
-        return tag("div", head, table, *told, last, style=style)
+    def report(self) -> Report:
+        """All of it."""
+        # The headline is no caption of the table, which would break it at the table's width.
+        return Report(
+            Sentence(f"{self.headline()}."),
+            Table(_COLUMNS, self.lines(), label=self.headline(), indent="  ", is_ruled=False),
+            *[Sentence(f"  {sentence}") for sentence in self.advice()],
+            f"  {self.more()}",
+            style=f"border-left:2px solid {LINE};padding:0 8px;margin:2px 0",
+        )
 
     def data(self) -> dict[str, Any]:
         """As JSON, for the panel."""
@@ -227,7 +210,7 @@ def row_data(row: Row) -> dict[str, Any]:
 
 
 def cards(found: Sequence[events.Event], lines: Lines | None = None) -> list[Card]:
-    """The cards for what was compiled again in one cell, of these lines."""
+    """The cards for the recompilations of one cell, which has these lines."""
     functions: dict[Any, dict[Any, Row]] = {}
     last: dict[Any, events.Event] = {}
     for event in found:
@@ -259,11 +242,3 @@ def place(event: events.Event) -> str:
         return _TIMED
     # The program of a cell under a magic is called by IPython, not from a line of the user's.
     return _MAGIC if _IPYTHON in frame.file else source.line_name(frame.file, frame.line)
-
-
-def milliseconds(seconds: float) -> str:
-    """Two or three digits: `0.42`, `31.5`, `1240`."""
-    value = 1e3 * seconds
-    if value >= 100:
-        return f"{value:.0f}"
-    return f"{value:.3g}" if value >= 1 else f"{value:.2f}"

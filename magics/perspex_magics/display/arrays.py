@@ -1,9 +1,8 @@
-"""How an array looks in a notebook: what it is, corners of its values, a few statistics, and which
-part of it lies on which device if there are several.
+"""The display of an array: its type, corners of its values, statistics, and its placement.
 
-Always true: nothing is computed on a device or waited for, and no more than `MOST_SHOWN` numbers
-are copied to the host. An array in the host's own memory is looked at where it lies, part by part;
-of more than `MOST_READ` numbers there, statistics read a sample, and say so.
+Invariants: a display computes nothing on a device, waits for nothing, and copies at most
+`MOST_SHOWN` numbers to the host. It reads arrays in host memory in place; above `MOST_READ`
+numbers, statistics read a sample and say so.
 """
 
 from __future__ import annotations
@@ -12,10 +11,12 @@ import itertools
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 
-from perspex_magics.display.markup import LINE, MONO, MUTED, escape, shortened, tag
+from perspex_magics.display.markup import LINE, MONO, MUTED, escape, joined, shortened, tag
 from perspex_magics.display.placement import devices_text, ends, placement_html, placement_of
 from perspex_magics.display.shards import Shards
+from perspex_magics.display.units import count, size
 
 # Copying so many numbers from any device and looking at them takes well under a millisecond.
 MOST_SHOWN = 10_000
@@ -35,7 +36,7 @@ _IN_PLACE = "fiu"
 _Numbers = np.ndarray[Any, Any] | Shards
 
 
-def array_html(x: Any, *, is_open: bool = True) -> str:
+def array_html(x: Any, *, is_open: bool = True) -> Markup:
     """An array as script-free HTML.
 
     Args:
@@ -57,16 +58,16 @@ def array_html(x: Any, *, is_open: bool = True) -> str:
     return tag("details", summary, where, **({"open": ""} if is_open else {}))
 
 
-def _placement(x: Any) -> str:
+def _placement(x: Any) -> Markup:
     """Which part is where, if there is more than one device to be."""
     if x.is_deleted() or len(x.sharding.device_set) == 1:
-        return ""
+        return Markup()
     placement = placement_of(x.shape, x.sharding)
     shown = placement_html(placement) if placement.divided else escape(placement.said)
     return tag("div", shown, style=f"{MUTED};margin-left:1.4em")
 
 
-def keys_html(keys: Any, *, is_open: bool = True) -> str:
+def keys_html(keys: Any, *, is_open: bool = True) -> Markup:
     """Typed keys: what they are, and their numbers in hexadecimal.
 
     Args:
@@ -96,7 +97,7 @@ def _words(numbers: _Numbers, at: tuple[int, ...]) -> str:
     return " ".join([f"{int(numbers[(*at, i)]):08x}" for i in range(numbers.shape[-1])])
 
 
-def heading_of(x: Any) -> str:
+def heading_of(x: Any) -> Markup:
     """What an array is, as markup: type, shape, devices, and how it is divided over several."""
     facts = [f"{x.dtype.name}[{', '.join(map(str, x.shape))}]"]
     if x.weak_type:
@@ -107,11 +108,11 @@ def heading_of(x: Any) -> str:
         facts += [] if spec is None else [shortened(str(spec))]
     first, *rest = facts
     more = [tag("span", escape(f" · {fact}"), style=MUTED) for fact in rest]
-    return "".join([tag("strong", escape(first)), *more])
+    return joined([tag("strong", first), *more])
 
 
 def _look(x: Any) -> tuple[_Numbers | None, str]:
-    """The numbers of an array, if they can be had for nothing; else why they cannot."""
+    """The numbers of an array, if reading them is free; otherwise the reason why it is not."""
     if x.is_deleted():
         return None, "deleted: its memory was given up"
     if not x.is_ready():
@@ -128,14 +129,14 @@ def _look(x: Any) -> tuple[_Numbers | None, str]:
         seen = np.from_dlpack(x)
         if seen.flags.c_contiguous:
             return seen, ""
-    return None, f"{bytes_text(x.nbytes)}, values not fetched"
+    return None, f"{size(x.nbytes)}, values not fetched"
 
 
-def _note(text: str) -> str:
+def _note(text: str) -> Markup:
     return tag("div", escape(text), style=MUTED)
 
 
-def _values(value: _Numbers) -> str:
+def _values(value: _Numbers) -> Markup:
     """The numbers, with the middle of each axis left out where it is long."""
     if value.size == 0:
         return _note("no elements")
@@ -149,17 +150,17 @@ def _values(value: _Numbers) -> str:
     if total > _FACETS:
         facets.append(_note(f"⋯ {total - _FACETS} more slices" if total > _FACETS + 1 else "⋯"))
         facets.append(_facet(value, tuple([n - 1 for n in leading]), is_open=False))
-    return "".join(facets)
+    return joined(facets)
 
 
-def _facet(value: _Numbers, index: tuple[int, ...], is_open: bool) -> str:
+def _facet(value: _Numbers, index: tuple[int, ...], is_open: bool) -> Markup:
     label = f"[{', '.join(map(str, index))}, :, :]"
     summary = tag("summary", escape(label), style=f"{MONO};{MUTED}")
     table = _table(value, index, _EDGE_OF_SLICE)
     return tag("details", summary, table, **({"open": ""} if is_open else {}))
 
 
-def _table(value: _Numbers, leading: tuple[int, ...], edge: int) -> str:
+def _table(value: _Numbers, leading: tuple[int, ...], edge: int) -> Markup:
     """A vector or a matrix behind `leading`, with `edge` rows and columns at each end if large."""
     shape = value.shape[len(leading) :]
     # A vector is one row without a number of its own.
@@ -183,7 +184,7 @@ def _table(value: _Numbers, leading: tuple[int, ...], edge: int) -> str:
     )
 
 
-def _index(i: int | None, scope: str) -> str:
+def _index(i: int | None, scope: str) -> Markup:
     edge = "bottom" if scope == "col" else "right"
     style = f"{_CELL};{MUTED};font-weight:normal;border-{edge}:1px solid {LINE}"
     return tag("th", "⋯" if i is None else str(i), style=style, scope=scope)
@@ -220,23 +221,10 @@ def _statistics(value: _Numbers) -> str:
 
 
 def _sample(value: _Numbers) -> tuple[np.ndarray[Any, Any], str]:
-    """The numbers, or every so manieth of them, and what to say about that."""
+    """The numbers, or every n-th of them, and what to say about that."""
     # An odd step meets all columns of most matrices.
     step = 1 if value.size <= MOST_READ else -(-value.size // MOST_READ) | 1
-    said = "" if step == 1 else f"1 in {step} of {value.size:,} elements: "
+    said = "" if step == 1 else f"1 in {count(step)} of {count(value.size)} elements: "
     if isinstance(value, Shards):
         return value.every(step), said
     return value.reshape(-1)[::step], said
-
-
-def bytes_text(n: int) -> str:
-    """
-    >>> bytes_text(12), bytes_text(40_000)
-    ('12 B', '39.1 KiB')
-    """
-    size = float(n)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if size < 1024:
-            return f"{size:.3g} {unit}"
-        size /= 1024
-    return f"{size:.3g} TiB"

@@ -1,6 +1,8 @@
-"""Text of a compiler, shown as it is: jaxprs, StableHLO, HLO."""
+"""Compiler text, shown verbatim: jaxprs, StableHLO, HLO."""
 
 from __future__ import annotations
+
+from markupsafe import Markup
 
 from perspex_magics.display.markup import LINE, MONO, MUTED, escape, tag
 
@@ -11,7 +13,7 @@ class Listing:
     Args:
       title: what it is.
       text: its lines.
-      lines: how many of them are said to be there, where not all are.
+      lines: the number of lines to report, if `text` does not hold all of them.
     """
 
     def __init__(self, title: str, text: str, lines: int | None = None) -> None:
@@ -24,7 +26,7 @@ class Listing:
     def _repr_html_(self) -> str:
         return self.folded(is_open=True)
 
-    def folded(self, *, is_open: bool) -> str:
+    def folded(self, *, is_open: bool) -> Markup:
         """It as script-free HTML, unfolded or not."""
         said = f"{self.title} · {self.lines} {'line' if self.lines == 1 else 'lines'}"
         summary = tag("summary", escape(said), style=MUTED)
@@ -32,7 +34,7 @@ class Listing:
         return tag("details", summary, text, **({"open": ""} if is_open else {}))
 
 
-def preformatted(text: str) -> str:
+def preformatted(text: str) -> Markup:
     """`text` in a box that scrolls both ways."""
     style = (
         f"{MONO};margin:0;padding:4px 8px;max-height:32em;overflow:auto;white-space:pre;"

@@ -7,26 +7,31 @@ fallbacks are the surrounding text's own colour and greys that show on black and
 
 from __future__ import annotations
 
-import html
 import unicodedata
+from collections.abc import Iterable
+
+import markupsafe
+from markupsafe import Markup
 
 MUTED = "color:var(--jp-ui-font-color2,#808080)"
 MONO = "font-family:var(--jp-code-font-family,ui-monospace,monospace)"
 LINE = "var(--jp-border-color2,rgba(128,128,128,0.35))"
 
 
-def escape(text: object) -> str:
-    """`text` as it may stand in HTML, between tags and inside a quoted attribute.
+def escape(text: object) -> Markup:
+    """`text` escaped for HTML, between tags and inside a quoted attribute.
 
     Control characters and those that reorder what is written after them, which could make a name
-    look like another, become visible escapes.
+    look like another, become visible escapes. Markup stays as it is.
 
     >>> escape("<b onclick='x'>")
-    '&lt;b onclick=&#x27;x&#x27;&gt;'
+    Markup('&lt;b onclick=&#39;x&#39;&gt;')
     >>> print(escape("a\\u202eb\\0"))
     a\\u202eb\\x00
     """
-    return html.escape("".join(map(_visible, str(text))), quote=True)
+    if isinstance(text, Markup):
+        return text
+    return markupsafe.escape("".join(map(_visible, str(text))))
 
 
 def _visible(character: str) -> str:
@@ -37,7 +42,7 @@ def _visible(character: str) -> str:
 
 
 def shortened(text: str, most: int = 120) -> str:
-    """A text of at most `most` characters: a name may be as long as its author likes.
+    """A text cut to at most `most` characters, because names can be arbitrarily long.
 
     >>> shortened("abcdefgh", 5)
     'abcd…'
@@ -45,22 +50,27 @@ def shortened(text: str, most: int = 120) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def coded(text: str) -> str:
+def coded(text: str, style: str = "") -> Markup:
     """`text` as markup, with what stands between backquotes as code.
 
     >>> coded("`a < b` holds")
-    '<code>a &lt; b</code> holds'
+    Markup('<code>a &lt; b</code> holds')
     """
-    parts = [escape(part) for part in text.split("`")]
-    return "".join([tag("code", part) if i % 2 else part for i, part in enumerate(parts)])
+    parts = enumerate(text.split("`"))
+    return joined([tag("code", part, style=style) if i % 2 else part for i, part in parts])
 
 
-def tag(name: str, *content: str, style: str = "", **attributes: str) -> str:
-    """An element around `content`, which is markup already; attribute values are escaped here.
+def joined(parts: Iterable[str]) -> Markup:
+    """Parts one behind the other; those that are no markup are escaped."""
+    return Markup("").join(map(escape, parts))
 
-    >>> tag("td", escape("1 < 2"), style="color:red", scope="row")
-    '<td style="color:red" scope="row">1 &lt; 2</td>'
+
+def tag(name: str, *content: str, style: str = "", **attributes: str) -> Markup:
+    """An element around `content`. Whatever is no markup is text, and is escaped.
+
+    >>> tag("td", "1 < 2", tag("b", "!"), style="color:red", scope="row")
+    Markup('<td style="color:red" scope="row">1 &lt; 2<b>!</b></td>')
     """
     given = {"style": style, **attributes} if style else attributes
     inside = "".join(f' {key}="{escape(value)}"' for key, value in given.items())
-    return f"<{name}{inside}>{''.join(content)}</{name}>"
+    return Markup(f"<{name}{inside}>{joined(content)}</{name}>")

@@ -1,8 +1,8 @@
-"""What the notebook is told about a cell besides its outputs: one line or one card under it.
+"""Notices: a line or a card under a cell, besides its outputs.
 
-A notice is a bundle: data under a MIME type of our own, for the panel; HTML without scripts; text,
-for a terminal and for whoever reads the notebook's file. Under one `display_id` it can be replaced
-as long as the kernel lives, from other threads as well if they run in the cell's context.
+A notice is a bundle: data under a MIME type of our own, for the panel; HTML without scripts; and
+text, for terminals and for readers of the notebook file. A notice with a `display_id` can be
+replaced while the kernel lives, also from other threads that run in the cell's context.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from IPython.display import display
+
+from perspex_magics.display.table import Report
 
 
 def show(
@@ -36,3 +38,15 @@ def show(
         display(bundle, raw=True)
     else:
         display(bundle, raw=True, display_id=display_id, update=update)
+
+
+def tell(
+    kind: str,
+    data: dict[str, Any],
+    report: Report,
+    *,
+    display_id: str | None = None,
+    update: bool = False,
+) -> None:
+    """Show a report as a notice; the arguments are those of `show`."""
+    show(kind, data, report.text(), report.html(), display_id=display_id, update=update)

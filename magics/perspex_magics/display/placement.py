@@ -14,6 +14,7 @@ from typing import Any
 
 from IPython.core.getipython import get_ipython
 from IPython.display import display
+from markupsafe import Markup
 
 from perspex.tracing.trace import Tracer
 from perspex_magics.display.markup import MONO, MUTED, escape, tag
@@ -199,7 +200,7 @@ def _grids(placement: Placement) -> tuple[list[_Grid], int]:
     return grids, total - len(found)
 
 
-def placement_html(placement: Placement, *, is_open: bool = True, tinted: bool = True) -> str:
+def placement_html(placement: Placement, *, is_open: bool = True, tinted: bool = True) -> Markup:
     """The grid as script-free HTML that folds.
 
     Args:
@@ -226,7 +227,7 @@ def placement_html(placement: Placement, *, is_open: bool = True, tinted: bool =
     return tag("details", summary, *drawn, **({"open": ""} if is_open else {}))
 
 
-def _table(grid: _Grid, tinted: bool) -> str:
+def _table(grid: _Grid, tinted: bool) -> Markup:
     rows, columns = grid.shown(grid.down, _EDGE), grid.shown(grid.across, _EDGE)
     clear = "background:transparent"
     head = f"{MUTED};{clear};font-weight:normal;border:none;padding:1px 8px;white-space:nowrap"

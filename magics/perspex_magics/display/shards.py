@@ -12,11 +12,11 @@ class Shards:
     """What there is to read of an array whose parts lie in several places of the host's memory.
 
     It has as much of an array's interface as its display needs: attributes, single numbers, and
-    every so manieth of all. Nothing is put together. Like any view of an array's memory it should
+    every n-th number. Nothing is put together. Like any view of an array's memory it should
     go as soon as one has looked.
 
     Args:
-      x: an array of which all parts are in this process, on devices that NumPy can look into.
+      x: an array whose parts are all in this process, on devices that NumPy can read.
     """
 
     def __init__(self, x: Any) -> None:

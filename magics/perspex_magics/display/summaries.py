@@ -1,4 +1,4 @@
-"""One short line for any value: of bounded length and cost, and without waiting for a device."""
+"""One short line for any value, of bounded length and cost, without waiting for a device."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _FEW = 6
 
 
 def brief(value: Any, depth: int = 2) -> str:
-    """What messages show of a value.
+    """A value as messages show it.
 
-    Numbers of an array are shown if there are few and they are there already. No code of the
-    user's runs: an object is shown by its type.
+    Arrays show their numbers if these are few and already computed. No user code runs: an object
+    is shown by its type.
 
     >>> import numpy as np
     >>> brief([1, 2.5, "a", np.zeros((20, 3))])
@@ -60,7 +60,7 @@ def _brief(value: Any, depth: int) -> str:
         return f"the module {value.__name__}"
     if isinstance(value, type):
         return f"the class {value.__qualname__}"
-    # Only what is there is read: a `__getattr__` would be the user's code.
+    # Reads existing attributes only: a `__getattr__` would run user code.
     function = (getattr(value, "__dict__", None) or {}).get("__wrapped__", value)
     is_function = isinstance(function, types.FunctionType | types.MethodType)
     code = getattr(function, "__code__", None) if is_function else None

@@ -1,9 +1,7 @@
-"""How a container of arrays looks in a notebook: a tree that folds, of its arrays and of what else
-stands between them.
+"""The display of a container of arrays: a folding tree of its arrays and other leaves.
 
-Only containers in which arrays are found are shown so; all others look as they always did. What a
-leaf of another type looks like is asked of nobody but Python's own numbers and strings, because a
-`repr` may be slow, or huge, or do something.
+Containers without arrays keep their usual display. Only Python's own numbers and strings are asked
+for their `repr`, because that of another object may be slow, huge, or have side effects.
 """
 
 from __future__ import annotations
@@ -14,10 +12,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from IPython.utils.dir2 import get_real_method
+from markupsafe import Markup
 
 from perspex.runtime.array import ArrayImpl
 from perspex.runtime.keys import KeyArray
-from perspex_magics.display.arrays import array_html, bytes_text, heading_of, keys_html
+from perspex_magics.display import units
+from perspex_magics.display.arrays import array_html, heading_of, keys_html
 from perspex_magics.display.functions import PjitFunction, name_of
 from perspex_magics.display.markup import MONO, MUTED, escape, tag
 
@@ -33,7 +33,7 @@ _LONGEST = 80
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
 
-def container_html(x: Any) -> str | None:
+def container_html(x: Any) -> Markup | None:
     """A dict, list or tuple as a tree, if there are arrays in it."""
     own = get_real_method(x, "_repr_html_")
     if own is not None:
@@ -41,7 +41,7 @@ def container_html(x: Any) -> str | None:
     return tree_html(x)
 
 
-def dataclass_html(x: Any) -> str | None:
+def dataclass_html(x: Any) -> Markup | None:
     """A dataclass as a tree, if there are arrays in it; any other object as it says itself."""
     own = get_real_method(x, "_repr_html_")
     if own is not None:
@@ -49,7 +49,7 @@ def dataclass_html(x: Any) -> str | None:
     return tree_html(x) if _is_dataclass(x) else None
 
 
-def tree_html(x: Any) -> str | None:
+def tree_html(x: Any) -> Markup | None:
     """A container as script-free HTML; `None` if no array is found in it."""
     return _Drawing().node(x, "", 0) if _arrays(x)[0] else None
 
@@ -61,7 +61,7 @@ class _Drawing:
         self.nodes, self.values = _MOST_NODES, _MOST_VALUES
         self.above: list[int] = []
 
-    def node(self, x: Any, label: str, level: int) -> str:
+    def node(self, x: Any, label: str, level: int) -> Markup:
         """A node with all below it."""
         self.nodes -= 1
         if x.__class__ is ArrayImpl:
@@ -95,12 +95,12 @@ class _Drawing:
         )
 
 
-def _line(label: str, content: str) -> str:
+def _line(label: str, content: str) -> Markup:
     return tag("div", _label(label), content)
 
 
-def _label(label: str) -> str:
-    return tag("span", escape(f"{label}: "), style=MONO) if label else ""
+def _label(label: str) -> Markup:
+    return tag("span", escape(f"{label}: "), style=MONO) if label else Markup()
 
 
 def _entries(x: Any) -> Iterator[tuple[str, Any]] | None:
@@ -115,7 +115,7 @@ def _entries(x: Any) -> Iterator[tuple[str, Any]] | None:
     if isinstance(x, tuple):
         return ((f"[{i}]", value) for i, value in enumerate(tuple.__iter__(x)))
     if _is_dataclass(x):
-        # Not by attribute: that of a class may be computed.
+        # Not by `getattr`: a class may compute its attributes.
         held = getattr(x, "__dict__", {})
         names = [field.name for field in dataclasses.fields(x) if field.name in held]
         return ((f".{name}", held[name]) for name in names)
@@ -140,11 +140,11 @@ def _kind(x: Any) -> str:
 
 def _content(x: Any) -> str:
     found, is_all = _arrays(x)
-    size = bytes_text(sum(array.nbytes for array in found))
+    size = units.size(sum(array.nbytes for array in found))
     word = "array" if len(found) == 1 else "arrays"
     count = _length(x)
-    entries = "1 entry" if count == 1 else f"{count:,} entries"
-    return f"{entries} · {'' if is_all else 'at least '}{len(found)} {word}, {size}"
+    entries = "1 entry" if count == 1 else f"{units.count(count)} entries"
+    return f"{entries} · {'' if is_all else 'at least '}{units.count(len(found))} {word}, {size}"
 
 
 def _arrays(x: Any) -> tuple[list[Any], bool]:

@@ -148,13 +148,13 @@ def _notes(traced: Traced, entries: Sequence[printing.Entry], works: Sequence[Wo
         holders = {entries[i].parent for i in unknown}
         counted = Counter(entries[i].eqn.primitive.name for i in unknown if i not in holders)
         names = ", ".join(f"{n} {name}" for name, n in sorted(counted.items()))
-        notes = [f"The FLOPs of a run are not known, because of: {names}."]
+        notes = [f"FLOPs unknown: the program contains {names}."]
     else:
         total = sum(part for part in parts if part is not None)
         notes = [f"{total:,.0f} FLOPs in one run: one for each sum, product or sine."]
     if has_order(traced.jaxpr.effects):
         notes.append(
-            "Effects in order: the order is made part of the program before it is lowered, "
-            "so StableHLO and HLO are not linked."
+            "StableHLO and HLO are not linked, because ordered effects change the program before "
+            "it is lowered."
         )
     return notes

@@ -2,9 +2,9 @@
 
 In a notebook the traceback ends in the first line of the error and the remedy, and the card below
 it, as an output of its own, has the whole story: JupyterLab and nbconvert draw tracebacks as
-preformatted text, in which a table would be unreadable. The remedy is in both, because whoever runs
-a notebook as a program sees the traceback alone. The error itself is whole: its message has
-everything as text, for terminals and for whoever catches it.
+preformatted text, in which a table would be unreadable. The remedy is in both, because a
+notebook that runs as a program shows the traceback alone. The error itself is complete: its message
+has everything as text, for terminals and for code that catches it.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from IPython.core.interactiveshell import InteractiveShell
+from markupsafe import Markup
 
 from perspex.advice.story import Card, Message, Patch, Remedy, Step, imports_told, remedy_lines
 from perspex.base import source
 from perspex.errors import card_of
 from perspex.tracing.provenance import LINES_SHOWN, noted
 from perspex_magics.display import notices
-from perspex_magics.display.markup import LINE, MONO, MUTED, escape, tag
+from perspex_magics.display.markup import LINE, MONO, MUTED, coded, escape, tag
 
 _ERROR = "var(--jp-error-color1,#d32f2f)"
 _GOOD = "var(--jp-success-color1,#388e3c)"
@@ -53,7 +54,7 @@ def abridged(card: Card) -> str:
 
 
 def has_html(shell: InteractiveShell) -> bool:
-    """Whether the shell is that of a kernel, whose front end draws outputs."""
+    """Whether the shell belongs to a kernel, whose front end draws outputs."""
     return getattr(shell, "kernel", None) is not None
 
 
@@ -66,7 +67,7 @@ def show(name: str, told: Told) -> None:
 # ---- Markup -------------------------------------------------------------------------------------
 
 
-def card_html(card: Card) -> str:
+def card_html(card: Card) -> Markup:
     """The card as script-free HTML."""
     rows = [tag("div", _inline(card.headline), style="font-weight:600")]
     rows += [tag("div", _inline(text), style=MUTED) for text in card.origin.splitlines()]
@@ -81,7 +82,7 @@ def card_html(card: Card) -> str:
     return tag("div", *rows, style=style, role="region", **_LABEL)
 
 
-def _way(steps: Sequence[Step], left_out: int) -> str:
+def _way(steps: Sequence[Step], left_out: int) -> Markup:
     cell = "padding:1px 12px 1px 0;text-align:left;vertical-align:top;border:none"
     rows = []
     for step in steps:
@@ -118,10 +119,10 @@ def _way(steps: Sequence[Step], left_out: int) -> str:
     return tag("div", table, style="overflow-x:auto")
 
 
-def _remedy(remedy: Remedy) -> list[str]:
+def _remedy(remedy: Remedy) -> list[Markup]:
     if not remedy.text:
         return []
-    rows = []
+    rows: list[Markup] = []
     patch = remedy.patch
     text = remedy.text if patch is not None else remedy.text.rstrip(".") + "."
     rows.append(tag("div", tag("b", "Remedy: "), _inline(text), style="margin-top:4px"))
@@ -138,7 +139,7 @@ def _remedy(remedy: Remedy) -> list[str]:
     return rows
 
 
-def _code(lines: Sequence[str], colour: str) -> str:
+def _code(lines: Sequence[str], colour: str) -> Markup:
     style = (
         f"{MONO};margin:2px 0;padding:2px 8px;white-space:pre;overflow-x:auto;"
         f"border-left:2px solid {colour};border-bottom:1px solid {LINE};background:transparent"
@@ -146,13 +147,9 @@ def _code(lines: Sequence[str], colour: str) -> str:
     return tag("pre", escape("\n".join(lines)), style=style)
 
 
-def _inline(text: str) -> str:
+def _inline(text: str) -> Markup:
     """A sentence as markup, with what stands between backticks as code."""
-    parts = text.split("`")
-    return "".join(
-        tag("code", escape(part), style=MONO) if i % 2 else escape(part)
-        for i, part in enumerate(parts)
-    )
+    return coded(text, style=MONO)
 
 
 # ---- Magics -------------------------------------------------------------------------------------

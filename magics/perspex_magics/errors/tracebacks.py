@@ -23,6 +23,7 @@ from perspex.advice.static import register_static_speller
 from perspex.base import source
 from perspex.tracing.provenance import advised
 from perspex_magics.errors import cards
+from perspex_magics.session import Session
 
 _IPYTHON = os.path.dirname(IPython.__file__) + os.sep
 _MAGICS = os.path.dirname(os.path.dirname(__file__)) + os.sep
@@ -30,13 +31,11 @@ _MAGICS = os.path.dirname(os.path.dirname(__file__)) + os.sep
 _OUTER = 1
 
 
-def show_user_frames(shell: InteractiveShell) -> Callable[[], object]:
-    """Have `shell` show tracebacks so; returns a function that undoes it.
-
-    A handler that something else has set already stays.
-    """
+def show_user_frames(session: Session) -> None:
+    """Show tracebacks without internal frames, unless another handler is set already."""
+    shell = session.shell
     if shell.custom_exceptions:
-        return lambda: None
+        return
     # Errors that IPython is about to draw once more, for its history, with all frames.
     drawn: list[Any] = []
 
@@ -55,24 +54,22 @@ def show_user_frames(shell: InteractiveShell) -> Callable[[], object]:
             vars(drawn.pop()).pop("_render_traceback_", None)
 
     shell.set_custom_exc((Exception, KeyboardInterrupt), handler)
-    shell.events.register("post_run_cell", end)
     ours = shell.CustomTB
-    unspell = register_static_speller(cards.static_in_magic)
-    elsewhere = [_show_in_scripts(shell, handler), _show_in_threads(shell)]
 
-    def undo() -> None:
-        for step in elsewhere:
-            step()
-        unspell()
-        shell.events.unregister("post_run_cell", end)
+    def unset() -> None:
         if shell.CustomTB is ours:
             shell.set_custom_exc((), None)
 
-    return undo
+    session.on_unload(unset)
+    session.on_cell(end=end)
+    session.on_unload(register_static_speller(cards.static_in_magic))
+    _show_in_scripts(session, handler)
+    _show_in_threads(session)
 
 
-def _show_in_scripts(shell: InteractiveShell, handler: Callable[..., None]) -> Callable[[], object]:
-    """Have `%run` show errors so: IPython asks no handler of cells for those of a script."""
+def _show_in_scripts(session: Session, handler: Callable[..., None]) -> None:
+    """Show errors of `%run` the same way: IPython does not call the handler for scripts."""
+    shell = session.shell
     run = shell.safe_execfile
 
     def safe_execfile(*args: Any, **options: Any) -> None:
@@ -97,20 +94,20 @@ def _show_in_scripts(shell: InteractiveShell, handler: Callable[..., None]) -> C
     hooked: Any = shell
     hooked.safe_execfile = safe_execfile
 
-    def undo() -> None:
+    def unhook() -> None:
         if vars(shell).get("safe_execfile") is safe_execfile:
             del hooked.safe_execfile
 
-    return undo
+    session.on_unload(unhook)
 
 
 def _is_runner(tb: TracebackType) -> bool:
     return _file(tb).startswith((_IPYTHON, _MAGICS))
 
 
-def _show_in_threads(shell: InteractiveShell) -> Callable[[], object]:
-    """Have errors that end a thread shown so, where Python writes them itself."""
-    before = threading.excepthook
+def _show_in_threads(session: Session) -> None:
+    """Show errors that end a thread the same way, where Python prints them."""
+    shell, before = session.shell, threading.excepthook
 
     def hook(args: threading.ExceptHookArgs) -> None:
         frames = _frames(args.exc_traceback, 0)
@@ -128,11 +125,11 @@ def _show_in_threads(shell: InteractiveShell) -> Callable[[], object]:
 
     threading.excepthook = hook
 
-    def undo() -> None:
+    def unhook() -> None:
         if threading.excepthook is hook:
             threading.excepthook = before
 
-    return undo
+    session.on_unload(unhook)
 
 
 def _show(
@@ -182,7 +179,7 @@ def _draw(
         lines = shell.InteractiveTB.structured_traceback(
             etype, shown_error, _joined(shown), tb_offset=0
         )
-    # The hook by which IPython lets an exception draw its own traceback, until the cell's end.
+    # IPython's hook that lets an exception draw its own traceback, until the cell ends.
     error._render_traceback_ = lambda: lines
     shell.showtraceback((etype, error, tb), running_compiled_code=True)
 
@@ -233,7 +230,7 @@ def _user_frames(frames: list[TracebackType]) -> list[TracebackType]:
     for tb, file, following in zip(frames, files, [*files[1:], ""], strict=True):
         if file.startswith(_IPYTHON):
             if following.startswith(_MAGICS) and tb.tb_frame.f_code.co_name == "run_cell_magic":
-                # The cell under the magic is what there is to show, not the line of the magic.
+                # Show the cell under the magic, not the line of the magic.
                 above, shown = shown, []
         elif not source.is_internal(file) and not (shown and _same_line(tb, shown[-1])):
             shown.append(tb)

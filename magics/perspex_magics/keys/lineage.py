@@ -42,7 +42,7 @@ class Key:
 class Site:
     """What one line did with keys from one place: calls of one function, and what came of them.
 
-    Without a call it stands for keys of which it is not known how they were made; `function` is
+    Without a call it stands for keys whose origin is unknown; `function` is
     then that which was traced with them, if one was.
     """
 
@@ -126,7 +126,7 @@ class Lineage:
         return found
 
     def _known(self, call: Call, numbers: bytes | None) -> Key:
-        """The key of these numbers, which may have been made by nobody that was recorded."""
+        """The key of these numbers, which may have no recorded origin."""
         key = None if numbers is None else self._by_numbers.get(numbers)
         if key is None:
             key = Key(None, traced=isinstance(call.given, Var))
@@ -149,7 +149,7 @@ class Lineage:
         return found
 
     def site_of(self, key: Key) -> Site | None:
-        """The line that made a key, or the place of keys of which it is not known how."""
+        """The line that made a key, or the place of keys of unknown origin."""
         path = self._path.get(id(key))
         return path[-1] if path else None
 

@@ -1,28 +1,23 @@
-"""`%keys`: where the keys of random numbers come from, and which of them was used twice."""
+"""`%keys`: how random keys were derived, and which of them were used twice."""
 
 from __future__ import annotations
 
-import re
+import argparse
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from IPython.core.completer import (
-    CompletionContext,
-    SimpleCompletion,
-    SimpleMatcherResult,
-    context_matcher,
-)
+from IPython.core.completer import CompletionContext
 from IPython.core.error import UsageError
-from IPython.core.interactiveshell import InteractiveShell
-from IPython.core.magic import Magics, line_magic, magics_class, no_var_expand
 from IPython.display import display
 
 from perspex.random import lineage as recording
 from perspex.random.lineage import Call
 from perspex.runtime.array import ArrayImpl
 from perspex.runtime.keys import KeyArray
-from perspex_magics.display.markup import LINE, MONO, MUTED, escape, tag
+from perspex_magics.display import units
+from perspex_magics.display.markup import LINE, MONO, MUTED, escape, joined, tag
+from perspex_magics.display.table import Cell, Column, Report, Table
 from perspex_magics.keys.lineage import (
     Key,
     Lineage,
@@ -32,32 +27,30 @@ from perspex_magics.keys.lineage import (
     names_at,
     place_of,
 )
-from perspex_magics.notebook.options import MagicParser
+from perspex_magics.notebook.magic import Magic
+from perspex_magics.notebook.options import WordParser
+from perspex_magics.session import Session
 
 _BAD = "color:var(--jp-error-color1,#d32f2f)"
 _WORDS = ("clear", "off", "on")
-# More lines of one kind are counted, and not shown.
+# Further lines of one kind are counted but not shown.
 _MOST_LINES = 40
 _KEY_LENGTHS = (2, 4)
 
 
-class _KeysParser(MagicParser):
-    sign = "%"
-
-
-parser = _KeysParser(
+parser = WordParser(
     "keys",
-    """Show which random keys were made of which, what was drawn with them, and the keys
-that were used twice.
+    """Show how random keys were derived, what was drawn with them, and which keys were used
+twice.
 
     NAME   only the keys in this variable
-    clear  forget what was recorded
-    off    record no more
-    on     record again""",
-    """A key is used by drawing with it and by splitting it. fold_in and clone leave it as
-good as new, but folding the same number in twice gives the same key. What a cell did
-does not count any more when the cell has run again. Calls inside a compiled function
-are seen when it is traced, not when it runs.""",
+    clear  empty the record
+    off    stop recording
+    on     start recording again""",
+    """Drawing with a key uses it, and so does splitting it. fold_in and clone do not, but
+folding in the same number twice gives the same key. Running a cell again replaces what
+it did before. Calls inside a compiled function are seen when it is traced, not when it
+runs.""",
     usage="%keys [NAME | clear | off | on] [--help]",
 )
 parser.add_argument("what", nargs="?", default="", metavar="NAME", help="see above")
@@ -79,7 +72,7 @@ class Record:
             self.recorder = recording.start()
 
     def off(self) -> None:
-        """Stop recording, and forget what there is."""
+        """Stop recording and clear the record."""
         if self.recorder is not None and self.recorder is recording.recorder:
             recording.stop()
         self.recorder = None
@@ -102,33 +95,33 @@ class Record:
         return Lineage(self.recorder.calls, self.is_current)
 
 
-@magics_class
-class KeysMagics(Magics):
-    """`%keys` in one notebook."""
+class KeysMagics(Magic):
+    """Show how random keys were derived, and which were used twice.
 
-    shell: InteractiveShell
+    `%keys --help` lists the options.
+    """
 
-    def __init__(self, shell: InteractiveShell, record: Record) -> None:
-        super().__init__(shell)
+    line_parser = parser
+
+    def __init__(self, session: Session, record: Record) -> None:
+        super().__init__(session)
         self.record = record
 
-    @no_var_expand
-    @line_magic
-    def keys(self, line: str) -> None:
-        """Show which random keys were made of which, and which were used twice.
+    def completions(self, rest: str, context: CompletionContext) -> list[str] | None:
+        if rest.split():
+            return []
+        variables = [(n, x) for n, x in list(self.shell.user_ns.items()) if n[0] != "_"]
+        names = [n for n, x in variables if numbers_of_keys(x) is not None]
+        return [*sorted(names), *_WORDS, "--help"]
 
-        `%keys --help` tells more.
-        """
-        options = parser.parse(line)
+    def on_line(self, options: argparse.Namespace, local_ns: dict[str, Any] | None) -> None:
         record = self.record
-        if options.help:
-            print(parser.format_help())
-        elif options.what == "off":
+        if options.what == "off":
             record.off()
         elif options.what == "on":
             record.on()
         elif record.recorder is None:
-            raise UsageError("%keys: nothing is recorded; `%keys on` begins to")
+            raise UsageError("%keys: recording is off; `%keys on` starts it")
         elif options.what == "clear":
             record.recorder.clear()
         elif options.what:
@@ -143,9 +136,9 @@ class KeysMagics(Magics):
         array = numbers_of_keys(namespace[name])
         if array is None:
             kind = type(namespace[name]).__name__
-            raise UsageError(f"%keys: `{name}` is a {kind}, and no key or array of keys")
+            raise UsageError(f"%keys: `{name}` is of type {kind}, not a key or an array of keys")
         rows = story(self.record.lineage, array, namespace)
-        return Report(rows or [Row("", f"{name}: not made or used while keys were recorded")])
+        return _report(rows or [Row("", f"{name}: not made or used while keys were recorded")])
 
 
 # ---- What is shown ------------------------------------------------------------------------------
@@ -161,41 +154,38 @@ class Row(NamedTuple):
     is_bad: bool = False
 
 
-class Report:
-    """Lines in columns, as text and as HTML."""
+def _report(rows: list[Row]) -> Report:
+    """Lines in columns."""
+    style = (
+        f"{MONO};white-space:pre;overflow:auto;padding:4px 8px;"
+        f"border-left:2px solid {LINE};background:transparent"
+    )
+    # A line without a place has nothing to be aligned.
+    cells = [(row, row) if row.place else _whole_line(row) for row in rows]
+    return Report(Table(_COLUMNS, cells, is_ruled=False), style=style)
 
-    def __init__(self, rows: list[Row]) -> None:
-        self.rows = rows
-        self.width = max((len(row.indent + row.text) for row in rows if row.place), default=0)
 
-    def _padding(self, row: Row) -> str:
-        """The space between a line's text and its place."""
-        return " " * (self.width + 2 - len(row.indent + row.text))
+def _spans(row: Row, *parts: tuple[str, str]) -> Cell:
+    """Texts of a line, each with its colour."""
+    shown = [tag("span", escape(text), style=_BAD if row.is_bad else look) for text, look in parts]
+    return Cell("".join(text for text, _ in parts), joined(shown))
 
-    def __repr__(self) -> str:
-        lines = []
-        for row in self.rows:
-            padding = self._padding(row) if row.place else ""
-            remark = f"  {row.remark}" if row.remark else ""
-            lines.append(f"{row.indent}{row.text}{padding}{row.place}{remark}".rstrip())
-        return "\n".join(lines)
 
-    def _repr_html_(self) -> str:
-        lines = []
-        for row in self.rows:
-            style = _BAD if row.is_bad else ""
-            line = tag("span", escape(row.indent), style=MUTED)
-            line += tag("span", escape(row.text), style=style)
-            if row.place:
-                line += self._padding(row) + tag("span", escape(row.place), style=style or MUTED)
-            if row.remark:
-                line += "  " + tag("span", escape(row.remark), style=style)
-            lines.append(line)
-        style = (
-            f"{MONO};margin:0;padding:4px 8px;overflow:auto;white-space:pre;"
-            f"border-left:2px solid {LINE};background:transparent"
-        )
-        return tag("pre", "\n".join(lines), style=style)
+def _first(row: Row) -> Cell:
+    """What a line hangs on, and what it says."""
+    return _spans(row, (row.indent, MUTED), (row.text, ""))
+
+
+def _rest(row: Row) -> Cell:
+    """Where that is, and a remark."""
+    return _spans(row, (row.place, MUTED), (row.remark and f"  {row.remark}", ""))
+
+
+def _whole_line(row: Row) -> Cell:
+    return _spans(row, (row.indent, MUTED), (row.text, ""), (row.remark and f"  {row.remark}", ""))
+
+
+_COLUMNS = (Column("text", write=_first), Column("rest", write=_rest))
 
 
 class Names:
@@ -224,9 +214,9 @@ class Names:
 def story(
     lineage: Lineage, array: Any, namespace: Mapping[str, Any], most: int | None = None
 ) -> list[Row]:
-    """Where the keys in an array come from and what used them; empty if nobody recorded that.
+    """Where the keys in an array come from and what used them; empty if it was not recorded.
 
-    Of more than `most` keys the others are left out.
+    At most `most` keys are listed.
     """
     found = lineage.find(array)[:most]
     twice = {id(key) for key, _ in lineage.used_twice()} if found else set()
@@ -247,7 +237,7 @@ def _whole(lineage: Lineage, forgotten: int, namespace: Mapping[str, Any]) -> Re
     names = Names(lineage, namespace)
     rows = []
     if twice:
-        count = f"{len(twice)} keys were" if len(twice) > 1 else "1 key was"
+        count = f"{units.count(len(twice))} keys were" if len(twice) > 1 else "1 key was"
         rows.append(Row("", f"{count} used more than once:", is_bad=True))
         # Keys of one line that were used by the same lines are shown once.
         alike = Counter(tuple(_misused(key, calls, names)) for key, calls in twice)
@@ -262,8 +252,8 @@ def _whole(lineage: Lineage, forgotten: int, namespace: Mapping[str, Any]) -> Re
     tree = [row for site in lineage.roots.values() for row in _tree(site, bad)]
     rows += tree or [Row("", "No key has been made or used.")]
     if forgotten:
-        rows.append(Row("", f"{forgotten} older calls are forgotten."))
-    return Report(rows)
+        rows.append(Row("", f"{units.count(forgotten)} older calls are no longer recorded."))
+    return _report(rows)
 
 
 def _misused(key: Key, calls: list[Call], names: Names) -> Iterator[Row]:
@@ -280,13 +270,13 @@ def _origin(key: Key) -> tuple[str, str]:
 
 
 def _counted(indent: str, calls: Iterable[Call], is_bad: bool = False) -> Iterator[Row]:
-    """Calls, those of one place together."""
+    """Calls, grouped by place."""
     times = Counter((_text(call), place_of(call)) for call in calls)
     for (text, place), n in times.items():
         yield Row(indent, text, place, f"{n} times" if n > 1 else "", is_bad)
 
 
-_NO_USE = "no use was seen; what compiled functions do with it is not recorded"
+_NO_USE = "no use recorded; uses inside compiled functions are not seen"
 
 
 def _of_keys(keys: list[Key], names: Names, twice: set[int]) -> Iterator[Row]:
@@ -315,7 +305,7 @@ def _tree(site: Site, bad: set[int], indent: str = "", below: str = "") -> Itera
     if site.call is None:
         yield Row(indent, _unknown(site.function))
     else:
-        times = f"{len(site.calls)} times" if len(site.calls) > 1 else ""
+        times = f"{units.count(len(site.calls))} times" if len(site.calls) > 1 else ""
         names = ", ".join(names_at(site.call.at)) if site.keys else ""
         if not site.calls:
             times = "the cell has run again since"
@@ -334,14 +324,14 @@ def _tree(site: Site, bad: set[int], indent: str = "", below: str = "") -> Itera
 
 
 def _unknown(function: str) -> str:
-    """What a root of the tree is called of which it is not known how its keys were made."""
+    """The name of a root of the tree whose keys have an unknown origin."""
     if function in ("", "<module>"):
         return "keys in a traced cell" if function else "keys that were not made here"
     return f"keys in `{function}` while it was traced"
 
 
 def _text(call: Call) -> str:
-    """A call as it is written, or its function's name where the source cannot be read."""
+    """A call as written, or the name of its function where the source cannot be read."""
     text = expression_at(call.at)
     if len(text) > 60:
         text = text[:57] + "..."
@@ -350,40 +340,11 @@ def _text(call: Call) -> str:
 
 # ---- In a shell ---------------------------------------------------------------------------------
 
-_LINE = re.compile(r"[^#]*?%keys\s+([\w-]*)$")
 
-
-def _completer(namespace: Mapping[str, Any]) -> Any:
-    """Completes the words of `%keys`, and the variables that hold keys."""
-
-    @context_matcher(identifier="perspex_keys")  # type: ignore[untyped-decorator]
-    def match(context: CompletionContext) -> SimpleMatcherResult:
-        found = _LINE.match(context.text_until_cursor)
-        if not found:
-            return {"completions": []}
-        variables = [(n, x) for n, x in list(namespace.items()) if n[0] != "_"]
-        names = [n for n, x in variables if numbers_of_keys(x) is not None]
-        words = [w for w in (*sorted(names), *_WORDS, "--help") if w.startswith(found[1])]
-        return {"completions": [SimpleCompletion(word) for word in words], "suppress": True}
-
-    return match
-
-
-def record_keys(shell: InteractiveShell) -> Callable[[], object]:
-    """Record the calls that make and use keys, and bring `%keys`; returns what ends both."""
-    record = Record()
+def record_keys(session: Session) -> None:
+    """Record the calls that make and use keys, and bring `%keys`."""
+    record = session.keep(Record())
     record.on()
-    shell.register_magics(KeysMagics(shell, record))
-    shell.events.register("pre_run_cell", record.begin_cell)
-    matcher = _completer(shell.user_ns)
-    if shell.Completer is not None:
-        shell.Completer.custom_matchers.append(matcher)
-
-    def undo() -> None:
-        record.off()
-        shell.events.unregister("pre_run_cell", record.begin_cell)
-        shell.magics_manager.magics["line"].pop("keys", None)
-        if shell.Completer is not None:
-            shell.Completer.custom_matchers.remove(matcher)
-
-    return undo
+    session.on_unload(record.off)
+    KeysMagics(session, record).register()
+    session.on_cell(begin=record.begin_cell)

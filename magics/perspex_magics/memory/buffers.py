@@ -1,67 +1,63 @@
-"""`%buffers`: the arrays that are alive, who holds them, and a way to be rid of them."""
+"""`%buffers`: the live arrays, what holds them, and how to free them."""
 
 from __future__ import annotations
 
+import argparse
 import copy
 import gc
 import re
 import weakref
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from IPython.core.completer import (
-    CompletionContext,
-    SimpleCompletion,
-    SimpleMatcherResult,
-    context_matcher,
-)
+from IPython.core.completer import CompletionContext
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
-from IPython.core.magic import Magics, line_magic, magics_class, no_var_expand
 
 from perspex_magics.display import notices
-from perspex_magics.display.markup import LINE, MONO, MUTED, escape, tag
+from perspex_magics.display.markup import MONO
+from perspex_magics.display.table import Column, Report, Table
+from perspex_magics.display.units import count, many, size
 from perspex_magics.memory.owners import outputs, report, variables
-from perspex_magics.memory.reach import Buffer, Owner, Report, arrays_in, go_on, size_text
+from perspex_magics.memory.reach import Buffer, Owner, arrays_in, go_on
+from perspex_magics.memory.reach import Report as Found
 from perspex_magics.memory.release import drop_last_error
-from perspex_magics.notebook.options import MagicParser
+from perspex_magics.notebook.magic import Magic
+from perspex_magics.notebook.options import WordParser
 from perspex_magics.notebook.user_names import user_names
+from perspex_magics.session import Session
 
 _MOST_ROWS = 20
 _MOST_ALSO = 3
 
 
-class _Parser(MagicParser):
-    sign = "%"
-
-
-parser = _Parser(
+parser = WordParser(
     "buffers",
-    """List the arrays that are alive and who holds them, or free those of some variables.
+    """List the live arrays and what holds them, or free those of some variables.
 
-Each buffer is counted once; a row is what lies behind one name. Names
-are variables, outputs `Out[n]`, variables in the frames of the last error, and
-compiled functions, for their constants.""",
-    """Nothing waits for the device, and nothing is copied.
+Each buffer is counted once. A row shows the memory behind one name: a variable, an
+output `Out[n]`, a variable in a frame of the last error, or a compiled function with
+its constants.""",
+    """Listing neither waits for the device nor copies anything.
 
     %buffers --top 5
     %buffers free params batch
 
-`free` removes these variables, and with them the buffers that nothing else refers
-to. What something else holds stays: another variable, an output that holds more than
-that, a compiled function, a library.""",
+`free` removes the variables, and the buffers that nothing else refers to. A buffer
+stays if anything else holds it: another variable, an output with more in it, a compiled
+function, a library.""",
     usage="%buffers [--top N] [--all] [--numpy] [--help] | %buffers free NAME ...",
 )
-parser.add_argument("--top", type=int, default=None, metavar="N", help="how many rows (20)")
-parser.add_argument("--all", action="store_true", help="a row for each buffer, and all rows")
-parser.add_argument("--numpy", action="store_true", help="NumPy arrays behind names as well")
+parser.add_argument("--top", type=int, default=None, metavar="N", help="the number of rows (20)")
+parser.add_argument("--all", action="store_true", help="list every buffer, each in its own row")
+parser.add_argument("--numpy", action="store_true", help="include NumPy arrays that names lead to")
 parser.add_argument("words", nargs="*", help="`free` and the names of variables", metavar="free")
 
 
 @dataclass(frozen=True)
 class Row:
-    """What lies behind one owner."""
+    """The memory behind one owner."""
 
     owner: str
     what: str
@@ -82,7 +78,7 @@ class Row:
 class Setters:
     """For each variable that is an array, the cell at whose end it was first seen to be this one.
 
-    Containers are changed in place and cannot be watched at no cost, so nothing is said of them.
+    Containers change in place and cannot be watched for free, so they are not covered.
     """
 
     def __init__(self, shell: InteractiveShell) -> None:
@@ -91,11 +87,11 @@ class Setters:
 
     def note(self, result: Any) -> None:
         """Called at the end of each cell; some 0.1 us for each array of the notebook."""
-        count = getattr(result, "execution_count", None)
-        if count is None:
+        number = getattr(result, "execution_count", None)
+        if number is None:
             return
         for name, value in self.names.new_arrays(result.info):
-            self.seen[name] = (weakref.ref(value), count)
+            self.seen[name] = (weakref.ref(value), number)
 
     def cell(self, name: str) -> str:
         """`In[3]`, or nothing where that is not known."""
@@ -105,47 +101,18 @@ class Setters:
         return f"In[{known[1]}]"
 
 
-def list_buffers(shell: InteractiveShell) -> Callable[[], object]:
-    """Bring `%buffers` into a shell; returns a function that takes it out."""
-    setters = Setters(shell)
-    shell.register_magics(BufferMagics(shell, setters))
-    shell.events.register("post_run_cell", setters.note)
-    matcher = _names_matcher(shell)
-    if shell.Completer is not None:
-        shell.Completer.custom_matchers.append(matcher)
-
-    def undo() -> None:
-        shell.events.unregister("post_run_cell", setters.note)
-        if shell.Completer is not None:
-            shell.Completer.custom_matchers.remove(matcher)
-        shell.magics_manager.magics["line"].pop("buffers", None)
-
-    return undo
-
-
-def _names_matcher(shell: InteractiveShell) -> Any:
-    @context_matcher(identifier="perspex_buffers")  # type: ignore[untyped-decorator]
-    def match_names(context: CompletionContext) -> SimpleMatcherResult:
-        found = re.match(r"\s*%buffers\s+(free\s)?", context.text_until_cursor)
-        words: Iterable[str] = ()
-        if found and found[1]:
-            words = (name for name, value in variables(shell).items() if arrays_in(value))
-        elif found and found.end() == len(context.text_until_cursor) - len(context.token):
-            words = ["free", *parser._option_string_actions]
-        fitting = sorted(word for word in words if word.startswith(context.token))
-        return {
-            "completions": [SimpleCompletion(word, type="variable") for word in fitting],
-            "suppress": bool(found),
-        }
-
-    return match_names
+def list_buffers(session: Session) -> None:
+    """Bring `%buffers` into a notebook."""
+    setters = session.keep(Setters(session.shell))
+    BufferMagics(session, setters).register()
+    session.on_cell(end=setters.note)
 
 
 # ---- The table ----------------------------------------------------------------------------------
 
 
 def rows(
-    found: Report, setters: Setters, each: bool = False, check: Callable[[], None] = go_on
+    found: Found, setters: Setters, each: bool = False, check: Callable[[], None] = go_on
 ) -> list[Row]:
     """The rows of the table, by owner or for `each` buffer; what no name holds comes last.
 
@@ -184,68 +151,43 @@ def _row(
         also = ", ".join(list(others)[:_MOST_ALSO])
         if len(others) > _MOST_ALSO:
             also += f", {len(others) - _MOST_ALSO} more"
-    what = largest.type if len(buffers) == 1 else f"{len(buffers):,} arrays"
-    size = sum([buffer.nbytes for buffer in buffers])
-    return Row(name, what, size, ", ".join(sorted(devices)), cell, also, owner)
+    what = largest.type if len(buffers) == 1 else f"{count(len(buffers))} arrays"
+    nbytes = sum([buffer.nbytes for buffer in buffers])
+    return Row(name, what, nbytes, ", ".join(sorted(devices)), cell, also, owner)
 
 
-def _summary(found: Report, hidden: list[Row]) -> list[str]:
-    count = len(found.buffers)
+def _summary(found: Found, hidden: list[Row]) -> list[str]:
     nobody = sum(buffer.nbytes for buffer in found.buffers if not buffer.ways)
     lines = [
-        f"{size_text(found.nbytes)} in {count:,} buffer{'s' * (count != 1)}"
-        + (f"; for {size_text(nobody)} of it no name was found" if nobody else "")
+        f"{size(found.nbytes)} in {many(len(found.buffers), 'buffer')}"
+        + (f"; no name was found for {size(nobody)} of it" if nobody else "")
     ]
     if hidden:
-        left = size_text(sum(row.nbytes for row in hidden))
-        lines.append(f"{len(hidden):,} more rows ({left}); `%buffers --all` lists everything")
+        left = size(sum(row.nbytes for row in hidden))
+        lines.append(f"{count(len(hidden))} more rows ({left}); `%buffers --all` lists everything")
     if nobody and not found.complete:
-        lines.append("There was too much to look through: some of that may have a name.")
+        lines.append("Search limit reached; some of these buffers may still be held by a name.")
     return lines
 
 
-_COLUMNS = ("held by", "what", "bytes", "device", "set in", "also held by")
-
-
-def _cells(row: Row) -> tuple[str, ...]:
-    return (row.owner, row.what, size_text(row.nbytes), row.device, row.cell, row.also)
-
-
-def _text(shown: list[Row], lines: list[str]) -> str:
-    table = [_COLUMNS, *map(_cells, shown)] if shown else []
-    used = [i for i in range(len(_COLUMNS)) if any(row[i] for row in table[1:])]
-    widths = {i: max(len(row[i]) for row in table) for i in used}
-    aligned = [
-        "  ".join(f"{row[i]:>{widths[i]}}" if i == 2 else f"{row[i]:<{widths[i]}}" for i in used)
-        for row in table
-    ]
-    return "\n".join([*(line.rstrip() for line in aligned), *lines])
-
-
-def _html(shown: list[Row], lines: list[str]) -> str:
-    table = [_cells(row) for row in shown]
-    used = [i for i in range(len(_COLUMNS)) if any(row[i] for row in table)]
-    edge = f"padding:1px 12px 1px 0;border-bottom:1px solid {LINE}"
-    sides = {i: f"text-align:{'right' if i == 2 else 'left'};{edge}" for i in used}
-    head = "".join(
-        tag("th", escape(_COLUMNS[i]), style=f"{sides[i]};{MUTED}", scope="col") for i in used
-    )
-    body = "".join(
-        tag("tr", *(tag("td", escape(row[i]), style=f"{sides[i]};{MONO}") for i in used))
-        for row in table
-    )
-    caption = tag("caption", "<br>".join(map(escape, lines)), style=f"text-align:left;{MUTED}")
-    return tag("table", caption, tag("tr", head) if table else "", body)
+_COLUMNS = (
+    Column("owner", "held by", style=MONO),
+    Column("what", "what", style=MONO),
+    Column("nbytes", "bytes", size, is_number=True, style=MONO),
+    Column("device", "device", style=MONO),
+    Column("cell", "set in", style=MONO),
+    Column("also", "also held by", style=MONO),
+)
 
 
 # ---- Freeing ------------------------------------------------------------------------------------
 
 
 def free(shell: InteractiveShell, names: list[str]) -> str:
-    """Remove variables, and the outputs that hold nothing else; says which memory that freed.
+    """Remove variables, and the outputs that hold nothing else; returns what that freed as text.
 
-    Nothing is deleted that somebody still refers to: what the last reference is gone of goes by
-    itself, and it is looked up what did. The last error is let go of if its frames hold any of it.
+    Nothing that is still referenced is deleted: Python frees what loses its last reference, and a
+    second walk finds what went. The last error is dropped if its frames hold any of it.
 
     Raises `UsageError`, before anything is changed, for a name that is no variable with arrays.
     """
@@ -301,7 +243,7 @@ def _is_one_of(owner: Owner, names: Collection[str]) -> bool:
 
 
 def _others(buffer: Buffer, names: Collection[str], dropped: Collection[str]) -> list[Owner]:
-    """Who holds a buffer besides these variables; the last error can be let go of."""
+    """Who holds a buffer besides these variables; the last error does not count."""
     return [
         owner
         for owner in buffer.owners
@@ -356,50 +298,48 @@ def _said(
     dropped: Collection[str],
     failed: bool,
 ) -> str:
-    lines = [f"Removed {', '.join(names)}: {size_text(nbytes)} freed."]
+    lines = [f"Removed {', '.join(names)}: {size(nbytes)} freed."]
     if dropped:
         which = ", ".join(sorted(dropped))
-        lines.append(f"Removed {which} as well: there was nothing else in it.")
+        lines.append(f"Removed {which} as well: it held nothing else.")
     if failed:
-        lines.append("The last error was let go of: its frames held some of that.")
+        lines.append("Dropped the last error: its frames held some of these arrays.")
     for buffer in kept[:_MOST_ALSO]:
         others = [owner.text() for owner in buffer.owners]
         more = f" and {len(others) - 2} more" if len(others) > 2 else ""
         by = f"also held by {', '.join(others[:2])}{more}"
         if not others:
-            by = "something else refers to it, and no name of that was found"
-        lines.append(f"Kept {buffer.type}, {size_text(buffer.nbytes)}: {by}.")
+            by = "still referenced, but by nothing with a name"
+        lines.append(f"Kept {buffer.type}, {size(buffer.nbytes)}: {by}.")
     if left := kept[_MOST_ALSO:]:
-        size = size_text(sum(buffer.nbytes for buffer in left))
-        lines.append(f"Kept {len(left)} more for the same reason, {size}.")
+        nbytes = sum(buffer.nbytes for buffer in left)
+        lines.append(f"Kept {count(len(left))} more for the same reason, {size(nbytes)}.")
     return "\n".join(lines)
 
 
-@magics_class
-class BufferMagics(Magics):
-    """`%buffers` in one notebook."""
+class BufferMagics(Magic):
+    """List the live arrays and what holds them, or free those of some variables.
 
-    shell: InteractiveShell
+    `%buffers --help` lists the options.
+    """
 
-    def __init__(self, shell: InteractiveShell, setters: Setters) -> None:
-        super().__init__(shell)
+    line_parser = parser
+
+    def __init__(self, session: Session, setters: Setters) -> None:
+        super().__init__(session)
         self.setters = setters
 
-    @no_var_expand
-    @line_magic
-    def buffers(self, line: str) -> None:
-        """List the arrays that are alive and who holds them, or free those of some variables.
+    def completions(self, rest: str, context: CompletionContext) -> list[str] | None:
+        given = rest.split()
+        if given[:1] == ["free"]:
+            return sorted(name for name, x in variables(self.shell).items() if arrays_in(x))
+        return None if given else sorted(["free", *parser._option_string_actions])
 
-        `%buffers --help` lists the options.
-        """
-        options = parser.parse(line)
-        if options.help:
-            print(parser.format_help())
-            return
+    def on_line(self, options: argparse.Namespace, local_ns: dict[str, Any] | None) -> None:
         words = options.words
         if words:
             if words[0] != "free":
-                parser.error(f"unknown word {words[0]!r}; `free` is the only one")
+                parser.error(f"unknown word {words[0]!r}; the only command is `free`")
             names = [name for word in words[1:] for name in word.split(",") if name]
             if not names:
                 parser.error("`free` needs the names of variables")
@@ -416,11 +356,11 @@ class BufferMagics(Magics):
         found = rows(listed, self.setters, each=every)
         most = top or (len(found) if every else _MOST_ROWS)
         shown, hidden = found[:most], found[most:]
-        lines = _summary(listed, hidden)
+        table = Table(_COLUMNS, [tuple(row.data().values()) for row in shown])
         data = {
             "bytes": listed.nbytes,
             "buffers": len(listed.buffers),
             "complete": listed.complete,
-            "rows": [row.data() for row in shown],
+            "rows": table.data(),
         }
-        notices.show("buffers", data, _text(shown, lines), _html(shown, lines))
+        notices.tell("buffers", data, Report(table, *_summary(listed, hidden)))

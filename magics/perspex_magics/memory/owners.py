@@ -21,9 +21,12 @@ from perspex.base import source
 from perspex.jitted import compiled as compiled
 from perspex.runtime import client
 from perspex.runtime.array import ArrayImpl
+from perspex_magics.display.units import size
 from perspex_magics.memory.parts import IPYTHON, frame_values
-from perspex_magics.memory.reach import ATOMS, Owner, Report, Walk, go_on, size_text
+from perspex_magics.memory.reach import ATOMS, Owner, Report, Walk, go_on
 from perspex_magics.notebook.own_modules import INSTALLED, is_own
+from perspex_magics.programs.runner import Runner
+from perspex_magics.session import find
 
 _LAST = re.compile(r"__?_?|_\d+")
 _OUTPUT_NAME = re.compile(r"_\d+|__?_?|_i+\d*|_[oid]h")
@@ -152,8 +155,7 @@ def add_programs(walk: Walk, shell: InteractiveShell) -> None:
             walk.add(program.closed.consts, Owner("compiled", function.name))
         for executable in list(function.executables.values()):
             walk.add(executable.consts, Owner("compiled", function.name))
-    magics = shell.magics_manager.registry.get("JitMagics")
-    runner = getattr(magics, "runner", None)
+    runner = find(shell, Runner)
     if runner is None:
         return
     for remembered in (runner.cells, runner.calls):
@@ -231,7 +233,7 @@ def largest(shell: InteractiveShell, most: int = 5) -> str:
         name = buffer.ways[0][0].text() if buffer.ways else "no name"
         sizes[name] = sizes.get(name, 0) + buffer.nbytes
     top = sorted(sizes.items(), key=lambda item: -item[1])
-    shown = [f"{name} {size_text(nbytes)}" for name, nbytes in top[:most]]
+    shown = [f"{name} {size(nbytes)}" for name, nbytes in top[:most]]
     more = f", {len(top) - most} more" if len(top) > most else ""
-    total = size_text(found.nbytes)
+    total = size(found.nbytes)
     return f"Live arrays hold {total}: {', '.join(shown)}{more}. `%buffers` lists them."

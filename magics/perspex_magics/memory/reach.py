@@ -275,19 +275,3 @@ def arrays_in(value: Any) -> list[Any]:
     walk = Walk()
     walk.add(value, Owner("variable", ""))
     return [entry[0] for entry in walk.found.values()]
-
-
-def size_text(nbytes: int) -> str:
-    """Bytes for people.
-
-    >>> size_text(512), size_text(1536), size_text(3 << 20)
-    ('512 B', '1.5 KiB', '3.0 MiB')
-    """
-    if nbytes < 1024:
-        return f"{nbytes} B"
-    size = float(nbytes)
-    for unit in ("KiB", "MiB", "GiB", "TiB"):
-        size /= 1024
-        if size < 1023.95 or unit == "TiB":
-            break
-    return f"{size:.1f} {unit}"

@@ -1,9 +1,9 @@
-"""After a cell has failed: what its frames hold is said, and let go when the next cell starts.
+"""After a cell has failed: a notice of what its frames hold, and its release by the next cell.
 
 Python keeps the last error for a debugger, and with it the variables of every function that was
 running: arrays that nobody will use again stay in memory until the next error. So the next cell
-drops the error, unless it is one that looks at it (`%debug`, `%tb`, `%buffers`); the traceback
-stays as text, so `%tb` still shows it.
+drops the error, unless that cell looks at it (`%debug`, `%tb`, `%buffers`). The traceback stays as
+text, so `%tb` still shows it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import re
 import sys
 import traceback
 import weakref
-from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
@@ -23,10 +22,11 @@ from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 
 from perspex.runtime import memory
-from perspex_magics.display import notices
-from perspex_magics.display.markup import MONO, MUTED, escape, tag
+from perspex_magics.display import notices, units
+from perspex_magics.display.table import Report
 from perspex_magics.memory.owners import chain, frames, is_reached, largest, pinned
-from perspex_magics.memory.reach import Report, size_text
+from perspex_magics.memory.reach import Report as Found
+from perspex_magics.session import Session, find
 
 # Less than this is not worth a line under the cell.
 _NOTICED_BYTES = 1 << 20
@@ -42,15 +42,13 @@ _LOOKS_AT_ERROR = re.compile(
 _DEBUGS = re.compile(r"^\s*%?debug\s*$", re.MULTILINE)
 # What such a frame belongs to may go on running, and would be ended by clearing the frame.
 _RESUMABLE = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
-# Those of the notebooks with the extension.
-_loaded: dict[InteractiveShell, Release] = {}
 
 
-def release_after_errors(shell: InteractiveShell) -> Callable[[], object]:
-    """Let go of what failed cells hold, and name the owners when memory is exhausted."""
-    release = _loaded[shell] = Release(shell)
-    shell.events.register("pre_run_cell", release.begin)
-    shell.events.register("post_run_cell", release.end)
+def release_after_errors(session: Session) -> None:
+    """Release what failed cells hold, and name the owners when memory is exhausted."""
+    shell = session.shell
+    release = session.keep(Release(shell))
+    session.on_cell(release.begin, release.end)
     show = shell._showtraceback
 
     def showing(etype: type, error: Any, lines: list[str]) -> None:
@@ -64,21 +62,18 @@ def release_after_errors(shell: InteractiveShell) -> Callable[[], object]:
         return largest(shell)
 
     memory.owners.append(owners)
+    session.on_unload(lambda: memory.owners.remove(owners))
 
-    def undo() -> None:
-        shell.events.unregister("pre_run_cell", release.begin)
-        shell.events.unregister("post_run_cell", release.end)
-        memory.owners.remove(owners)
-        del _loaded[shell]
+    def unhook() -> None:
         if vars(shell).get("_showtraceback") is showing:
             del hooked._showtraceback
 
-    return undo
+    session.on_unload(unhook)
 
 
 def drop_last_error(shell: InteractiveShell) -> bool:
-    """Let go of the last error at once, as the next cell would; returns whether there was one."""
-    release = _loaded.get(shell)
+    """Drop the last error at once, as the next cell would; returns whether there was one."""
+    release = find(shell, Release)
     if release is None or vars(sys).get("last_value") in (None, release.stand_in):
         return False
     release.drop()
@@ -86,7 +81,7 @@ def drop_last_error(shell: InteractiveShell) -> bool:
 
 
 class Release:
-    """The last error of one notebook: its text, and how it is let go of."""
+    """The last error of one notebook: its text, and how it is dropped."""
 
     def __init__(self, shell: InteractiveShell) -> None:
         self.shell = shell
@@ -109,7 +104,7 @@ class Release:
     # ---- at the end of a cell ---------------------------------------------------------------
 
     def end(self, result: Any) -> None:
-        """Say what the cell's error holds."""
+        """Show what the cell's error holds."""
         if self.stand_in is not None and not hasattr(sys, "last_traceback"):
             sys.last_traceback = None
         error = getattr(result, "error_in_exec", None)
@@ -132,7 +127,9 @@ class Release:
             if _DEBUGS.search(text):
                 # So that IPython says that there is nothing to debug.
                 sys.__dict__.pop("last_traceback", None)
-                print("The frames of the last error were let go of.")
+                print(
+                    "The frames of the last error are gone. Run the failing cell again to debug it."
+                )
             return
         if _LOOKS_AT_ERROR.search(text):
             return
@@ -143,7 +140,7 @@ class Release:
         self.held = []
 
     def drop(self) -> bool:
-        """Let go of the last error: of Python's references to it, IPython's and its frames'.
+        """Drop the last error: the references of Python, of IPython and of its frames.
 
         Returns whether a variable of the notebook keeps it.
         """
@@ -202,9 +199,9 @@ def _stand_in(error: BaseException, lines: list[str]) -> BaseException:
 
 
 def _clear(error: BaseException) -> None:
-    """Empty the frames of an error that nobody looks at any more.
+    """Empty the frames of an error that is no longer needed.
 
-    Most are gone already. What is left is in cycles, as when a function keeps an exception in a
+    Most are gone already. The rest is in cycles, as when a function keeps an exception in a
     variable: clearing its frames ends them at once.
     """
     for frame in list(frames(error)):
@@ -222,8 +219,8 @@ def _clear_frame(frame: FrameType) -> None:
         frame.f_locals  # noqa: B018
 
 
-def _notice(held: Report) -> None:
-    """Say under the cell what its error holds."""
+def _notice(held: Found) -> None:
+    """Show under the cell what its error holds."""
     sizes: dict[tuple[str, str], int] = {}
     for buffer in held.buffers:
         owner = buffer.owners[0]
@@ -231,23 +228,17 @@ def _notice(held: Report) -> None:
         sizes[key] = sizes.get(key, 0) + buffer.nbytes
     top = sorted(sizes.items(), key=lambda item: -item[1])
     shown = [
-        f"`{name}` in {function}, {size_text(size)}" for (name, function), size in top[:_MOST_SHOWN]
+        f"`{name}` in {function}, {units.size(nbytes)}"
+        for (name, function), nbytes in top[:_MOST_SHOWN]
     ]
     more = [f"{len(top) - _MOST_SHOWN} more"] if len(top) > _MOST_SHOWN else []
-    head = f"The failed cell holds {size_text(held.nbytes)} until the next one starts"
-    tail = "To look at it: %debug now."
-    text = f"{head}: {'; '.join([*shown, *more])}. {tail}"
-    names = "; ".join(
-        f"{tag('code', escape(name), style=MONO)} in "
-        f"{tag('code', escape(function), style=MONO)}, {size_text(size)}"
-        for (name, function), size in top[:_MOST_SHOWN]
-    )
-    names += "".join(f"; {part}" for part in more)
-    html = tag("div", f"{escape(head)}: {names}. {escape(tail)}", style=MUTED)
+    head = f"The failed cell holds {units.size(held.nbytes)} until the next cell starts"
+    text = f"{head}: {'; '.join([*shown, *more])}. Run %debug now to inspect it."
     data = {
         "bytes": held.nbytes,
         "holders": [
-            {"name": name, "function": function, "bytes": size} for (name, function), size in top
+            {"name": name, "function": function, "bytes": nbytes}
+            for (name, function), nbytes in top
         ],
     }
-    notices.show("pinned", data, text, html)
+    notices.tell("pinned", data, Report(text))

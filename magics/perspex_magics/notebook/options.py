@@ -12,12 +12,7 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
-from IPython.core.completer import (
-    CompletionContext,
-    SimpleCompletion,
-    SimpleMatcherResult,
-    context_matcher,
-)
+from IPython.core.completer import CompletionContext
 from IPython.core.error import UsageError
 
 _MAGIC = re.compile(r"(%%)(\w+)\s|[^#]*?(?:^|[=\s])(%)(\w+)\s")
@@ -44,7 +39,7 @@ class MagicParser(argparse.ArgumentParser):
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         self.magic = name
-        self.add_argument("--help", action="store_true", help="print this and run nothing")
+        self.add_argument("--help", action="store_true", help="print this help and run nothing")
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{self.prog}: {message}; `{self.prog} --help` lists the options")
@@ -60,7 +55,7 @@ class MagicParser(argparse.ArgumentParser):
     def add_names(self, *flags: str, help: str, metavar: str = "NAME") -> None:
         """An option that takes names: `--static n,m`, `--static n m`, or given twice.
 
-        Without flags it is what stands on the line besides the options.
+        Without flags it takes the words besides the options.
         """
         if flags:
             self.add_argument(
@@ -74,6 +69,12 @@ class MagicParser(argparse.ArgumentParser):
             )
         else:
             self.add_argument("names", nargs="*", type=_names, help=help, metavar=metavar)
+
+
+class WordParser(MagicParser):
+    """The options of a line magic that takes words, and no expression."""
+
+    sign = "%"
 
 
 class LineParser(MagicParser):
@@ -186,42 +187,27 @@ def axes_literal(text: str) -> Any:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):
         raise argparse.ArgumentTypeError(
-            f"{text!r} is not an axis, None, or several of them with commas between"
+            f"{text!r} is not an axis, None, or several of them separated by commas"
         ) from None
 
 
 # ---- Completion and help ------------------------------------------------------------------------
 
 
-def completer(parsers: Sequence[MagicParser], namespace: Mapping[str, Any]) -> Any:
-    """A matcher for IPython's completer that knows the options of these magics.
+def on_magics_line(context: CompletionContext) -> tuple[tuple[str, str], str] | None:
+    """The sign and name of the magic on whose line the cursor is, and what is typed behind it.
 
-    `namespace` is the notebook's, in which the names that a magic may be given are looked up.
+    Without the word at the cursor.
     """
-    known = {(parser.sign, parser.magic): parser for parser in parsers}
-
-    @context_matcher(identifier="perspex_options")  # type: ignore[untyped-decorator]
-    def match_options(context: CompletionContext) -> SimpleMatcherResult:
-        line = context.text_until_cursor
-        found = _MAGIC.match(line)
-        parser = found and known.get((found[1] or found[3], found[2] or found[4]))
-        if not found or not parser:
-            return {"completions": []}
-        rest = line[found.end() :].removesuffix(context.token)
-        words = [
-            word
-            for word in _candidates(parser, rest, context, namespace)
-            if word.startswith(context.token)
-        ]
-        return {
-            "completions": [SimpleCompletion(word, type="option") for word in words],
-            "suppress": bool(words) or parser.sign == "%%",
-        }
-
-    return match_options
+    line = context.text_until_cursor
+    found = _MAGIC.match(line)
+    if not found:
+        return None
+    key = found[1] or found[3], found[2] or found[4]
+    return key, line[found.end() :].removesuffix(context.token)
 
 
-def _candidates(
+def candidates(
     parser: MagicParser, rest: str, context: CompletionContext, namespace: Mapping[str, Any]
 ) -> list[str]:
     """What may stand behind `rest` on a magic's line, whatever has been typed of it."""

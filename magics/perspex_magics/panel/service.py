@@ -4,8 +4,8 @@ A front end may send these messages to a subshell, so the handlers run in any th
 cell runs. They read a message, note the request, and wake the outbox or the desk.
 
 A page opens the comm target and names the topics it shows; `contract` has all messages as types.
-`asks` answers requests, `outbox` sends changes from a thread of its own, and `topics` makes the rows
-of each table from what the rest of the extension records.
+`asks` answers requests, `outbox` sends changes from a thread of its own, and `topics` makes the
+rows of each table from what the rest of the extension records.
 
 As long as no page is open there is no thread and no listener. A handler of a message runs none of
 the user's code. Messages have no parent, so they belong to no cell.

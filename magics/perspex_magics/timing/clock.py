@@ -1,20 +1,19 @@
-"""The clock under each cell: where its time went, and what the device went on with.
+"""The clock under each cell: where its time went, and how long the device worked after it.
 
-A computation is handed to the device and Python goes on, so the time that a cell takes says little
-about the time that its work takes. The core tells of tracing, lowering, compiling, moving numbers
-and waiting; what lies inside of something else is counted once, for the innermost. The rest of the
-cell is Python, and with it the handing over of compiled calls, which happens in C++ and cannot be
-told apart without a cost for each call; and it is idle time, in which the thread did not run,
-because it slept, or waited where the core does not look, as `numpy.asarray` does for an array.
-Arrays of the notebook that are not there yet when the cell ends are watched by a thread, which
-never holds anything up.
+Python dispatches a computation to the device and continues, so the time of a cell says little about
+the time of its work. The core publishes tracing, lowering, compiling, transfers and waits; nested
+phases count once, for the innermost. The rest of a cell is Python, which includes the dispatch of
+compiled calls (in C++, where measuring it would slow each call), and idle time, in which the thread
+did not run because it slept or waited where the core does not look, as in `numpy.asarray`. A thread
+watches the arrays that are not computed when the cell ends, and never blocks anything.
 
-Measuring is one thing and showing another: readings are made while the clock is on, or while
-somebody (the panel) asks for them.
+Measuring and showing are separate: readings are made while the clock is on, or while an observer
+(the panel) asks for them.
 """
 
 from __future__ import annotations
 
+import argparse
 import contextvars
 import os
 import re
@@ -25,14 +24,16 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from IPython.core.interactiveshell import InteractiveShell
-from IPython.core.magic import Magics, line_magic, magics_class
 
 from perspex.base import events
 from perspex_magics.display import notices
-from perspex_magics.display.markup import MUTED, escape, tag
-from perspex_magics.notebook.options import MagicParser
+from perspex_magics.display.table import Report
+from perspex_magics.display.units import duration, size
+from perspex_magics.notebook.magic import Magic
+from perspex_magics.notebook.options import WordParser
 from perspex_magics.notebook.running import Running
 from perspex_magics.notebook.user_names import user_names
+from perspex_magics.session import Session
 from perspex_magics.timing.unfinished import (
     Pending,
     Watcher,
@@ -54,45 +55,41 @@ _PARTS = {
 _NO_SECONDS = dict.fromkeys(_PARTS, 0.0)
 _KINDS = (*_PARTS, "failed")
 _STATES = ("on", "off", "all")
-# What is shorter, in seconds, is no reason to show a line.
+# Seconds below which a wait or a cell is no reason to show a line.
 _LONG_WAIT = 1e-3
 _LONG_CELL = 0.1
-# What is less, in seconds or as a part of the cell, is not told apart from Python.
+# Smaller parts of a cell are left out of its line.
+_LEAST_PART = 1e-3
+# Less idle time than this, in seconds or as a part of the cell, counts as Python.
 _LONG_IDLE = 5e-3
 _PART_IDLE = 0.1
-# So many events of one cell are kept apart, to tell what lies inside of what.
+# The most events of one cell that are kept apart, to find nested phases.
 _MOST_SPANS = 4096
-# Readings of so many cells are kept for who looks later, and so much of each cell's text.
+# The readings that are kept for later, and the length of each cell's text that is kept with them.
 _MOST_READINGS = 4_000
 _MOST_HEAD = 200
 
 _NAME = re.compile(r"[^\W\d]\w*")
 
 
-class ClockParser(MagicParser):
-    """The options of `%clock`, a line magic without an expression."""
-
-    sign = "%"
-
-
-parser = ClockParser(
+parser = WordParser(
     "clock",
     """Show under a cell where its time went.
 
-    on    under cells that trace, compile, wait for the device or leave it work
+    on    under cells that trace, compile, wait for the device or leave it busy
     all   under every cell
     off   under none
     last  print the line of the last cell again""",
-    """Without an argument it says which of them holds. The environment variable
-PERSPEX_CLOCK has the same words, for the beginning; without it the clock is on in the
-Perspex kernel, and off in another IPython.""",
+    """Without an argument, print the current setting. The environment variable
+PERSPEX_CLOCK sets the initial one; by default the clock is on in the Perspex kernel and
+off in any other IPython.""",
     usage="%clock [on | off | all | last] [--help]",
 )
 parser.add_argument("what", nargs="?", choices=[*_STATES, "last"], help="see above")
 
 
 class Reading:
-    """The time of one cell, by what it went into, and which run of which cell it was.
+    """The time of one cell by its parts, and which run of which cell it was.
 
     `status` is `running`, `ok` or `error`; `cell` the notebook's id of the cell, if it has one;
     `count` its number, once it is over.
@@ -110,7 +107,7 @@ class Reading:
         self.sources: dict[str, int] = {}
         self.bytes: dict[str, int] = {}
         self.wall = self.python = self.idle = 0.0
-        # How long the device went on; `None` if it had nothing to do, or as long as it works.
+        # How long the device worked after the cell; `None` if it did not, or still does.
         self.after: float | None = None
         self.is_working = False
         # Begin and length of phases, the outermost of those that ended.
@@ -137,7 +134,7 @@ class Reading:
             spans[: len(half)] = [(half[0][0], sum(length for _, length in half))]
 
     def stop(self, now: float, status: str = "ok") -> None:
-        """The cell has ended: what is left is Python, and time in which the thread did not run."""
+        """The cell has ended: the rest of its time is Python and idle time."""
         self.status, self.wall, left = status, now - self.start, now - self.start
         if self.spans:
             left = max(0.0, left - sum(self.seconds.values()))
@@ -176,16 +173,15 @@ class Reading:
         }
 
     def text(self) -> str:
-        """`12.4 ms: trace 1.2, lower 0.8, compile 9.1 (disk), Python 1.3`."""
-        scale, digits, unit = _unit(self.wall)
-        parts = []
-        for kind, name in _PARTS.items():
-            number = f"{self.seconds[kind] * scale:.{digits}f}"
-            if float(number):
-                parts.append(f"{name} {number}{self._remark(kind)}")
-        parts.append(f"Python {self.python * scale:.{digits}f}")
+        """`12.4 ms: trace 1.20 ms, lower 800 us, compile 9.10 ms (disk), Python 1.30 ms`."""
+        parts = [
+            f"{name} {duration(self.seconds[kind])}{self._remark(kind)}"
+            for kind, name in _PARTS.items()
+            if self.seconds[kind] > _LEAST_PART * self.wall
+        ]
+        parts.append(f"Python {duration(self.python)}")
         if self.idle:
-            parts.append(f"idle {self.idle * scale:.{digits}f}")
+            parts.append(f"idle {duration(self.idle)}")
         line = f"{duration(self.wall)}: {', '.join(parts)}"
         if self.is_working:
             return f"{line}; the device is still at work"
@@ -207,55 +203,23 @@ class Reading:
 
     def show(self, display_id: str | None = None, update: bool = False) -> None:
         """Show the line under the cell, or in the place of an earlier one."""
-        text = self.text()
-        html = tag("div", escape(text), style=f"{MUTED};font-size:85%")
-        notices.show("clock", self.data(), text, html, display_id=display_id, update=update)
+        report = Report(self.text(), style="font-size:85%")
+        notices.tell("clock", self.data(), report, display_id=display_id, update=update)
 
 
 def _ran_outside_of_phases() -> float:
     return time.thread_time() - events.seconds_in_phases()
 
 
-def _unit(seconds: float) -> tuple[float, int, str]:
-    """By what to multiply seconds, how many digits to show, and what that is called."""
-    if seconds < 1e-3:
-        return 1e3, 3, "ms"
-    if seconds < 1.0:
-        return 1e3, 1, "ms"
-    return 1.0, 2, "s"
-
-
-def duration(seconds: float) -> str:
-    """A time with its unit.
-
-    >>> duration(0.0124), duration(0.00012), duration(3.14159)
-    ('12.4 ms', '0.120 ms', '3.14 s')
-    """
-    scale, digits, unit = _unit(seconds)
-    return f"{seconds * scale:.{digits}f} {unit}"
-
-
-def size(count: int) -> str:
-    """A number of bytes.
-
-    >>> size(12), size(4096), size(3_500_000)
-    ('12 B', '4.1 kB', '3.5 MB')
-    """
-    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if count >= scale:
-            return f"{count / scale:.1f} {unit}"
-    return f"{count} B"
-
-
 class Observer(Protocol):
-    """Whoever asks a clock for its readings; called by a cell's thread, or the watcher's."""
+    """A receiver of readings; called in a cell's thread or the watcher's."""
 
     def __call__(self, reading: Reading, /) -> None:
-        """A reading was begun, ended, or got the time for which the device went on."""
+        """A reading began or ended, or its device time became known."""
 
 
 class Clock:
-    """The clock of one notebook. It listens to the core only while somebody wants readings."""
+    """The clock of one notebook, which listens to the core only while readings are wanted."""
 
     def __init__(self, shell: InteractiveShell) -> None:
         self.shell, self.names = shell, user_names(shell)
@@ -275,7 +239,7 @@ class Clock:
         self._listen()
 
     def observe(self, observer: Observer) -> Callable[[], None]:
-        """Tell somebody of all readings, shown or not; returns what ends that."""
+        """Pass all readings to an observer, shown or not; returns the function that ends that."""
         self._observers = (*self._observers, observer)
         self._listen()
 
@@ -351,7 +315,7 @@ class Clock:
         return told
 
     def _unready(self, result: Any) -> list[Any]:
-        """Arrays of this cell that are not there yet; those of earlier cells are being watched."""
+        """Arrays of this cell that are not computed yet and not watched for an earlier cell."""
         new = self.names.new_arrays(getattr(result, "info", None))
         others = self.names.of_kinds(may_hold_arrays)
         others.append(getattr(result, "result", None))
@@ -386,7 +350,7 @@ class Clock:
             publisher, context = self.shell.display_pub, contextvars.copy_context()
 
             def update() -> bool:
-                # A later cell may be collecting outputs for itself; ours is none of them.
+                # A later cell may be capturing its outputs; this line is none of them.
                 if self.shell.display_pub is not publisher:
                     return False
                 context.run(reading.show, display_id, True)
@@ -396,26 +360,24 @@ class Clock:
             self.watcher.add(Pending(reading, unready, now, told))
 
 
-@magics_class
-class ClockMagics(Magics):
-    """`%clock` in one notebook."""
+class ClockMagics(Magic):
+    """Show under a cell where its time went: `%clock on`, `off`, `all`, `last`.
 
-    def __init__(self, shell: InteractiveShell, clock: Clock) -> None:
-        super().__init__(shell)
+    `%clock --help` lists the options.
+    """
+
+    line_parser = parser
+
+    def __init__(self, session: Session, clock: Clock) -> None:
+        super().__init__(session)
         self.of_notebook = clock
 
-    @line_magic
-    def clock(self, line: str) -> None:
-        """Show under a cell where its time went: `%clock on`, `off`, `all`, `last`.
-
-        `%clock --help` says more.
-        """
-        options = parser.parse(line)
-        if options.help:
-            print(parser.format_help())
-        elif options.what == "last":
+    def on_line(self, options: argparse.Namespace, local_ns: dict[str, Any] | None) -> None:
+        if options.what == "last":
             last = self.of_notebook.last
-            print(last.text() if last else "No cell has been timed yet; `%clock on` begins.")
+            print(
+                last.text() if last else "No cell has been timed yet; `%clock on` starts the clock."
+            )
         elif options.what is None:
             print(f"The clock is {_SAID[self.of_notebook.state]}.")
         else:
@@ -423,7 +385,7 @@ class ClockMagics(Magics):
 
 
 _SAID = {
-    "on": "on, for cells that trace, compile, wait for the device or leave it work",
+    "on": "on, for cells that trace, compile, wait for the device or leave it busy",
     "all": "on, for all cells",
     "off": "off; `%clock on` turns it on",
 }
@@ -438,18 +400,10 @@ def first_state(shell: InteractiveShell) -> str:
     return "on" if getattr(kernel, "implementation", "") == "perspex" else "off"
 
 
-def time_cells(shell: InteractiveShell) -> Callable[[], object]:
-    """Bring the clock and `%clock` into a shell; returns a function that takes them out."""
-    clock = Clock(shell)
-    shell.register_magics(ClockMagics(shell, clock))
-    shell.events.register("pre_run_cell", clock.begin)
-    shell.events.register("post_run_cell", clock.end)
-    clock.set(first_state(shell))
-
-    def undo() -> None:
-        clock.set("off")
-        shell.events.unregister("pre_run_cell", clock.begin)
-        shell.events.unregister("post_run_cell", clock.end)
-        shell.magics_manager.magics["line"].pop("clock", None)
-
-    return undo
+def time_cells(session: Session) -> None:
+    """Bring the clock and `%clock` into a notebook."""
+    clock = session.keep(Clock(session.shell))
+    ClockMagics(session, clock).register()
+    session.on_cell(clock.begin, clock.end)
+    clock.set(first_state(session.shell))
+    session.on_unload(lambda: clock.set("off"))

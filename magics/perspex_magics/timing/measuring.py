@@ -1,8 +1,8 @@
-"""How long a compiled function takes, stage by stage and call by call, said honestly.
+"""The time of a compiled function, stage by stage and call by call.
 
 A compiled call returns before the device is done, so a clock around the call alone measures little.
 Here each call is followed by waiting for its results, and both parts are kept: `call` is the time
-until Python has the arrays in hand, `wait` the time from then on until the numbers are there. On a
+until Python has the arrays, `wait` the time from then on until they are computed. On a
 CPU small programs run within the call. The first calls, which compile and warm caches up, are
 apart; `queued` is what one call takes when many are handed over before anybody waits.
 """
@@ -23,6 +23,8 @@ from perspex.api.waiting import block_until_ready
 from perspex.base import events
 from perspex.runtime.array import ArrayImpl
 from perspex_magics.display.markup import shortened
+from perspex_magics.display.table import Column, Report, Table
+from perspex_magics.display.units import duration, many
 
 _WARM_UP = 3
 _FEWEST = 5
@@ -32,7 +34,16 @@ _MOST_QUEUED = 200
 _PART_QUEUED = 0.2
 _STAGES = ("trace", "lower", "compile")
 _QUANTILES = {"min": 0.0, "25 %": 0.25, "median": 0.5, "75 %": 0.75, "95 %": 0.95, "max": 1.0}
-_DONE = "done before"
+_STAGE_COLUMNS = (
+    Column("stage"),
+    Column("seconds", write=duration, is_number=True),
+    Column("note"),
+)
+_RUN_COLUMNS = (
+    Column("part"),
+    *(Column(name, name, duration, is_number=True) for name in _QUANTILES),
+)
+_DONE = "already done"
 _FOUND = {
     "xla": "by XLA",
     "memory": "found in memory",
@@ -42,7 +53,7 @@ _FOUND = {
 
 @dataclass(frozen=True)
 class Stage:
-    """One stage of making the program, in seconds, and what there is to say about it.
+    """One stage of making the program, in seconds, with a note.
 
     `seconds` is `None` where the stage was over before anybody measured.
     """
@@ -94,26 +105,23 @@ class Measured:
         }
 
     def sentence(self) -> str:
-        """What was done, so that the numbers can be judged."""
-        said = f"{len(self.call)} runs on {self.device}, each waited for"
-        said += f", after {1 + self.warm_up} that are not counted (the first took "
-        return said + f"{duration(self.first)})."
+        """How the measurement was done."""
+        runs = f"{many(len(self.call), 'run')} on {self.device}, each waited for"
+        first = f"the first took {duration(self.first)}"
+        return f"{runs}, after {1 + self.warm_up} warm-up runs that are not counted ({first})."
 
     def text(self) -> str:
-        """All of it, as a table."""
-        lines = [f"{shortened(self.name)}({shortened(self.signature, 400)})"]
-        lines += [
-            f"  {stage.name:<8}{duration(stage.seconds):>10}  {stage.note}".rstrip()
-            for stage in self.stages
-        ]
-        rows = [("", *_QUANTILES)]
-        rows += [
-            (name, *map(duration, levels.values())) for name, levels in self.quantiles().items()
-        ]
-        lines += ["  " + "".join(f"{cell:>10}" for cell in row) for row in rows]
-        if self.queued is not None:
-            lines.append(f"  queued: {duration(self.queued)} a call, without waiting in between")
-        return "\n".join([*lines, self.sentence()])
+        """All of it, as tables."""
+        stages = [(stage.name, stage.seconds, stage.note) for stage in self.stages]
+        runs = [(name, *levels.values()) for name, levels in self.quantiles().items()]
+        queued = f"  queued: {duration(self.queued)} per call, without waiting in between"
+        return Report(
+            f"{shortened(self.name)}({shortened(self.signature, 400)})",
+            Table(_STAGE_COLUMNS, stages, indent="  "),
+            Table(_RUN_COLUMNS, runs, indent="  "),
+            *([] if self.queued is None else [queued]),
+            self.sentence(),
+        ).text()
 
 
 def measure(fun: Callable[..., Any], *args: Any, seconds: float = 1.0, **kwargs: Any) -> Measured:
@@ -138,8 +146,8 @@ def measure(fun: Callable[..., Any], *args: Any, seconds: float = 1.0, **kwargs:
     gone = [x for x in tree.leaves((args, kwargs)) if x.__class__ is ArrayImpl and x.is_deleted()]
     if gone:
         raise ValueError(
-            f"timings: `{_name(fun)}` takes over the memory of {len(gone)} of its arguments "
-            "(donate_argnums), so it can be called with them only once; measure it without"
+            f"timings: `{_name(fun)}` donates {len(gone)} of its arguments (donate_argnums), so it "
+            "can be called with them only once; measure it without donation"
         )
     arrays = [x for x in tree.leaves(out) if x.__class__ is ArrayImpl]
     devices = sorted({str(device) for x in arrays for device in x.devices()})
@@ -183,7 +191,7 @@ def _stages(compiled: Any, args: Any, kwargs: Any) -> tuple[tuple[Stage, ...], s
         stop()
     # Stages of functions that the function calls are part of its own tracing.
     last = {event.kind: event for event in heard}
-    notes = {"trace": f"{equations} equations", "lower": ""}
+    notes = {"trace": many(equations, "equation"), "lower": ""}
     if "compile" in last:
         data = last["compile"].data
         notes["compile"] = _FOUND[data["source"]]
@@ -221,16 +229,3 @@ def _queued(compiled: Any, args: Any, kwargs: Any, typical: float, seconds: floa
 
 def _name(fun: Any) -> str:
     return getattr(fun, "__name__", type(fun).__name__)
-
-
-def duration(seconds: float | None) -> str:
-    """
-    >>> duration(1.234e-6), duration(0.0567), duration(12.0), duration(None)
-    ('1.23 µs', '56.7 ms', '12 s', '–')
-    """
-    if seconds is None:
-        return "–"
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if seconds >= 0.9995 * size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds * 1e9:.0f} ns"

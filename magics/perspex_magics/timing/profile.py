@@ -1,6 +1,6 @@
-"""`%%profile`: what each line of a cell costs on the device; `%profile on` measures every cell.
+"""`%%profile`: the device time of each line of a cell; `%profile on` measures every cell.
 
-How it is measured, and what that means, is told by `perspex.runtime.profile`.
+`perspex.runtime.profile` explains how it is measured.
 """
 
 from __future__ import annotations
@@ -12,24 +12,19 @@ from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from IPython.core.error import UsageError
-from IPython.core.interactiveshell import InteractiveShell
-from IPython.core.magic import (
-    Magics,
-    line_cell_magic,
-    magics_class,
-    no_var_expand,
-    output_can_be_silenced,
-)
 
 from perspex.base import source
 from perspex.ir.jaxpr import ClosedJaxpr
 from perspex.runtime.profile import BusyError, LineTime, Place, Profile, ProgramTime, Session
 from perspex_magics.display import notices
-from perspex_magics.display.markup import LINE, MONO, MUTED, escape, tag
+from perspex_magics.display.markup import MONO, tag
+from perspex_magics.display.table import Cell, Column, Report, Sentence, Table
+from perspex_magics.display.units import count, duration, many, size
 from perspex_magics.notebook.cell import read_cell
-from perspex_magics.notebook.options import MagicParser
+from perspex_magics.notebook.magic import Magic
+from perspex_magics.notebook.options import MagicParser, WordParser
 from perspex_magics.notebook.running import Running
-from perspex_magics.timing.measuring import duration
+from perspex_magics.session import Session as NotebookSession
 from perspex_magics.timing.roofline import Peak, Position, Work, peak, work
 
 _ROWS = 40
@@ -40,12 +35,12 @@ _CODE = 72  # characters of a line of code
 
 cell_parser = MagicParser(
     "profile",
-    """Run a cell, and show what each of its lines took on the device.
+    """Run a cell and show the device time of each of its lines.
 
-Programs run one after another, each alone, so the cell takes longer than without.""",
-    """A kernel that does the work of several lines has its time shared out to them by a guess
-of their work; such times are marked with ~. --roofline measures what this machine can
-do at best, in about a second, and says how near to it each program comes.
+Programs run one at a time, so the cell takes longer than usual.""",
+    """The time of a kernel that does the work of several lines is divided among them by an
+estimate of their work; such times are marked with ~. --roofline measures this machine's
+peak in about a second and shows how close each program comes to it.
 
     %%profile
     for _ in range(10):
@@ -54,21 +49,16 @@ do at best, in about a second, and says how near to it each program comes.
 )
 cell_parser.add_argument("--all", action="store_true", help="list all lines")
 cell_parser.add_argument(
-    "--roofline", action="store_true", help="compare programs with what this machine can do"
+    "--roofline", action="store_true", help="compare programs with this machine's peak"
 )
 
 
-class _LineParser(MagicParser):
-    sign = "%"
-
-
-line_parser = _LineParser(
+line_parser = WordParser(
     "profile",
-    """Measure what each line takes on the device, in every cell from now on, or no more.
+    """Turn the measurement of device time by line on or off, from the next cell on.
 
-`%%profile` on top of a cell does it for that cell, and shows a table.""",
-    """The panel draws the times beside the lines. Without an argument it says whether they
-are measured.""",
+`%%profile` on top of a cell measures that cell and shows a table.""",
+    """The panel draws the times beside the lines. Without an argument, print the setting.""",
     usage="%profile [on | off] [--help]",
 )
 line_parser.add_argument("what", nargs="?", choices=["on", "off"], help="see above")
@@ -77,8 +67,8 @@ line_parser.add_argument("what", nargs="?", choices=["on", "off"], help="see abo
 class Line(NamedTuple):
     """A line of the user's code, and its seconds of device time.
 
-    `shared` is the part of them that was shared out by a guess; `runs` how many runs of programs
-    had work of that line.
+    `shared` is the estimated part of them; `runs` counts the runs of programs with work of that
+    line.
     """
 
     file: str
@@ -91,7 +81,7 @@ class Line(NamedTuple):
 class Total(NamedTuple):
     """How often a program has run while it was measured, for how many seconds, and what it does.
 
-    `work` is for one run, and `None` where nobody can say.
+    `work` is for one run, and `None` where it is unknown.
     """
 
     runs: int
@@ -104,14 +94,15 @@ class Total(NamedTuple):
         return None if self.work is None else self.work.taking(self.seconds / self.runs)
 
 
-@magics_class
-class ProfileMagics(Magics):
-    """`%%profile` and `%profile` in one notebook, and what was measured last."""
+class ProfileMagics(Magic):
+    """Show the device time of each line of a cell; `%%profile --help` lists the options."""
 
-    shell: InteractiveShell
+    line_parser = line_parser
+    cell_parser = cell_parser
+    is_silenced = True
 
-    def __init__(self, shell: InteractiveShell) -> None:
-        super().__init__(shell)
+    def __init__(self, session: NotebookSession) -> None:
+        super().__init__(session)
         self.is_on = False
         self._cells: Running[Session] = Running()
         self._shown: argparse.Namespace | None = None
@@ -123,7 +114,7 @@ class ProfileMagics(Magics):
     # ---- for the panel --------------------------------------------------------------------------
 
     def lines(self) -> list[Line]:
-        """Of each line what the last measurement found in which it had work."""
+        """Each line's time in the last measurement in which it did work."""
         return list(self._lines.values())
 
     def total(self, closed: ClosedJaxpr | None) -> Total | None:
@@ -131,11 +122,11 @@ class ProfileMagics(Magics):
         return None if closed is None else self._totals.get(closed)
 
     def switch(self, on: bool) -> None:
-        """Measure all cells from the next one on, or no more."""
+        """Turn the measurement of all cells on or off, from the next one on."""
         self.is_on = on
 
     def follow(self, observer: Callable[[], None]) -> Callable[[], None]:
-        """Tell somebody when there is something new in `lines`; returns what ends that."""
+        """Call `observer` when `lines` has changed; returns the function that ends that."""
         self._observers = (*self._observers, observer)
 
         def stop() -> None:
@@ -158,19 +149,8 @@ class ProfileMagics(Magics):
 
     # ---- the magics -----------------------------------------------------------------------------
 
-    @no_var_expand
-    @output_can_be_silenced
-    @line_cell_magic
-    def profile(self, line: str, cell: str | None = None) -> Any:
-        """Show what each line of a cell took on the device; `%%profile --help` tells more."""
-        if cell is None:
-            self._set(line_parser.parse(line))
-            return None
-        options = cell_parser.parse(line)
-        if options.help:
-            print(cell_parser.format_help())
-            return None
-        read = read_cell(self.shell, "profile", line, cell)
+    def on_cell(self, options: argparse.Namespace, line: str, body: str) -> Any:
+        read = read_cell(self.shell, "profile", line, body)
         statements, expression = read.compile(self.shell)
         namespace, globals_ = self.shell.user_ns, self.shell.user_global_ns
 
@@ -189,20 +169,19 @@ class ProfileMagics(Magics):
         self._tell(session.profile(), options)
         return result
 
-    def _set(self, options: argparse.Namespace) -> None:
-        if options.help:
-            print(line_parser.format_help())
-            return
+    def on_line(self, options: argparse.Namespace, local_ns: dict[str, Any] | None) -> None:
         if options.what is not None:
             self.switch(options.what == "on")
-        state = "measured in every cell" if self.is_on else "not measured; `%profile on` does it"
+        state = (
+            "measured in every cell" if self.is_on else "not measured; `%profile on` turns this on"
+        )
         print(f"Device times by line are {state}.")
 
     def _tell(self, found: Profile, options: argparse.Namespace) -> None:
         self._keep(found)
         top = peak() if options.roofline and found.programs else None
-        shown = Table(found, options.all, top)
-        notices.show("profile", shown.data(), shown.text(), shown.html())
+        shown = Profiled(found, options.all, top)
+        notices.tell("profile", shown.data(), shown.report())
 
     # ---- every cell -----------------------------------------------------------------------------
 
@@ -230,7 +209,7 @@ class ProfileMagics(Magics):
             self._keep(found)
 
     def close(self) -> None:
-        """Measure no more, from the middle of this cell on."""
+        """Stop measuring at once, even within a cell."""
         self.switch(False)
         session = self._cells.here()
         self._cells.clear()
@@ -238,7 +217,7 @@ class ProfileMagics(Magics):
             session.stop()
 
 
-class Table:
+class Profiled:
     """What a profile says: one row for each line of code, and one for each program."""
 
     def __init__(self, found: Profile, everything: bool, top: Peak | None) -> None:
@@ -258,53 +237,50 @@ class Table:
         found = self.found
         if not found.programs:
             return "Nothing ran on the device."
-        return (
-            f"device time by line: {duration(found.device)} "
-            f"of the {duration(found.wall)} that the cell took"
-        )
+        return f"Device time by line: {duration(found.device)} of the cell's {duration(found.wall)}"
 
     def part(self, seconds: float) -> float:
         """Of all device time."""
         return seconds / self.found.device if self.found.device else 0.0
 
-    def cells(self) -> list[tuple[str, str, str, str]]:
-        """Where, milliseconds, percent, and the code."""
-        return [
+    def table(self) -> Table:
+        """Where, the time, its part of all, and the code."""
+        most = max((spent.seconds for _, spent in self.rows), default=0.0) or 1.0
+        rows = [
             (
                 source.line_name(*place),
-                ("~" if spent.shared else "") + _milliseconds(spent.seconds),
-                f"{100 * self.part(spent.seconds):.0f}",
+                ("~" if spent.shared else "") + duration(spent.seconds),
+                f"{100 * self.part(spent.seconds):.0f} %",
+                _bar(spent, most),
                 _code(place),
             )
             for place, spent in self.rows
         ]
+        return Table(_COLUMNS, rows, label=self.headline(), indent="  ", style=_DIGITS)
 
     def remarks(self) -> list[str]:
-        """What has to be known of the figures."""
+        """What a reader must know about the figures."""
         found = self.found
         said = []
         if self.left:
-            more, them = ("line", "it") if len(self.left) == 1 else ("lines", "them")
+            them = "it" if len(self.left) == 1 else "them"
             seconds = duration(sum(spent.seconds for spent in self.left))
-            said.append(f"{len(self.left)} more {more}: {seconds}; `%%profile --all` lists {them}.")
+            lines = many(len(self.left), "more line")
+            said.append(f"{lines}: {seconds}; `%%profile --all` lists {them}.")
         if any(spent.shared for _, spent in self.rows):
-            said.append(
-                "~ one kernel did the work of several lines: "
-                "its time is shared out by a guess of their work."
-            )
+            said.append("~ estimated, because one kernel did the work of several lines.")
         if found.unplaced > _LEAST_PART * found.device:
-            said.append(f"{duration(found.unplaced)} belong to no line.")
+            said.append(f"{duration(found.unplaced)} could not be attributed to a line.")
         if found.missed:
-            calls = "1 call was" if found.missed == 1 else f"{found.missed} calls were"
-            said.append(f"{calls} too many to be measured.")
+            calls = "1 call was" if found.missed == 1 else f"{count(found.missed)} calls were"
+            said.append(f"{calls} not measured: the limit was reached.")
         return said
 
     def told(self) -> list[str]:
         """The programs, each in a sentence."""
         said = []
         for one, where in zip(self.programs, self.positions, strict=True):
-            times = f"{one.runs} runs" if one.runs > 1 else "1 run"
-            text = f"`{one.executable.name}`: {duration(one.seconds)} in {times}"
+            text = f"`{one.executable.name}`: {duration(one.seconds)} in {many(one.runs, 'run')}"
             if where is not None and self.top is not None:
                 text += (
                     f"; {_rate(where.achieved)}FLOP/s at {where.intensity:.3g} FLOPs per byte, "
@@ -314,54 +290,16 @@ class Table:
         if self.top is not None:
             said.append(
                 f"This machine, measured in float32: {_rate(self.top.flops)}FLOP/s, "
-                f"{_rate(self.top.bytes)}B/s."
+                f"{size(self.top.bytes)}/s."
             )
         return said
 
-    def text(self) -> str:
-        """For a terminal."""
-        cells = self.cells()
-        if not cells:
-            return self.headline()
-        wide = [max(len(row[i]) for row in cells) for i in range(3)]
-        rows = [
-            f"  {where:<{wide[0]}}  {ms:>{wide[1]}}  {percent:>{wide[2]}} %  {bar:<{_BAR}}  {code}"
-            for (where, ms, percent, code), bar in zip(cells, self._bars(), strict=True)
-        ]
-        return "\n".join([f"{self.headline()}.", *rows, *self.remarks(), *self.told()])
-
-    def _bars(self) -> list[str]:
-        most = max((spent.seconds for _, spent in self.rows), default=0.0)
-        return ["█" * round(_BAR * spent.seconds / (most or 1.0)) for _, spent in self.rows]
-
-    def html(self) -> str:
-        """For a notebook: a table, without scripts."""
-        cell = f"padding:1px 10px 1px 0;border-bottom:1px solid {LINE};vertical-align:baseline"
-        right = f"{cell};text-align:right"
-        rows = []
-        most = max((spent.seconds for _, spent in self.rows), default=0.0) or 1.0
-        for (where, ms, percent, code), (_, spent) in zip(self.cells(), self.rows, strict=True):
-            bar = _bar(spent, most)
-            rows.append(
-                tag(
-                    "tr",
-                    tag("th", escape(where), style=f"{cell};font-weight:normal", scope="row"),
-                    tag("td", escape(ms), style=right),
-                    tag("td", escape(percent), style=right),
-                    tag("td", bar, style=f"{cell};min-width:9em"),
-                    tag("td", escape(code), style=f"{cell};{MONO};text-align:left;white-space:pre"),
-                )
-            )
-        caption = tag("caption", escape(self.headline()), style="text-align:left;caption-side:top")
-        titles = ["line", "ms", "%", "", "code"]
-        head = [
-            tag("th", escape(title), style=f"{MUTED};{right if title in ('ms', '%') else cell}")
-            for title in titles
-        ]
-        style = "border-collapse:collapse;margin:2px 0;font-variant-numeric:tabular-nums"
-        table = tag("table", caption, tag("tr", *head), *rows, style=style)
-        said = [tag("div", escape(text), style=MUTED) for text in [*self.remarks(), *self.told()]]
-        return tag("div", table if rows else escape(self.headline()), *said)
+    def report(self) -> Report:
+        """All of it."""
+        table = self.table()
+        if not table.rows:
+            return Report(Sentence(self.headline()))
+        return Report(Sentence(f"{self.headline()}."), table, *self.remarks(), *self.told())
 
     def data(self) -> dict[str, Any]:
         """As JSON, in seconds."""
@@ -407,25 +345,28 @@ def _code(place: Place) -> str:
     return text if len(text) <= _CODE else f"{text[: _CODE - 1]}…"
 
 
-def _milliseconds(seconds: float) -> str:
-    """
-    >>> _milliseconds(0.01234), _milliseconds(3.67e-5)
-    ('12.3', '0.037')
-    """
-    return f"{1e3 * seconds:.{1 if seconds >= 1e-3 else 3}f}"
-
-
-def _bar(spent: LineTime, most: float) -> str:
-    """A bar as wide as the time, of which the part that is a guess is paler."""
+def _bar(spent: LineTime, most: float) -> Cell:
+    """A bar as wide as the time; the estimated part is paler."""
     sure = 100 * (spent.seconds - spent.shared) / most
     guess = 100 * spent.shared / most
     base = "display:inline-block;height:0.7em;background:var(--jp-brand-color1,#1976d2)"
-    return tag(
+    drawn = tag(
         "div",
         tag("span", style=f"{base};width:{sure:.1f}%"),
         tag("span", style=f"{base};opacity:0.45;width:{guess:.1f}%"),
         style="width:9em;white-space:nowrap;line-height:1",
     )
+    return Cell("█" * round(_BAR * spent.seconds / most), drawn)
+
+
+_DIGITS = "font-variant-numeric:tabular-nums"
+_COLUMNS = (
+    Column("at", "line"),
+    Column("time", "time", is_number=True),
+    Column("part", "part", is_number=True),
+    Column("bar", write=lambda bar: bar),
+    Column("code", "code", style=f"{MONO};white-space:pre"),
+)
 
 
 def _rate(number: float) -> str:
@@ -440,18 +381,9 @@ def _rate(number: float) -> str:
     return f"{number:.3g} {unit}"
 
 
-def profile_cells(shell: InteractiveShell) -> Callable[[], object]:
-    """Bring `%%profile` and `%profile` into a shell; returns the undo."""
-    magics = ProfileMagics(shell)
-    shell.register_magics(magics)
-    shell.events.register("pre_run_cell", magics.begin)
-    shell.events.register("post_run_cell", magics.end)
-
-    def undo() -> None:
-        magics.close()
-        shell.events.unregister("pre_run_cell", magics.begin)
-        shell.events.unregister("post_run_cell", magics.end)
-        for kind in ("line", "cell"):
-            shell.magics_manager.magics[kind].pop(cell_parser.magic, None)
-
-    return undo
+def profile_cells(session: NotebookSession) -> None:
+    """Bring `%%profile` and `%profile` into a notebook."""
+    magics = ProfileMagics(session)
+    magics.register()
+    session.on_cell(magics.begin, magics.end)
+    session.on_unload(magics.close)

@@ -84,7 +84,7 @@ class Position:
 
 
 def work(closed: ClosedJaxpr, xla: Any) -> Work | None:
-    """What one run of a program does; `None` if nobody can say.
+    """The work of one run of a program; `None` if it is unknown.
 
     Operations are those of the equations. Bytes are XLA's estimate for the kernels; XLA counts the
     body of a loop once, so they are not known for a program with loops.

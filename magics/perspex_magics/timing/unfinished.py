@@ -1,7 +1,7 @@
-"""What the device has not finished when a cell ends, and when it has.
+"""The work that the device has not finished when a cell ends, and the time when it has.
 
-Nothing waits in C++ here, where a thread would be in the way when the process ends: arrays are
-asked now and then whether they are there.
+Nothing waits in C++ here, because such a thread would block the end of the process: arrays are
+polled.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def all_there(arrays: Iterable[Any]) -> bool:
 
 
 class Timed(Protocol):
-    """What is told how long the device went on."""
+    """Receives the time for which the device worked after a cell."""
 
     after: float | None
     is_working: bool
@@ -111,7 +111,7 @@ class Timed(Protocol):
 class Pending:
     """The arrays that one cell left behind unfinished.
 
-    `told` is called when all are there, until it returns true.
+    `told` is called when all are computed, until it returns true.
     """
 
     def __init__(
@@ -141,7 +141,7 @@ class Pending:
         return self.told is None or self.told() or waited > self.patience
 
     def _all_there(self) -> bool:
-        """Whether no array is left; those that are there are let go, some at a time."""
+        """Whether no array is left; computed ones are released, some at a time."""
         arrays = self.arrays
         while arrays:
             some = arrays[:_AT_ONCE]

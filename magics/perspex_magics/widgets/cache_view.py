@@ -12,6 +12,7 @@ from perspex_magics.compiling.cache import CacheMagics, overview, summary
 from perspex_magics.panel.places import Places
 from perspex_magics.panel.tables import NOTHING
 from perspex_magics.panel.topics.programs import ProgramsTopic, compilation, recorder_of
+from perspex_magics.session import find
 from perspex_magics.widgets.refusals import Refused
 from perspex_magics.widgets.view import View, shell_here, shown
 
@@ -85,7 +86,7 @@ def cache_view() -> CacheView | None:
       A widget. Outside of Jupyter, `None`, after printing the same as text.
     """
     shell = shell_here()
-    if shell is None or CacheMagics.__name__ not in shell.magics_manager.registry:
+    if shell is None or find(shell, CacheMagics) is None:
         # Without the extension there is no record, but the cache itself counts.
         print("\n".join(summary()))
         return None

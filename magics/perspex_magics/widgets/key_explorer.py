@@ -13,13 +13,15 @@ from typing import Any
 
 import numpy as np
 import traitlets
+from markupsafe import Markup
 
 from perspex import config
 from perspex.runtime.keys import KeyArray
 from perspex_magics.display.markup import MONO, MUTED, escape, shortened, tag
-from perspex_magics.keys.magic import KeysMagics, numbers_of_keys, story
+from perspex_magics.keys.magic import Record, numbers_of_keys, story
 from perspex_magics.panel.contract import KeyDetail, KeyLine
 from perspex_magics.panel.contract import KeyTree as KeyTreeData
+from perspex_magics.session import find
 from perspex_magics.widgets.distributions import DISTRIBUTIONS
 from perspex_magics.widgets.key_tree import KeyTree
 from perspex_magics.widgets.threefry import Words
@@ -85,12 +87,12 @@ class KeyExplorer(View):
     def _notebook(self) -> list[KeyLine]:
         """Where the notebook made and used the first keys."""
         shell = shell_here()
-        magics = None if shell is None else shell.magics_manager.registry.get("KeysMagics")
-        if self._array is None or shell is None or not isinstance(magics, KeysMagics):
+        record = None if shell is None else find(shell, Record)
+        if self._array is None or shell is None or record is None:
             return []
-        if magics.record.recorder is None or self._array.is_deleted():
+        if record.recorder is None or self._array.is_deleted():
             return []
-        rows = story(magics.record.lineage, self._array, shell.user_ns, _MOST_ROOTS)
+        rows = story(record.lineage, self._array, shell.user_ns, _MOST_ROOTS)
         return [
             {
                 "indent": row.indent,
@@ -127,14 +129,14 @@ class KeyExplorer(View):
         )
 
 
-def _node_html(node: Mapping[str, Any]) -> str:
+def _node_html(node: Mapping[str, Any]) -> Markup:
     words = "" if node["kind"] == "draw" else " ".join(node["words"])
     said = [escape("  " * node["depth"]) + tag("strong", escape(shortened(node["label"])))]
     said += [tag("span", escape(words), style=MUTED)] if words else []
     said += [escape(f"same bits: {node['alike']}")] if node["alike"] else []
     if node["used"]:
         said.append(tag("span", escape("reused: " + ", ".join(node["used"])), style=_BAD))
-    return "  ".join(said)
+    return Markup("  ").join(said)
 
 
 def _reuse(row: Mapping[str, Any]) -> str:
@@ -142,11 +144,11 @@ def _reuse(row: Mapping[str, Any]) -> str:
     return "reused" if row["is_bad"] else ""
 
 
-def _line_html(row: Mapping[str, Any]) -> str:
+def _line_html(row: Mapping[str, Any]) -> Markup:
     said = escape(row["indent"] + shortened(row["text"]))
     rest = [shortened(part) for part in (row["place"], row["remark"], _reuse(row)) if part]
     if row["is_bad"]:
-        return tag("span", "  ".join([said, *map(escape, rest)]), style=_BAD)
+        return tag("span", said, *["  " + part for part in rest], style=_BAD)
     return said + tag("span", escape("".join(["  " + part for part in rest])), style=MUTED)
 
 

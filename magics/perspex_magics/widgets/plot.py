@@ -18,7 +18,8 @@ from perspex.api.mapping import vmap
 from perspex.base import events
 from perspex.random import lineage
 from perspex.random.keys import key_data, split
-from perspex_magics.timing.measuring import Measured, duration, measure
+from perspex_magics.display.units import duration
+from perspex_magics.timing.measuring import Measured, measure
 from perspex_magics.timing.roofline import peak, work
 
 # Runs that take longer than nearly all others are counted and not drawn.

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from perspex_magics.display.markup import LINE, MONO, MUTED, escape, shortened, tag
+from perspex_magics.display.units import duration
 from perspex_magics.panel import contract
-from perspex_magics.timing.measuring import Measured, duration, measure
+from perspex_magics.timing.measuring import Measured, measure
 from perspex_magics.widgets.view import View, shown
 
 _BARS = 40

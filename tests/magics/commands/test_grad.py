@@ -165,7 +165,13 @@ MISTAKES = {
     "by integers": ("counts", "counts.sum() * 1.0", TypeError, "cast: counts.astype(float)", 1),
     "by a number": ("n", "\nn * 1.0", TypeError, "`n` is the Python number 3; ", 1),
     "by a leaf": ("data", "data['k'] * 1.0", TypeError, "`data['k']` is int32[2]; ", 1),
-    "by a key": ("key", "random.normal(key)", TypeError, "no gradient by a random key", 1),
+    "by a key": (
+        "key",
+        "random.normal(key)",
+        TypeError,
+        "cannot differentiate with respect to a random key",
+        1,
+    ),
     "by a function": ("loss", "loss(w, x)", TypeError, "`loss` is a function, not an array", 1),
     "undefined": ("missing", "missing.sum()", NameError, "'missing' is not defined", 1),
 }
@@ -198,8 +204,8 @@ USAGE = {
     "%grad loss(w, x=w) --wrt w": "`w` is a parameter of the function and also",
     "%grad loss(w, x) --bogus": "unrecognized arguments: --bogus",
     "%grad loss(2 * w, x, b=n * w) --wrt n --jit": "`n` is part of an argument",
-    "%grad (lambda k: loss)(1.0)": "gives a function; assign it to a name",
-    "%grad (lambda k: loss)('a')": "gives a function; assign it to a name",
+    "%grad (lambda k: loss)(1.0)": "returns a function; assign it to a name",
+    "%grad (lambda k: loss)('a')": "returns a function; assign it to a name",
     "%grad (lambda: 1.0)()": "name an argument of `(lambda",
 }
 

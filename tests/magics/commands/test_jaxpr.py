@@ -64,7 +64,7 @@ def test_static_names(cells: Notebook) -> None:
 def test_the_title_says_what_the_variables_are(cells: Notebook) -> None:
     cells.ok("%jaxpr (params['w'] * x).sum()")
     html = cells.displayed[0]["text/html"]
-    assert "inputs params[&#x27;b&#x27;] f32[], params[&#x27;w&#x27;] f32[3], x f32[4,3]" in html
+    assert "inputs params[&#39;b&#39;] f32[], params[&#39;w&#39;] f32[3], x f32[4,3]" in html
 
 
 def test_several_in_one_cell_are_all_shown(cells: Notebook) -> None:

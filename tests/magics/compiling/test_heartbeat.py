@@ -106,7 +106,7 @@ def test_compiling_shows_its_size(quick: Notebook) -> None:
     row = beats(quick)[0][0]
     assert (row["phase"], row["name"], row["running"]) == ("compile", "_three", True)
     assert row["equations"] == 3  # sine, product, sum
-    assert "an interrupt gives control back" in texts(quick)[0]
+    assert "an interrupt returns control" in texts(quick)[0]
     assert "interrupt" not in texts(quick)[-1]
 
 
@@ -184,14 +184,14 @@ def row(**changes: object) -> dict:
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (row(equations=12), ["tracing `f`: 3 s, 12 equations so far"]),
-        (row(running=False), ["tracing `f` took 3.4 s"]),
-        (row(phase="lower", equations=1_200), ["lowering `f`: 3 s, 1,200 equations"]),
+        (row(equations=12), ["tracing `f`: 3.40 s, 12 equations so far"]),
+        (row(running=False), ["tracing `f` took 3.40 s"]),
+        (row(phase="lower", equations=1_200), ["lowering `f`: 3.40 s, 1,200 equations"]),
         (
             row(phase="compile", equations=900),
-            ["compiling `f`: 3 s, 900 equations; an interrupt gives control back"],
+            ["compiling `f`: 3.40 s, 900 equations; an interrupt returns control"],
         ),
-        (row(phase="compile", apart=True), ["compiling `f`: 3 s; an interrupt ends it"]),
+        (row(phase="compile", apart=True), ["compiling `f`: 3.40 s; an interrupt stops it"]),
     ],
 )
 def test_sentences(data: dict, said: list[str]) -> None:

@@ -41,7 +41,7 @@ def shown(cells: Notebook, line: str = "%keys") -> str:
     assert cells.ok(line) is None
     (bundle,) = cells.displayed
     html = bundle["text/html"]
-    assert html.startswith("<pre ") and "<script" not in html
+    assert html.startswith("<div ") and "<table" in html and "<script" not in html
     lines = bundle["text/plain"].split("\n")
     return "\n".join(" ".join(line.split()) for line in lines)
 
@@ -209,7 +209,7 @@ def test_one_variable(cells: Notebook) -> None:
     # What a compiled function does each time it is called is not recorded, so nothing is denied.
     cells.ok("draw = perspex.jit(lambda key: random.normal(key, (2,)))\ndraw(first); draw(first)")
     assert shown(cells, "%keys first").split("\n")[-1] == (
-        "no use was seen; what compiled functions do with it is not recorded"
+        "no use recorded; uses inside compiled functions are not seen"
     )
     cells.ok("others = random.split(first, 2)")
     text = shown(cells, "%keys others")
@@ -220,7 +220,7 @@ def test_off_on_and_clear(typed: Notebook) -> None:
     assert shown(typed) == "No key has been made or used."
     typed.ok("key = random.key(0)\n%keys off")
     assert lineage.recorder is None
-    typed.fails("%keys", UsageError, "`%keys on` begins to")
+    typed.fails("%keys", UsageError, "`%keys on` starts it")
     typed.ok("random.normal(key)\n%keys on\nrandom.uniform(key)")
     assert "normal" not in shown(typed) and "uniform" in shown(typed)
     typed.ok("%keys clear")
@@ -229,7 +229,7 @@ def test_off_on_and_clear(typed: Notebook) -> None:
 
 USAGE = {
     "%keys nothing": "there is no variable `nothing`",
-    "%keys number": "`number` is a int, and no key",
+    "%keys number": "`number` is of type int, not a key",
     "%keys key other": "unrecognized arguments: other",
     "%keys --all": "unrecognized arguments: --all",
 }

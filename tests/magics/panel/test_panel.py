@@ -15,6 +15,7 @@ from support.shells import Notebook
 import perspex
 import perspex.numpy as pnp
 from perspex_magics import unload_ipython_extension
+from perspex_magics.compiling.compilations import Recorder
 from perspex_magics.panel import contract, messages
 from perspex_magics.panel.clients import EXPIRES, MOST_CLIENTS, Client, Clients
 from perspex_magics.panel.contract import AnyRow, MemoryRow, Reply
@@ -22,7 +23,8 @@ from perspex_magics.panel.outbox import Outbox, Work
 from perspex_magics.panel.places import Places
 from perspex_magics.panel.service import TOPICS as KINDS
 from perspex_magics.panel.tables import NOTHING, Table
-from perspex_magics.timing.clock import ClockMagics, Reading
+from perspex_magics.session import part
+from perspex_magics.timing.clock import Clock, Reading
 
 # ---- tables -------------------------------------------------------------------------------------
 
@@ -253,6 +255,26 @@ def test_a_terminal_has_no_panel(notebook: Notebook) -> None:
     )
 
 
+OTHERS = """
+from IPython.core.magic import Magics, line_magic, magics_class
+for name in ("Buffer", "Cache", "Clock", "Jit", "Keys", "Profile"):
+    kind = type(f"{name}Magics", (Magics,), {})
+    get_ipython().register_magics(magics_class(kind))
+"""
+
+
+def test_magics_of_others_may_have_the_names_of_ours(notebook: Notebook) -> None:
+    notebook.ok(OTHERS)
+    outbox = outbox_of(notebook)
+    outbox._attend(set(TOPICS))
+    notebook.ok("f = perspex.jit(lambda x: x - 3)\nheld = f(jnp.ones(19))\n%cache\n%buffers")
+    assert [row["name"] for row in told(outbox, "programs")].count("<lambda>") == 1
+    assert "held" in [row["owner"] for row in told(outbox, "buffers")]
+    for topic in set(TOPICS) - {"programs", "buffers"}:
+        told(outbox, topic)
+    outbox._attend(set())
+
+
 def test_a_topic_that_fails_is_told_of_once_and_the_others_go_on(
     notebook: Notebook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -369,7 +391,7 @@ def test_all_keys_of_a_line_count_that_were_used_twice(notebook: Notebook, n: in
 
 
 def test_readings_are_made_for_an_observer_and_not_shown(notebook: Notebook) -> None:
-    clock = notebook.shell.magics_manager.registry[ClockMagics.__name__].of_notebook
+    clock = part(notebook.shell, Clock)
     told: list[tuple[Reading, str]] = []
     stop = clock.observe(lambda reading: told.append((reading, reading.status)))
     notebook.ok("perspex.jit(lambda x: x * 5)(jnp.ones(17))")
@@ -391,7 +413,7 @@ def test_a_program_of_before_is_looked_at_and_not_compiled(notebook: Notebook) -
         "def wave(x, y): return jnp.cos(x) * y\n"
         "f = perspex.jit(wave, donate_argnums=0)\nx = jnp.ones((4, 4))\nf(x, x + 1)"
     )
-    recorder = notebook.shell.magics_manager.registry["CacheMagics"].recorder
+    recorder = part(notebook.shell, Recorder)
     (one,) = recorder.named(["wave"])
     with perspex.events.unheard():
         traced = one.traced()

@@ -11,8 +11,9 @@ from support.shells import Notebook
 
 from perspex.base import source
 from perspex.runtime.profile import LineTime, Place, Profile, ProgramTime, Session
+from perspex_magics.session import part
 from perspex_magics.timing import roofline
-from perspex_magics.timing.profile import ProfileMagics, Table
+from perspex_magics.timing.profile import Profiled, ProfileMagics
 
 SETUP = """
 x = jnp.full((300, 300), 0.01)
@@ -31,9 +32,7 @@ def cells(notebook: Notebook) -> Notebook:
 
 
 def magics(notebook: Notebook) -> ProfileMagics:
-    found = notebook.shell.magics_manager.registry["ProfileMagics"]
-    assert isinstance(found, ProfileMagics)
-    return found
+    return part(notebook.shell, ProfileMagics)
 
 
 def shown(notebook: Notebook) -> dict[str, Any]:
@@ -70,8 +69,12 @@ def test_above_a_magic_the_lines_are_those_of_the_cell(cells: Notebook) -> None:
 @pytest.mark.parametrize(
     ("left", "missed", "said"),
     [
-        (1, 1, ["1 more line: 1 µs; `%%profile --all` lists it.", "1 call was too many"]),
-        (2, 3, ["2 more lines: 2 µs; `%%profile --all` lists them.", "3 calls were too many"]),
+        (1, 1, ["1 more line: 1.00 us; `%%profile --all` lists it.", "1 call was not measured"]),
+        (
+            2,
+            3,
+            ["2 more lines: 2.00 us; `%%profile --all` lists them.", "3 calls were not measured"],
+        ),
     ],
 )
 def test_what_is_short_or_single_is_said_as_such(left: int, missed: int, said: list[str]) -> None:
@@ -79,9 +82,9 @@ def test_what_is_short_or_single_is_said_as_such(left: int, missed: int, said: l
     lines |= {Place("file.py", 2 + i): LineTime(1e-6, 0.0, 1) for i in range(left)}
     program = ProgramTime(SimpleNamespace(name="true_divide", closed=None, xla=None), 1, 36.7e-6)
     found = Profile(lines, [program], device=367e-6, wall=0.0123, missed=missed)
-    text = Table(found, everything=False, top=None).text()
-    assert "device time by line: 367 µs of the 12.3 ms that the cell took" in text
-    assert "`true_divide`: 36.7 µs in 1 run" in text and "0.367" in text
+    text = Profiled(found, everything=False, top=None).report().text()
+    assert "Device time by line: 367 us of the cell's 12.3 ms" in text
+    assert "`true_divide`: 36.7 us in 1 run" in text and "file.py:1  367 us  100 %" in text
     assert all(one in text for one in said)
 
 

@@ -33,7 +33,7 @@ from perspex_magics.widgets.timings import Timings
 
 WIDGETS = {"cache": CacheView, "keys": KeyExplorer, "program": Show, "timings": Timings}
 VIEW = "application/vnd.jupyter.widget-view+json"
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 VIEWS = [*(ROOT / "labextension/src").rglob("*.ts")]
 
 
@@ -231,7 +231,7 @@ def test_stages_say_what_happened() -> None:
     compiled = perspex.jit(f)
     compiled(1.0)
     again = {stage.name: stage for stage in measure(compiled, 1.0, seconds=0.01).stages}
-    assert again["trace"].seconds is None and again["trace"].note == "done before"
+    assert again["trace"].seconds is None and again["trace"].note == "already done"
     assert again["compile"].note.startswith("found in memory; XLA took ")
 
 
@@ -241,14 +241,17 @@ def test_what_cannot_be_measured() -> None:
     with pytest.raises(ValueError, match="must be positive"):
         measure(lambda x: x, 1.0, seconds=0)
     donating = perspex.jit(lambda x: x + 1, donate_argnums=0)
-    with pytest.raises(ValueError, match="takes over the memory of 1 of its arguments"):
+    with pytest.raises(ValueError, match="donates 1 of its arguments"):
         measure(donating, jnp.ones(3))
 
 
 def test_timings_as_widget_and_as_text(capsys: pytest.CaptureFixture[str]) -> None:
     assert perspex.timings(lambda x: x * 2, jnp.ones(2), seconds=0.01) is None
     printed = capsys.readouterr().out
-    assert "median" in printed and "each waited for, after 4 that are not counted" in printed
+    assert (
+        "median" in printed
+        and "each waited for, after 4 warm-up runs that are not counted" in printed
+    )
     measured = measure(lambda x: x * 2, jnp.ones(2), seconds=0.05)
     widget = Timings(measured)
     assert sum(widget.data["histogram"]["counts"]) + widget.data["outside"] == len(measured.total)
@@ -290,16 +293,18 @@ def test_programs_are_pinned_and_evicted_in_the_cache_view(notebook: Notebook) -
     id = row()["id"]
     one = compilation(notebook.shell, id)
     key = bytes.fromhex(one.key)
-    assert asked(view, {"do": "pin", "id": id})["text"].endswith("stays in memory.")
+    assert asked(view, {"do": "pin", "id": id})["text"].startswith("Pinned ")
     assert cache.is_pinned(key) and row()["pinned"]
     assert asked(view, {"do": "unpin", "id": id})["ok"]
     assert not cache.is_pinned(key) and not row()["pinned"]
-    assert asked(view, {"do": "evict", "id": id})["text"].endswith("its next call compiles it.")
+    assert asked(view, {"do": "evict", "id": id})["text"].endswith(
+        "The next call compiles it again."
+    )
     assert not cache.is_remembered(key) and row() is None
     assert asked(view, {"do": "evict", "id": id}) == {
         "request": "r",
         "ok": False,
-        "text": "This program is not in the record any more.",
+        "text": "This program is no longer in the record.",
     }
     notebook.ok("kept(jnp.ones(3))")
     assert row()["found"] == "xla"
@@ -311,7 +316,7 @@ def test_all_programs_are_cleared_in_the_cache_view(notebook: Notebook) -> None:
     view = CacheView(notebook.shell)
     assert view.data["rows"] and cache.remembered_count()
     answer = asked(view, {"do": "clear"})
-    assert answer["ok"] and "are forgotten; those on disk stay" in answer["text"]
+    assert answer["ok"] and "from memory. Programs on disk remain" in answer["text"]
     assert view.data["rows"] == [] and not cache.remembered_count()
     view.close()
 

@@ -35,7 +35,7 @@ from perspex.runtime.placement import Place, Spread, devices_of
 _FORMAT = b"perspex 2"
 _REMEMBERED = 1024
 # So many programs can be pinned: far from as many as a process can hold.
-_MOST_PINNED = 256
+MOST_PINNED = 256
 
 # Seconds to wait for what is just being written to disk.
 _PATIENCE = 10.0
@@ -269,7 +269,7 @@ def is_pinned(key: bytes) -> bool:
 def pin(key: bytes) -> bool:
     """Keep a program in memory, now or when it is compiled next; whether there was room for it."""
     with _lock:
-        if len(_pinned) >= _MOST_PINNED and key not in _pinned:
+        if len(_pinned) >= MOST_PINNED and key not in _pinned:
             return False
         _pinned.add(key)
         return True

@@ -37,6 +37,7 @@ class ProgramsTopic(Topic):
         # Whether to check all rows, or only those beyond the compilations `seen` so far.
         self._all, self._seen = True, 0
         self._looks = _LOOKS
+        self._recorder = recorder_of(self.shell)
         self._profile = magics(self.shell, ProfileMagics)
         self._stops = [
             events.subscribe(self._hear, ("compile", "recompile")),
@@ -61,7 +62,7 @@ class ProgramsTopic(Topic):
         self.changed()
 
     def refresh(self) -> float | None:
-        recorder, states = recorder_of(self.shell), self._states
+        recorder, states = self._recorder, self._states
         done, total = list(recorder.done.copy()), recorder.total
         recent = max(0, len(done) - (total - self._seen) - _RECENT)
         looked_at = done if self._all else done[recent:]

@@ -7,13 +7,14 @@ topic subscribes to: these only note that there is news.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar, TypeVar
 
 from IPython.core.interactiveshell import InteractiveShell
 
 from perspex_magics.panel.contract import Topic as Name
 from perspex_magics.panel.places import Places
 from perspex_magics.panel.tables import Table
+from perspex_magics.session import part
 
 T = TypeVar("T")
 
@@ -65,6 +66,5 @@ def _nobody() -> None:
 
 
 def magics(shell: InteractiveShell, kind: type[T]) -> T:
-    """The instance of a class of magics in this notebook."""
-    found: Any = shell.magics_manager.registry[kind.__name__]
-    return found
+    """A feature of this notebook that has magics, by their class."""
+    return part(shell, kind)

@@ -1,0 +1,76 @@
+"""A bounded table forgets what was not used for longest, whoever uses it meanwhile."""
+
+from __future__ import annotations
+
+import random
+import sys
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from perspex.base.recent import Recent
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_it_keeps_what_a_list_of_uses_says(seed: int) -> None:
+    pick, table = random.Random(seed), Recent[int, str](5)
+    uses: list[int] = []
+    for _ in range(2_000):
+        key = pick.randrange(12)
+        step = pick.random()
+        if step < 0.4:
+            table.put(key, str(key))
+        elif step < 0.7:
+            assert (table.get(key) is None) == (key not in uses)
+        elif step < 0.9:
+            assert table.recall(key, lambda key=key: str(key)) == str(key)
+        else:
+            assert (table.pop(key) is None) == (key not in uses)
+        was_there = key in uses
+        uses = [other for other in uses if other != key]
+        if step < 0.9 and (was_there or not 0.4 <= step < 0.7):
+            uses.append(key)
+        uses = uses[-5:]
+        assert table.entries() == [(other, str(other)) for other in uses]
+        assert len(table) == len(uses) and (key in table) == (key in uses)
+
+
+def test_what_had_to_go_is_told() -> None:
+    table = Recent[str, int](1)
+    assert table.put("a", 1) is None and table.put("a", 2) is None
+    assert table.put("b", 3) == 2 and list(table.values()) == [3]
+    table.clear()
+    assert len(table) == 0
+
+
+@pytest.fixture
+def many_switches() -> Iterator[None]:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+def test_several_threads(many_switches: None) -> None:
+    table, failed = Recent[int, int](8), []
+
+    def work(seed: int) -> None:
+        pick = random.Random(seed)
+        try:
+            for _ in range(20_000):
+                key = pick.randrange(30)
+                assert table.recall(key, lambda key=key: key) == key
+                if pick.random() < 0.2:
+                    table.pop(key)
+                if pick.random() < 0.05:
+                    assert all(k == v for k, v in table.entries())
+        except Exception as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed and len(table) <= 8 + len(threads)

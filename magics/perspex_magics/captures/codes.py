@@ -7,8 +7,10 @@ import types
 from collections.abc import Hashable, Iterator
 from typing import NamedTuple
 
+from perspex_magics.captures.homes import is_harmless
+from perspex_magics.notebook.names import GLOBAL_LOADS, READ_BY_NAME
+
 _MOST = 10_000
-_GLOBAL_LOADS = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"}
 _STORES = {"STORE_GLOBAL", "DELETE_GLOBAL", "STORE_DEREF", "DELETE_DEREF"}
 _ATTRIBUTE_LOADS = {"LOAD_METHOD", "LOAD_ATTR"}
 _ATTRIBUTE_STORES = {"STORE_ATTR", "DELETE_ATTR"}
@@ -17,6 +19,14 @@ _CALLS = {"CALL", "CALL_KW", "CALL_FUNCTION_EX"}
 _WRITING = {"append", "appendleft", "add", "extend", "insert", "update", "write"}
 _CONSTRUCTORS = {"__init__", "__post_init__", "__new__"}
 _NOT_DONE = {"CACHE", "EXTENDED_ARG", "NOP"}
+# With these, code may read attributes whose names are not written in it.
+BY_OTHER_NAMES = {
+    *("getattr", "hasattr", "delattr", "vars", "dir", "locals", "__import__", "import_module"),
+    *("__dict__", "__getattribute__", "__getstate__", "__reduce__", "__reduce_ex__", "__slots__"),
+    *("format", "format_map", "attrgetter", "methodcaller", "_getframe", "modules"),
+}
+# Who calls one of these may read anything.
+READS_ANYTHING = READ_BY_NAME - {"locals", "vars"}
 
 
 class Write(NamedTuple):
@@ -36,6 +46,9 @@ class Code:
     `writes` and `attribute_writes` are the globals and the attributes of which it only calls such
     methods, and how. Whether that reads them depends on what they are.
 
+    `is_open` says that it may read attributes by names that are not written in it, and
+    `reads_anything` that nothing is known of what it reads.
+
     `stored` are the variables of the module or of functions around it that it assigns.
     `stored_attributes` are the attributes, and `stored_on_first` those of its first parameter.
     `loaded_attributes` are those that it reads; `taken_from_names` those that it reads of a local
@@ -45,10 +58,12 @@ class Code:
     __slots__ = (
         "attribute_writes",
         "code",
+        "is_open",
         "loaded_attributes",
         "meaning",
         "names",
         "reads",
+        "reads_anything",
         "stored",
         "stored_attributes",
         "stored_on_first",
@@ -60,6 +75,7 @@ class Code:
     def __init__(self, code: types.CodeType) -> None:
         self.code = code
         self.meaning = _meaning(code)
+        self.is_open = self.reads_anything = False
         self.stored: set[str] = set()
         self.stored_attributes: set[str] = set()
         self.stored_on_first: set[str] = set()
@@ -75,9 +91,10 @@ class Code:
             first = part.co_varnames[0] if part is code and part.co_argcount else None
             instructions = [i for i in dis.get_instructions(part) if i.opname not in _NOT_DONE]
             has_super = "super" in part.co_names
+            self.is_open = self.is_open or not BY_OTHER_NAMES.isdisjoint(part.co_names)
             for i, at in enumerate(instructions):
                 kind, name = at.opname, at.argval
-                if kind in _GLOBAL_LOADS:
+                if kind in GLOBAL_LOADS:
                     loads.add(name, instructions, i)
                     others.add(name)
                 elif kind in _STORES:
@@ -88,7 +105,7 @@ class Code:
                     attribute_loads.add(name, instructions, i)
                     self.loaded_attributes.add(name)
                     owner = _owner_of_load(instructions, i)
-                    if owner is not None and owner.opname in _GLOBAL_LOADS:
+                    if owner is not None and owner.opname in GLOBAL_LOADS:
                         self.taken_from_globals.add((owner.argval, name))
                     elif owner is not None and (
                         owner.opname.startswith("LOAD_") or (has_super and owner.opname == "CALL")
@@ -103,6 +120,10 @@ class Code:
                     others.add(name)
                     if kind == "LOAD_SUPER_ATTR":
                         self.taken_from_names.add(name)
+                    elif kind == "IMPORT_NAME" and not is_harmless(name):
+                        self.is_open = True
+                elif kind == "MATCH_CLASS":
+                    self.is_open = True
         self.stored_attributes = self.stored_on_first | stored_elsewhere
         self.stored_on_first -= stored_elsewhere
         self.writes = loads.writes(self.stored)
@@ -110,6 +131,7 @@ class Code:
         self.names = frozenset(others | (self.loaded_attributes - self.attribute_writes.keys()))
         dropped = {n for n, uses in self.writes.items() if all(use.is_dropped for use in uses)}
         self.reads = frozenset(loads.found.keys() - self.stored - dropped)
+        self.reads_anything = not READS_ANYTHING.isdisjoint(loads.found)
 
 
 class _Loads:

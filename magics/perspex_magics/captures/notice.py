@@ -63,7 +63,7 @@ def _html(warning: StaleCaptureWarning) -> str:
     if len(warning.changes) > stale.MOST_SHOWN:
         more = f"and {len(warning.changes) - stale.MOST_SHOWN} more"
         rows.append(tag("tr", tag("td", more, style=_CELL)))
-    titles = ("captured", "when traced", "now", "traced in", "changed in")
+    titles = ("variable", "traced with", "now", "traced in", "changed in")
     head = tag("tr", *[tag("th", title, style=_CELL, scope="col") for title in titles])
     name = tag("code", escape(warning.function))
     return tag(

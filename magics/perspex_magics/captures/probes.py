@@ -8,16 +8,19 @@ and a sample of all of it each time.
 
 from __future__ import annotations
 
+import array
 import hashlib
 import operator
 import types
 import weakref
 import zlib
-from collections import deque
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections import defaultdict, deque
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 import numpy as np
+
+from perspex_magics.captures.objects import attributes
 
 _BLOCK = 1 << 16
 # Of arrays of no more bytes a copy is kept, which they are compared with as a whole.
@@ -27,7 +30,6 @@ _MOST_BYTES = 1 << 26
 _SAMPLE = 64
 # Longer containers are compared a part at a time.
 _PART = 1024
-_NO_DATA = ("__dict__", "__weakref__")
 
 
 class ArrayProbe:
@@ -185,9 +187,6 @@ class FunctionProbe:
         return True
 
 
-_NOTHING = object()
-
-
 def _held_by_cells(cells: tuple[types.CellType, ...]) -> list[Any]:
     held = []
     for cell in cells:
@@ -198,16 +197,53 @@ def _held_by_cells(cells: tuple[types.CellType, ...]) -> list[Any]:
     return held
 
 
+_NOTHING = object()
+
+
+def _held_by_function(value: types.FunctionType) -> list[Any]:
+    keywords = value.__kwdefaults__ or {}
+    return [
+        *(value.__code__, value.__defaults__),
+        *(*keywords, *keywords.values()),
+        *_held_by_cells(value.__closure__ or ()),
+    ]
+
+
 def _held_by_dict(value: Mapping[Any, Any]) -> list[Any]:
     return [*value, *value.values()]
 
 
+def _held_by_defaultdict(value: defaultdict[Any, Any]) -> list[Any]:
+    return [value.default_factory, *_held_by_dict(value)]
+
+
 def _held_by_class(value: type) -> list[Any]:
-    return _held_by_dict(dict(value.__dict__))
+    return [*value.__bases__, *_held_by_dict(dict(value.__dict__))]
 
 
-def _held_by_object(value: Any) -> list[Any]:
-    return [item for _, item in attributes(value)]
+def held_by_object(value: Any) -> list[Any]:
+    """The attributes of an object, and its class."""
+    return [type(value), *[item for _, item in attributes(value)]]
+
+
+def _held_by_bytes(value: Any) -> list[Any]:
+    # A digest in small numbers, which are the same objects each time.
+    return list(hashlib.blake2b(value).digest())
+
+
+def held_by(value: Any) -> Callable[[Any], list[Any]]:
+    """How what an object holds is listed; where another is held, the object was changed."""
+    if isinstance(value, types.FunctionType):
+        return _held_by_function
+    if isinstance(value, list | deque | set):
+        return list
+    if isinstance(value, Mapping):
+        return _held_by_defaultdict if isinstance(value, defaultdict) else _held_by_dict
+    if isinstance(value, type):
+        return _held_by_class
+    if isinstance(value, bytearray | array.array):
+        return _held_by_bytes
+    return held_by_object
 
 
 AnyProbe = ArrayProbe | FunctionProbe | Probe
@@ -219,21 +255,4 @@ def make_probe(value: Any) -> AnyProbe:
         return ArrayProbe(value)
     if isinstance(value, types.FunctionType):
         return FunctionProbe(value)
-    if isinstance(value, list | deque | set):
-        return Probe(value, list)
-    if isinstance(value, Mapping):
-        return Probe(value, _held_by_dict)
-    if isinstance(value, type):
-        return Probe(value, _held_by_class)
-    return Probe(value, _held_by_object)
-
-
-def attributes(value: Any) -> Iterator[tuple[str, Any]]:
-    """What an object itself holds: its `__dict__` and its slots."""
-    yield from list((getattr(value, "__dict__", None) or {}).items())
-    for cls in type(value).__mro__:
-        slots = cls.__dict__.get("__slots__", ())
-        for name in [slots] if isinstance(slots, str) else slots:
-            item = _NOTHING if name in _NO_DATA else getattr(value, name, _NOTHING)
-            if item is not _NOTHING:
-                yield name, item
+    return Probe(value, held_by(value))

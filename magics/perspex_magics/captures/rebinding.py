@@ -18,6 +18,14 @@ from typing import Any
 
 import perspex
 from perspex_magics.captures.codes import known_code
+from perspex_magics.notebook.names import (
+    Changes,
+    OfCell,
+    blocks,
+    find_changes,
+    find_named,
+    statements,
+)
 from perspex_magics.notebook.user_names import UserNames
 
 # Built-in names while the extension is loaded; what the calls in a cell are of.
@@ -28,16 +36,9 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _JITTED = type(perspex.jit(lambda: None))
 _KINDS: tuple[type, ...] = (types.FunctionType, _JITTED, type)
 _WORD = re.compile(r"\w+")
-_COMPOUND = {
-    *(ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith),
-    *(ast.Try, ast.TryStar, ast.Match),
-}
+_NOTHING: Changes = ([], [])
 # Statements that bind names before some of their blocks, and not before the first one alone.
 _BINDS_IN_BLOCKS = {ast.Try, ast.TryStar, ast.Match}
-# Methods that return something, and change the object in place.
-_TAKES_OUT = {"pop", "popitem", "popleft", "setdefault"}
-_Found = tuple[list[str], list[str]]
-_NOTHING: _Found = ([], [])
 
 
 class Rebinding:
@@ -90,8 +91,8 @@ class Rebinding:
         if magic is not None:
             self.inside_ours, self.is_magic = magic in self.ours, True
             return tree
-        changes: dict[ast.stmt, _Found] = {}
-        _look_through(tree.body, changes)
+        changes: dict[ast.stmt, Changes] = {}
+        find_changes(tree.body, changes)
         changed: dict[str, int] = {}
         for node, (bound, written) in changes.items():
             for name in bound:
@@ -99,7 +100,7 @@ class Rebinding:
             for name in written:
                 changed[name] = node.lineno
                 self.written.add(name)
-        named = _named_in_expressions(tree) if text is None or ":=" in text else []
+        named = find_named(tree) if text is None or ":=" in text else []
         for expression in named:
             name = expression.target.id
             changed[name] = max(changed.get(name, 0), expression.lineno)
@@ -165,7 +166,7 @@ def _words(tree: ast.Module, text: str | None) -> set[str]:
         tree = ast.parse(text)
     lines = text.split("\n")
     inside = [line for line in lines if "lambda" in line] if "lambda" in text else []
-    for node in _statements(tree.body):
+    for node in statements(tree.body):
         if isinstance(node, _FUNCTIONS):
             inside += lines[node.lineno - 1 : node.end_lineno]
     return set(_WORD.findall("\n".join(inside)))
@@ -185,153 +186,8 @@ def _cell_magic(tree: ast.Module) -> str | None:
     return None
 
 
-def _statements(body: list[ast.stmt]) -> list[ast.stmt]:
-    """The statements that run in the cell itself, those in blocks too, in their order."""
-    found: list[ast.stmt] = []
-    for node in body:
-        found.append(node)
-        if type(node) in _COMPOUND:
-            for block in _blocks(node):
-                found += _statements(block)
-    return found
-
-
-def _look_through(body: list[ast.stmt], changes: dict[ast.stmt, _Found]) -> None:
-    """Find what statements change, and those in their blocks; no others are written down."""
-    for node in body:
-        kind = type(node)
-        rule = _RULES.get(kind)
-        if rule is not None:
-            bound: list[str] = []
-            written: list[str] = []
-            rule(node, bound, written)
-            if bound or written:
-                changes[node] = bound, written
-        if kind in _COMPOUND:
-            for block in _blocks(node):
-                _look_through(block, changes)
-
-
-def _blocks(node: ast.stmt) -> list[list[ast.stmt]]:
-    if type(node) not in _COMPOUND:
-        return []
-    blocks = [getattr(node, field, None) for field in ("body", "orelse", "finalbody")]
-    parts = (*getattr(node, "handlers", ()), *getattr(node, "cases", ()))
-    return [block for block in (*blocks, *[part.body for part in parts]) if block]
-
-
-# Rules add the names that a statement binds, and those whose objects it may write to. Of a
-# statement with blocks: what it binds before they run.
-
-
-def _assign(node: Any, bound: list[str], written: list[str]) -> None:
-    for target in node.targets:
-        _target(target, bound, written)
-    _taken(getattr(node, "value", None), written)
-
-
-def _one_target(node: Any, bound: list[str], written: list[str]) -> None:
-    _target(node.target, bound, written)
-    _taken(getattr(node, "value", None), written)
-
-
-def _taken(value: Any, written: list[str]) -> None:
-    """For `item = items.pop()`; other methods whose result is wanted are thought to read only."""
-    if type(value) is ast.Call and getattr(value.func, "attr", None) in _TAKES_OUT:
-        _root(value.func, written)
-
-
-def _augmented(node: Any, bound: list[str], written: list[str]) -> None:
-    _target(node.target, bound, written)
-    # In place for a list or a NumPy array, and another object for a number.
-    written += bound
-
-
-def _with(node: Any, bound: list[str], written: list[str]) -> None:
-    for item in node.items:
-        if item.optional_vars is not None:
-            _target(item.optional_vars, bound, written)
-
-
-def _handlers(node: Any, bound: list[str], written: list[str]) -> None:
-    bound += [handler.name for handler in node.handlers if handler.name]
-
-
-def _patterns(node: Any, bound: list[str], written: list[str]) -> None:
-    for case in node.cases:
-        for part in ast.walk(case.pattern):
-            name = part.rest if type(part) is ast.MatchMapping else getattr(part, "name", None)
-            if name:
-                bound.append(name)
-
-
-def _definition(node: Any, bound: list[str], written: list[str]) -> None:
-    bound.append(node.name)
-
-
-def _import(node: Any, bound: list[str], written: list[str]) -> None:
-    if getattr(node, "module", "") != "__future__":
-        names = [alias.asname or alias.name.partition(".")[0] for alias in node.names]
-        bound += [name for name in names if name != "*"]
-
-
-def _effect(node: Any, bound: list[str], written: list[str]) -> None:
-    call = node.value.value if isinstance(node.value, ast.Await) else node.value
-    if isinstance(call, ast.Call):
-        # For its effect: on the object whose method it is, or on an argument.
-        _root(call.func, written)
-        for argument in (*call.args, *[keyword.value for keyword in call.keywords]):
-            if isinstance(argument, ast.Name):
-                written.append(argument.id)
-            else:
-                _root(argument, written)
-
-
-_RULES: dict[type[ast.stmt], Callable[[Any, list[str], list[str]], None]] = {
-    ast.Assign: _assign,
-    ast.Delete: _assign,
-    ast.AugAssign: _augmented,
-    ast.AnnAssign: _one_target,
-    ast.For: _one_target,
-    ast.AsyncFor: _one_target,
-    ast.With: _with,
-    ast.AsyncWith: _with,
-    ast.Try: _handlers,
-    ast.TryStar: _handlers,
-    ast.Match: _patterns,
-    ast.FunctionDef: _definition,
-    ast.AsyncFunctionDef: _definition,
-    ast.ClassDef: _definition,
-    ast.Import: _import,
-    ast.ImportFrom: _import,
-    ast.Expr: _effect,
-}
-
-
-def _target(target: Any, bound: list[str], written: list[str]) -> None:
-    kind = type(target)
-    if kind is ast.Name:
-        bound.append(target.id)
-    elif kind is ast.Tuple or kind is ast.List:
-        for item in target.elts:
-            _target(item, bound, written)
-    elif kind is ast.Starred:
-        _target(target.value, bound, written)
-    else:
-        _root(target, written)
-
-
-def _root(node: ast.expr, written: list[str]) -> None:
-    """The name that an expression like `model.layers[0].w` begins with, if it has such parts."""
-    has_parts = False
-    while isinstance(node, ast.Attribute | ast.Subscript):
-        node, has_parts = node.value, True
-    if has_parts and isinstance(node, ast.Name):
-        written.append(node.id)
-
-
 def _with_calls(
-    body: list[ast.stmt], wanted: Set[str], changes: dict[ast.stmt, _Found], last: ast.stmt | None
+    body: list[ast.stmt], wanted: Set[str], changes: dict[ast.stmt, Changes], last: ast.stmt | None
 ) -> list[ast.stmt]:
     new: list[ast.stmt] = []
     for node in body:
@@ -342,15 +198,15 @@ def _with_calls(
             for name in dict.fromkeys(names)
             if name in wanted
         ]
-        blocks = list(_blocks(node))
-        for block in blocks:
+        inside = blocks(node)
+        for block in inside:
             block[:] = _with_calls(block, wanted, changes, None)
         if type(node) is ast.Match and calls:
             _in_guards(node, calls)
-        if blocks:
+        if inside:
             # The target of a loop or of `with` is bound before its block, and that of a handler or
             # a pattern before the block there.
-            for block in blocks if type(node) in _BINDS_IN_BLOCKS else blocks[:1]:
+            for block in inside if type(node) in _BINDS_IN_BLOCKS else inside[:1]:
                 block[:0] = calls
         elif node is not last:
             new += calls
@@ -369,25 +225,7 @@ def _in_guards(node: ast.Match, calls: list[ast.stmt]) -> None:
             case.guard = ast.copy_location(guard, case.guard)
 
 
-class _OfCell(ast.NodeVisitor):
-    """Goes through what runs in the cell itself: not into functions and classes."""
-
-    def visit_FunctionDef(self, node: Any) -> Any:
-        return node
-
-    visit_AsyncFunctionDef = visit_ClassDef = visit_Lambda = visit_FunctionDef
-
-
-class _Named(_OfCell):
-    def __init__(self) -> None:
-        self.found: list[ast.NamedExpr] = []
-
-    def visit_NamedExpr(self, node: ast.NamedExpr) -> None:
-        self.found.append(node)
-        self.generic_visit(node)
-
-
-class _Checked(_OfCell, ast.NodeTransformer):
+class _Checked(OfCell, ast.NodeTransformer):
     """Makes `(name := value, call)[0]` of each `name := value`, for the names that are wanted."""
 
     def __init__(self, wanted: Set[str]) -> None:
@@ -403,13 +241,6 @@ class _Checked(_OfCell, ast.NodeTransformer):
         for new in (both, made, made.slice):
             ast.copy_location(new, node)
         return made
-
-
-def _named_in_expressions(tree: ast.Module) -> list[ast.NamedExpr]:
-    """Each `name := value` of the cell."""
-    visitor = _Named()
-    visitor.visit(tree)
-    return visitor.found
 
 
 def _call(function: str, name: str, where: ast.stmt) -> ast.stmt:

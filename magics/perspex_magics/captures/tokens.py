@@ -8,7 +8,8 @@ from __future__ import annotations
 import types
 import weakref
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +23,7 @@ PLAIN_KINDS = frozenset(NUMBERS_AND_TEXT)
 _KEPT_BYTES = 1 << 12
 # Other device arrays of more bytes count as changed without a look.
 _MOST_COMPARED = 1 << 26
+_NUMBERS = {int, float, bool, str, complex}
 _MISSING = object()
 
 
@@ -98,12 +100,15 @@ class Members:
 
 
 class DeviceArray:
-    """A device array: it cannot change, so its identity says all, until another takes its place."""
+    """A device array: it cannot change, so its identity says all, until another takes its place.
+
+    `kind` is its type, and `place` where it lies, if that counts.
+    """
 
     __slots__ = ("get", "kind")
 
-    def __init__(self, array: Any, kind: Any) -> None:
-        self.kind = kind
+    def __init__(self, array: Any, place: Any, kind: Any) -> None:
+        self.kind = kind, place
         if array.nbytes <= _KEPT_BYTES:
             self.get: Callable[[], Any] = lambda: array
         else:
@@ -132,29 +137,62 @@ class Difference(NamedTuple):
     new: str
 
 
-class Table(Protocol):
-    """A snapshot: tokens and the names that they are under, by label; texts by either.
+@dataclass(eq=False, slots=True)
+class Table:
+    """What a snapshot finds: a token for each thing, under its label.
 
-    `shown` are shorter texts for some of the names.
+    `roots` are the names that the labels are in. `texts` say in few words what a label or a root
+    stands for; those of `said` are yet to be written. `shown` are shorter texts for some roots.
+    `names` are the notebook's globals that were looked up. `mutable` are the objects that may be
+    changed in place, each with its root, and `contents` those of NumPy arrays, by id.
+    `has_tracers` says that a value is itself being traced, so that the state does not last, and
+    `is_known` that this is all that the code can read.
     """
 
-    tokens: dict[str, Any]
-    roots: dict[str, str]
-    texts: dict[str, str]
-    names: set[str]
-    shown: dict[str, str]
+    tokens: dict[str, Any] = field(default_factory=dict)
+    roots: dict[str, str] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
+    said: dict[str, Any] = field(default_factory=dict)
+    shown: dict[str, str] = field(default_factory=dict)
+    names: set[str] = field(default_factory=set)
+    mutable: list[tuple[str, Any]] = field(default_factory=list)
+    contents: dict[int, Any] = field(default_factory=dict)
+    has_tracers: bool = False
+    is_known: bool = True
+
+    def say(self, label: str, value: Any) -> None:
+        """Have `texts` say what a value is, when they are asked for."""
+        if label not in self.said:
+            self.said[label] = value
+
+    def tell(self) -> None:
+        """Write the texts of what was to be said."""
+        for label, value in self.said.items():
+            if label not in self.texts:
+                self.texts[label] = brief(value)
+        self.said.clear()
 
 
 class State:
     """What is kept of a snapshot, to compare later ones with."""
 
-    __slots__ = ("names", "roots", "shown", "texts", "tokens")
+    __slots__ = ("is_known", "names", "roots", "shown", "texts", "tokens")
 
-    def __init__(self, snapshot: Table) -> None:
-        self.names, self.shown = snapshot.names, snapshot.shown
-        self.tokens, self.roots, self.texts = snapshot.tokens, snapshot.roots, snapshot.texts
+    def __init__(self, table: Table) -> None:
+        self.names, self.shown, self.is_known = table.names, table.shown, table.is_known
+        self.tokens, self.roots, self.texts = table.tokens, table.roots, table.texts
 
-    def differences(self, now: Table, wait: bool) -> tuple[list[Difference], bool]:
+    def is_same(self, now: Table) -> bool:
+        """Whether a trace would meet the same; false where that is in doubt."""
+        mine, others = self.tokens, now.tokens
+        return (
+            self.is_known
+            and now.is_known
+            and mine.keys() == others.keys()
+            and all(_same(token, others[label], True) for label, token in mine.items())
+        )
+
+    def differences(self, now: Table | State, wait: bool) -> tuple[list[Difference], bool]:
         """What differs now, and whether something could not be told without waiting."""
         by_root: dict[str, list[str]] = {}
         unsure = False
@@ -166,7 +204,7 @@ class State:
                 by_root.setdefault(self.roots[label], []).append(label)
         return [self._difference(now, *item) for item in by_root.items()], unsure
 
-    def _difference(self, now: Table, root: str, labels: list[str]) -> Difference:
+    def _difference(self, now: Table | State, root: str, labels: list[str]) -> Difference:
         old, new = self.texts.get(root, "not defined"), now.texts.get(root, "not defined")
         shown = self.shown.get(root, root)
         if new != old and len(labels) > 1:
@@ -183,6 +221,16 @@ class State:
         return (
             told if told.old != told.new else told._replace(new=f"{told.new}, with other contents")
         )
+
+
+def is_same_number(old: Any, new: Any) -> bool:
+    """Whether both are the same number or text, for which nothing more need be looked at."""
+    return type(old) is type(new) and type(old) in _NUMBERS and repr(old) == repr(new)
+
+
+def key_token(key: Any) -> Any:
+    """The token of a key of a dictionary."""
+    return (type(key), repr(key)) if isinstance(key, NUMBERS_AND_TEXT) else Object(key)
 
 
 def _same(old: Any, new: Any, wait: bool) -> bool | None:

@@ -12,18 +12,14 @@ from __future__ import annotations
 
 import builtins
 import functools
-import itertools
-import operator
 import threading
 import time
-import types
 import weakref
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Set
+from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
 from IPython.core.interactiveshell import InteractiveShell
 
 from perspex.base import events, source
@@ -32,10 +28,10 @@ from perspex.jitted.stale import Change, Traced
 from perspex.runtime.dispatch import EVAL
 from perspex.tracing.trace import state
 from perspex_magics.captures.notice import show_warnings
-from perspex_magics.captures.probes import AnyProbe, ArrayProbe, make_probe
 from perspex_magics.captures.rebinding import REBOUND, WRITTEN, Rebinding
-from perspex_magics.captures.snapshot import Snapshot
-from perspex_magics.captures.tokens import State
+from perspex_magics.captures.snapshot import of_function
+from perspex_magics.captures.tokens import State, Table
+from perspex_magics.captures.watched import Share, Watched
 from perspex_magics.notebook.cell import is_timed
 from perspex_magics.notebook.user_names import user_names
 
@@ -43,25 +39,20 @@ from perspex_magics.notebook.user_names import user_names
 # of the cell, within these bounds; and when one begins, if the last one ended some time before.
 _PART, _LEAST, _MOST = 5e-4, 15e-6, 60e-6
 _BEGIN_BUDGET, _SOON = 15e-6, 0.05
-_MISSING = object()
 _OURS = "perspex_magics"
-_PLAIN = {int, float, bool, str, complex}
 
 
-class Record:
+class Record(Share):
     """What one program captured."""
 
-    def __init__(self, watcher: Watcher, traced: Traced, snapshot: Snapshot) -> None:
+    def __init__(self, watcher: Watcher, traced: Traced, table: Table) -> None:
+        super().__init__()
         self.watcher = watcher
         self.traced = weakref.ref(traced, lambda _: watcher.gone.append(self))
         self.traced_at = "" if traced.at is None else watcher.summary(traced.at)
-        self.state = State(snapshot)
-        self.names: set[str] = set()
-        self.roots: set[str] = set()
-        self.objects: dict[int, set[str]] = {}
+        self.state = State(table)
         # Where the names in it were changed, and those that are known to be stale, in which cell.
         self.changed_at: dict[str, source.Source | str] = {}
-        self.written: set[str] = set()
         self.stale: set[str] = set()
         self.looked_in = -1
         self.unsure = False
@@ -73,12 +64,12 @@ class Record:
         if function is None:
             return []
         with self.watcher.lock:
-            self.watcher.reread(self)
-            snapshot = self.watcher.snapshot(function)
-            if snapshot is None:
+            self.watcher.watched.reread(self)
+            table = self.watcher.snapshot(function)
+            if table is None:
                 return []
-            self.watcher.watch(self, snapshot)
-        found, self.unsure = self.state.differences(snapshot, wait)
+            self.watcher.watch(self, table)
+        found, self.unsure = self.state.differences(table, wait)
         roots = {difference.root for difference in found}
         # A variable of a module is changed where the module is.
         self.stale = roots | {_home(root) for root in roots}
@@ -110,21 +101,8 @@ class Watcher:
         self.shell = shell
         self.namespace = shell.user_ns
         self.lock = threading.RLock()
-        # The captured globals as they were last seen, and whose they are.
-        self.seen: dict[str, Any] = {}
-        self.readers: dict[str, dict[Record, None]] = {}
-        # The objects that may change in place, by id, and whose they are.
-        self.probes: dict[int, AnyProbe] = {}
-        self.holders: dict[int, dict[Record, None]] = {}
-        # The names under which such objects are.
-        self.holding: dict[str, dict[Record, None]] = {}
-        # Those of modules of the user's own, which may be loaded again as a cell begins, and which
-        # of them are modules.
-        self.loaded: dict[int, bool] = {}
-        # Their ids in the order in which they are looked at, none where that is to be found out
-        # anew, and whose turn it is.
-        self.order: list[int] = []
-        self.turn = 0
+        self.watched: Watched[Record] = Watched(shell.user_ns)
+        # The records that are to be looked at, and those whose programs are no more.
         self.dirty: dict[Record, None] = {}
         self.gone: deque[Record] = deque()
         self.is_instance = _is_instance(shell)
@@ -148,99 +126,38 @@ class Watcher:
         if function is None or (isinstance(home, str) and home.startswith(_OURS)):
             return None
         with self.lock:
-            snapshot = self.snapshot(function, reads_all=True)
-            if snapshot is None or snapshot.has_tracers or not (snapshot.names or snapshot.mutable):
+            table = self.snapshot(function, reads_all=True)
+            if table is None or table.has_tracers or not (table.names or table.mutable):
                 return None
-            record = Record(self, traced, snapshot)
-            self.watch(record, snapshot)
+            record = Record(self, traced, table)
+            self.watch(record, table)
             if any(part.changes for part in traced.parts()):
                 self.dirty[record] = None
             return record
 
-    def snapshot(self, function: Any, reads_all: bool = False) -> Snapshot | None:
+    def snapshot(self, function: Any, reads_all: bool = False) -> Table | None:
         """What a function captures now; `None` if something in it does not let itself be read.
 
         With `reads_all` large NumPy arrays are read anew and not taken as they were last seen.
         """
-        arrays = functools.partial(self.array_probe, reads_all)
+        arrays = functools.partial(self.watched.array_probe, reads_all)
         try:
-            return Snapshot(function, self.namespace, arrays)
+            return of_function(function, self.namespace, arrays)
         except Exception as error:
             # As for listeners to events: the user's call goes on.
             events.report_ignored(error, "while looking at what was captured by", function)
             return None
 
-    def array_probe(self, reads_all: bool, array: np.ndarray[Any, Any]) -> ArrayProbe:
-        found = self.probes.get(id(array))
-        if not isinstance(found, ArrayProbe) or found.ref() is not array:
-            found = self.probes[id(array)] = ArrayProbe(array)
-        elif reads_all:
-            found.written = True
-        return found
-
-    def watch(self, record: Record, snapshot: Snapshot) -> None:
-        """Watch what a program captured, in the state that it is in now."""
-        names = {*snapshot.names, *record.state.names}
-        objects: dict[int, set[str]] = {}
-        roots: set[str] = set()
-        for root, value in snapshot.mutable:
-            objects.setdefault(id(value), set()).add(root)
-            if not isinstance(value, types.FunctionType | type):
-                roots.add(root)
-            if _is_loaded(value, self.namespace):
-                self.loaded[id(value)] = isinstance(value, types.ModuleType)
-            known = self.probes.get(id(value))
-            if known is None or known.ref() is not value:
-                self.probes[id(value)] = make_probe(value)
+    def watch(self, record: Record, table: Table) -> None:
+        """Watch what a program and those inside of it captured, in the state that it is in now."""
         traced = record.traced()
-        for part in traced.parts() if traced is not None else ():
-            for inner in part.records:
-                if isinstance(inner, Record) and inner.watcher is self:
-                    names |= inner.names
-                    roots |= inner.roots
-                    for key, inner_roots in inner.objects.items():
-                        objects.setdefault(key, set()).update(inner_roots)
-        for name in names - record.names:
-            self.seen.setdefault(name, self.namespace.get(name, _MISSING))
-            self.readers.setdefault(name, {})[record] = None
-        for key in objects.keys() - record.objects.keys():
-            self.holders.setdefault(key, {})[record] = None
-            self.order = []
-        for root in roots - record.roots:
-            self.holding.setdefault(root, {})[record] = None
-        self._unwatch(record, names, objects.keys(), roots)
-        record.names, record.objects, record.roots = names, objects, roots
-
-    def _unwatch(
-        self,
-        record: Record,
-        names: Set[str] = frozenset(),
-        keys: Set[int] = frozenset(),
-        roots: Set[str] = frozenset(),
-    ) -> None:
-        """Watch nothing more for a record than what is given."""
-        for name in record.names - names:
-            if _remove(self.readers, name, record):
-                self.seen.pop(name, None)
-        for key in record.objects.keys() - keys:
-            if _remove(self.holders, key, record):
-                self.order = []
-                self.probes.pop(key, None)
-                self.loaded.pop(key, None)
-        for root in record.roots - roots:
-            _remove(self.holding, root, record)
-
-    def reread(self, record: Record) -> None:
-        """Have the arrays that were written to read as a whole."""
-        for key, roots in record.objects.items() if record.written else ():
-            probe = self.probes.get(key)
-            if isinstance(probe, ArrayProbe) and roots & record.written:
-                probe.written = True
-        record.written.clear()
-
-    def captures(self, name: str) -> bool:
-        """Whether a program captured the global `name`, or what it holds by another name."""
-        return name in self.seen or id(self.namespace.get(name)) in self.holders
+        inner = [
+            inside
+            for part in (() if traced is None else traced.parts())
+            for inside in part.records
+            if isinstance(inside, Record) and inside.watcher is self
+        ]
+        self.watched.watch(record, table, record.state.names, inner)
 
     def summary(self, at: source.Source) -> str:
         """A place in the cell that runs, or elsewhere."""
@@ -270,25 +187,21 @@ class Watcher:
           written: the names whose objects the cell may have changed in place.
           is_begin: whether a cell begins, so that there is less time to look at other such objects.
         """
+        watched = self.watched
         with self.lock:
             while self.gone:
                 record = self.gone.popleft()
                 self.dirty.pop(record, None)
-                self._unwatch(record)
-            seen, now = self.seen, self.namespace.get
-            values = list(map(now, seen, itertools.repeat(_MISSING)))
-            if not all(map(operator.is_, values, seen.values())):
-                for name, value in list(zip(seen, values, strict=True)):
-                    if seen[name] is not value:
-                        self._note_bound(name, value, lines)
-            for name in written:
-                value = now(name)
-                if name not in self.holding and id(value) not in self.holders:
-                    continue
-                for record in self._note_written(name, value):
+                watched.unwatch(record)
+            for name in watched.rebound():
+                for record in watched.take(name):
+                    record.changed_at[name] = self._place(name, lines)
+                    self.dirty[record] = None
+            for name in watched.written_among(written) if written else ():
+                for record in watched.written(name):
                     record.changed_at.setdefault(name, self._place(name, lines))
                     self.dirty[record] = None
-            self._probe(lines, is_begin)
+            self._look(lines, is_begin)
             if not self.dirty:
                 return
             dirty, self.dirty = self.dirty, {}
@@ -297,52 +210,21 @@ class Watcher:
                 if traced is not None:
                     stale.settle(traced)
 
-    def _note_bound(self, name: str, value: Any, lines: Mapping[str, int]) -> None:
-        """A captured name holds something else than when it was last looked at."""
-        before, self.seen[name] = self.seen[name], value
-        if not _same_number(before, value):
-            for record in self.readers[name]:
-                record.changed_at[name] = self._place(name, lines)
-                self.dirty[record] = None
-
-    def _probe(self, lines: Mapping[str, int], is_begin: bool) -> None:
-        """Look at objects that may have changed in place, from where the last look ended.
-
-        The numbers of NumPy arrays, which cost most, are read at the end of cells only.
-        """
-        now, probes = time.perf_counter(), self.probes
-        if self.loaded:
-            for key, is_module in list(self.loaded.items()):
-                if (is_begin or is_module) and probes[key].changed():
-                    self._note_changed(key, lines)
+    def _look(self, lines: Mapping[str, int], is_begin: bool) -> None:
+        """Look at objects that may have changed in place: note where, for all who captured them."""
+        now = time.perf_counter()
         if is_begin:
-            if now - self.ended < _SOON:
-                return  # as in a notebook that runs as a whole: nobody else had a turn
-            end = now + _BEGIN_BUDGET
+            # In a notebook that runs as a whole, nobody else had a turn.
+            end = 0.0 if now - self.ended < _SOON else now + _BEGIN_BUDGET
         else:
             self.ended = now
             end = now + min(max(_PART * (now - self.began), _LEAST), _MOST)
-        order = self.order = self.order or list(self.holders)
-        count = len(order)
-        at = self.turn if self.turn < count else 0
-        for _ in range(count):
-            key = order[at]
-            at = at + 1 if at + 1 < count else 0
-            probe = probes[key]
-            if not (is_begin and type(probe) is ArrayProbe) and probe.changed():
-                self._note_changed(key, lines)
-            if time.perf_counter() > end:
-                if not is_begin:
-                    self.turn = at
-                return
-
-    def _note_changed(self, key: int, lines: Mapping[str, int]) -> None:
-        """What an object holds is different: note where, for all programs that captured it."""
-        for record in self.holders[key]:
-            for root in record.objects[key]:
-                if not self._is_here(record.changed_at.get(root, "")):
-                    record.changed_at[root] = self._place(root, lines)
-            self.dirty[record] = None
+        for held in self.watched.changed(is_begin, end):
+            for record in held.holders:
+                for root in record.objects[held.key]:
+                    if not self._is_here(record.changed_at.get(root, "")):
+                        record.changed_at[root] = self._place(root, lines)
+                self.dirty[record] = None
 
     def _is_here(self, at: source.Source | str) -> bool:
         """Whether a place is a line of the cell that ends, which the cell itself has named."""
@@ -357,32 +239,20 @@ class Watcher:
 
     def rebound(self, name: str) -> None:
         """A statement of the cell has bound `name` to something that was not seen there before."""
-        if name not in self.seen or state.trace is not EVAL:
+        if name not in self.watched.seen or state.trace is not EVAL:
             return
         with self.lock:
-            before, self.seen[name] = self.seen[name], self.namespace.get(name, _MISSING)
-            if _same_number(before, self.seen[name]):
-                return
-            self._suspect(name, list(self.readers[name]), is_certain=True)
+            self._suspect(name, list(self.watched.take(name)), is_certain=True)
 
     def written_to(self, name: str) -> None:
         """A statement of the cell may have changed the object called `name` in place."""
-        value = self.namespace.get(name)
-        if (name in self.holding or id(value) in self.holders) and state.trace is EVAL:
+        if state.trace is EVAL:
             with self.lock:
-                self._suspect(name, self._note_written(name, value))
+                self._suspect(name, self.watched.written(name))
 
-    def _note_written(self, name: str, value: Any) -> list[Record]:
-        """Whose programs captured the object called `name`, or something in it."""
-        probe = self.probes.get(id(value))
-        if isinstance(probe, ArrayProbe):
-            probe.written = True
-        inside = list(self.holding.get(name, ()))
-        for record in inside:
-            record.written.add(name)
-        return list({**dict.fromkeys(inside), **self.holders.get(id(value), {})})
-
-    def _suspect(self, name: str, records: Iterable[Record], is_certain: bool = False) -> None:
+    def _suspect(self, name: str, records: list[Record], is_certain: bool = False) -> None:
+        if not records:
+            return
         here = source.capture()
         at = self.label if here is None or is_timed(here.frame.file) else here
         for record in records:
@@ -402,40 +272,14 @@ def _home(root: str) -> str:
     return root.rpartition(".")[0]
 
 
-def _same_number(old: Any, new: Any) -> bool:
-    """Whether both are the same number or text, for which nothing more need be looked at."""
-    return type(old) is type(new) and type(old) in _PLAIN and repr(old) == repr(new)
-
-
-def _remove(table: dict[Any, dict[Record, None]], key: Any, record: Record) -> bool:
-    """Take a record out of a table; whether it was the last under its key."""
-    records = table.get(key, {})
-    records.pop(record, None)
-    if records:
-        return False
-    table.pop(key, None)
-    return True
-
-
 # ---- in a shell -------------------------------------------------------------------------------
 
 _watchers: list[Watcher] = []
 
 
-def _checks(watcher: Watcher) -> tuple[Callable[[str], None], Callable[[str], None]]:
-    """What the statements of a cell call."""
-    seen, namespace = watcher.seen, watcher.namespace
-
-    def rebound(name: str) -> None:
-        if seen.get(name, _MISSING) is not namespace.get(name, _MISSING):
-            watcher.rebound(name)
-
-    return rebound, watcher.written_to
-
-
 def _install() -> None:
     """Make the checks known to cells. They stay, as code that calls them may still be running."""
-    checks = [_checks(watcher) for watcher in _watchers]
+    checks = [each.watched.checks(each.rebound, each.written_to) for each in _watchers]
     for at, name in enumerate((REBOUND, WRITTEN)):
         each = [pair[at] for pair in checks]
 
@@ -461,7 +305,7 @@ def watch_captures(
     The cells of `tracing_magics` are left alone.
     """
     watcher = Watcher(shell)
-    rebinding = Rebinding(shell.user_ns, user_names(shell), watcher.captures, tracing_magics)
+    rebinding = Rebinding(shell.user_ns, user_names(shell), watcher.watched.has, tracing_magics)
 
     def begin(info: Any) -> None:
         rebinding.begin(getattr(info, "transformed_cell", None) or info.raw_cell)
@@ -521,13 +365,6 @@ def _transform(shell: InteractiveShell, rebinding: Rebinding) -> Callable[[], ob
             del hooked.transform_ast
 
     return undo
-
-
-def _is_loaded(value: Any, namespace: Mapping[str, Any]) -> bool:
-    """Whether an object is a module, or a function of one, and not the notebook's."""
-    if isinstance(value, types.FunctionType):
-        return value.__globals__ is not namespace
-    return isinstance(value, types.ModuleType)
 
 
 def _is_ours(callback: Any) -> bool:

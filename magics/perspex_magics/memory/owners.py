@@ -158,12 +158,10 @@ def add_programs(walk: Walk, shell: InteractiveShell) -> None:
     runner = find(shell, Runner)
     if runner is None:
         return
-    for remembered in (runner.cells, runner.calls):
-        for key, value in list(remembered.items()):
-            walk.add(
-                [key, list(value) if isinstance(value, dict) else []],
-                Owner("program", "a cell's program"),
-            )
+    kept_by: list[tuple[Any, Any]] = [*runner.cells.entries(), *runner.calls.entries()]
+    for key, kept in kept_by:
+        held = [captured for _, captured, _ in list(kept.entries)]
+        walk.add([key, held], Owner("program", "a cell's program"))
 
 
 def _walk(shell: InteractiveShell, numpy: bool = False, check: Callable[[], None] = go_on) -> Walk:

@@ -14,7 +14,7 @@ import os
 import sys
 import types
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from types import FrameType, TracebackType
 from typing import Any
@@ -23,18 +23,17 @@ import IPython
 import numpy as np
 
 from perspex.base import xla
-from perspex_magics.captures.fingerprint import parts
+from perspex_magics.captures.objects import Parts, Text, dict_of, in_attributes, items, parts
 
 IPYTHON = os.path.dirname(IPython.__file__) + os.sep
 # References to the variables of a frame if nobody has asked for them: the frame's, and two of ours.
 _FRAME_ALONE = 3
 _PjitFunction: Any = xla.PjitFunction
-_CONTAINERS = (list, tuple, dict, deque)
-_PLAIN = frozenset(_CONTAINERS)
+_PLAIN = frozenset([list, tuple, dict, deque, set, frozenset])
 # All that these hold is known by name, but for the globals of a function, and for what was
 # compiled.
 _NAMED = frozenset(
-    [types.FunctionType, types.MethodType, functools.partial, set, frozenset, _PjitFunction]
+    [types.FunctionType, types.MethodType, functools.partial, _PjitFunction]
     + [FrameType, TracebackType]
 )
 _SUSPENDED = {
@@ -46,17 +45,10 @@ _SUSPENDED = {
 _SHARED = (type, types.ModuleType, types.CodeType, FrameType)
 
 
-class Text(str):
-    """A step of a path that is shown as it is, like `.weight`; others are keys and indices."""
-
-    __slots__ = ()
-
-
 _WITHIN = Text(" (inside)")
-_Parts = Iterable[tuple[Any, Any]]
 
 
-def inside(value: Any, main: str) -> tuple[_Parts, int]:
+def inside(value: Any, main: str) -> tuple[Parts, int]:
     """The values in a container or an object, each with the step to it, and how many.
 
     Args:
@@ -64,28 +56,20 @@ def inside(value: Any, main: str) -> tuple[_Parts, int]:
       main: the module whose classes are looked into.
     """
     cls = type(value)
-    found: _Parts
-    if issubclass(cls, list):
-        found, size = enumerate(list.__iter__(value)), list.__len__(value)
-    elif issubclass(cls, tuple):
-        found, size = enumerate(tuple.__iter__(value)), tuple.__len__(value)
-    elif issubclass(cls, dict):
-        found, size = list(dict.items(value)), dict.__len__(value)
-    elif issubclass(cls, deque):
-        # At once, since another thread may put something in.
-        found, size = enumerate(list(deque.__iter__(value))), deque.__len__(value)
-    elif issubclass(cls, type):
+    container = items(value)
+    if container is not None:
+        if cls in _PLAIN:
+            return container
+        found, size = container
+        added = list(in_attributes(value))
+        return itertools.chain(added, found), size + len(added)
+    if issubclass(cls, type):
         members = list(vars(value).items()) if value.__module__ == main else []
         return [(Text(f".{name}"), part) for name, part in members], len(members)
-    elif issubclass(cls, np.ndarray):
+    if issubclass(cls, np.ndarray):
         return _in_ndarray(value)
-    else:
-        found = list(_in_object(value, cls))
-        return found, len(found)
-    if cls not in _PLAIN:
-        added = list(_attributes(value))
-        found, size = itertools.chain(added, found), size + len(added)
-    return found, size
+    listed = list(_in_object(value, cls))
+    return listed, len(listed)
 
 
 def frame_values(frame: FrameType) -> list[tuple[str, Any]]:
@@ -115,43 +99,19 @@ def _in_object(value: Any, cls: type) -> Iterator[tuple[Any, Any]]:
     if cls in _NAMED:
         return
     # What it holds besides, as an iterator holds what it goes through.
-    known.add(id(_dict_of(value)))
+    known.add(id(dict_of(value)))
     for part in gc.get_referents(value):
         is_namespace = type(part) is dict and "__spec__" in part
         if id(part) not in known and not issubclass(type(part), _SHARED) and not is_namespace:
             yield _WITHIN, part
 
 
-def _dict_of(value: Any) -> Any:
-    try:
-        return value.__dict__
-    except Exception:  # there is none, or somebody's property fails
-        return None
-
-
 def _named(value: Any) -> Iterator[tuple[Text, Any]]:
     if type(value) is _PjitFunction:
         value = value.__wrapped__
-    for label, part in parts(value):
-        yield Text(label), part
+    yield from parts(value)
     if type(value) is types.FunctionType:
-        yield from _attributes(value)
-
-
-def _attributes(value: Any) -> Iterator[tuple[Text, Any]]:
-    """The attributes that a container, a function or an error has as an object."""
-    held = _dict_of(value)
-    if type(held) is dict:
-        yield from [(Text(f".{name}"), part) for name, part in list(held.items())]
-    for cls in type(value).__mro__:
-        slots = cls.__dict__.get("__slots__", ())
-        for name in [slots] if isinstance(slots, str) else slots:
-            member = cls.__dict__.get(name)
-            if isinstance(member, types.MemberDescriptorType):
-                try:
-                    yield Text(f".{name}"), member.__get__(value)
-                except AttributeError:  # it was not set
-                    continue
+        yield from in_attributes(value)
 
 
 _base: Any = np.ndarray.base.__get__
@@ -166,7 +126,7 @@ def is_numbers(value: Any) -> bool:
     return _base(value) is None and not _dtype(value).hasobject
 
 
-def _in_ndarray(value: Any) -> tuple[_Parts, int]:
+def _in_ndarray(value: Any) -> tuple[Parts, int]:
     """The objects in an array of NumPy, and whose memory it shows."""
     base = _base(value)
     found = [] if base is None else [(Text(".base"), base)]
@@ -196,7 +156,7 @@ def _in_error(error: Any) -> Iterator[tuple[Text, Any]]:
     for name in ("__cause__", "__context__", "exceptions", "obj", "value"):
         if (part := getattr(error, name, None)) is not None:
             yield Text(f".{name}"), part
-    yield from _attributes(error)
+    yield from in_attributes(error)
     yield Text(""), error.__traceback__
 
 

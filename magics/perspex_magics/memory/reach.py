@@ -23,7 +23,8 @@ from perspex.ir.jaxpr import Jaxpr, JaxprEqn, Var
 from perspex.runtime.array import ArrayImpl
 from perspex.runtime.keys import KeyArray
 from perspex.tracing.trace import Trace, Tracer
-from perspex_magics.memory.parts import Text, inside, is_numbers
+from perspex_magics.captures.objects import Text
+from perspex_magics.memory.parts import inside, is_numbers
 from perspex_magics.timing.unfinished import is_there
 
 # So many containers and objects are entered, at about 1 us each, and so many items of one looked

@@ -20,6 +20,8 @@ from typing import Any, NamedTuple, NoReturn
 import IPython
 from IPython.core.interactiveshell import InteractiveShell
 
+from perspex_magics.notebook.names import Names, find_names
+
 _HEAD = re.compile(r"(?:[ \t]*\n)*%%(\w+)([^\n]*)(?:\n|$)")
 # The file names under which IPython's magics that measure time compile code; `timed` gives that of
 # `%time` another.
@@ -38,15 +40,30 @@ class Head(NamedTuple):
 
 @dataclass
 class Cell:
-    """A cell: its magics, its body, and the file name under which tracebacks find its text."""
+    """A cell: its magics, its body, and the file name under which tracebacks find its text.
+
+    It is parsed once; what else is known of it is worked out once, when it is asked for. `seen`
+    gives the tree in which the names are looked for.
+    """
 
     heads: list[Head]
     body: str
     tree: ast.Module
     filename: str
+    seen: Callable[[ast.Module], ast.Module]
+    _code: tuple[CodeType, CodeType | None] | None = None
+
+    def names(self) -> Names:
+        """What it does with the names of the notebook."""
+        return find_names(self.seen(self.tree).body)
 
     def compile(self, shell: InteractiveShell) -> tuple[CodeType, CodeType | None]:
         """The body as code to execute, and its last expression, if it ends in one, to evaluate."""
+        if self._code is None:
+            self._code = self._compiled(shell)
+        return self._code
+
+    def _compiled(self, shell: InteractiveShell) -> tuple[CodeType, CodeType | None]:
         # Keeps the `__future__` imports of earlier cells. It declares `str` only, and takes trees.
         compile_: Any = shell.compile
         body = list(self.tree.body)
@@ -74,7 +91,12 @@ class Cell:
 
 
 def read_cell(
-    shell: InteractiveShell, magic: str, line: str, body: str, stacked: Collection[str] = ()
+    shell: InteractiveShell,
+    magic: str,
+    line: str,
+    body: str,
+    stacked: Collection[str] = (),
+    seen: Callable[[ast.Module], ast.Module] = lambda tree: tree,
 ) -> Cell:
     """Parse the body of a cell whose first line is `%%magic line`.
 
@@ -82,8 +104,10 @@ def read_cell(
       shell: where the cell runs.
       magic, line, body: what IPython calls the magic with.
       stacked: the magics that may stand below the first.
+      seen: gives the tree in which the names of the cell are looked for.
 
-    Errors: `SyntaxError`, with the line number counted from the top of the cell.
+    Raises:
+      SyntaxError: with the line number counted from the top of the cell.
     """
     filename, row = body_place(shell, magic, line, body)
     heads = [Head(magic, line, row)]
@@ -93,7 +117,7 @@ def read_cell(
         body = body[found.end() :]
     python = shell.transform_cell(body)
     tree = shell.compile.ast_parse("\n" * (row + dropped_rows(body)) + python, filename)
-    return Cell(heads, body, shell.transform_ast(tree), filename)
+    return Cell(heads, body, shell.transform_ast(tree), filename, seen)
 
 
 def body_place(shell: InteractiveShell, magic: str, line: str, body: str) -> tuple[str, int]:

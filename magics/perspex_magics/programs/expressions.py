@@ -17,7 +17,7 @@ from typing import Any
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 
-from perspex_magics.captures.fingerprint import Globals
+from perspex_magics.captures.homes import Globals
 from perspex_magics.notebook.cell import calling_line
 from perspex_magics.notebook.names import READ_BY_NAME, Names, find_names, global_reads
 from perspex_magics.notebook.options import LineParser
@@ -84,7 +84,8 @@ class Call:
 class Expression:
     """A Python expression in a namespace.
 
-    Errors: `UsageError` if the text is no expression.
+    Raises:
+      UsageError: if the text is not an expression.
     """
 
     def __init__(
@@ -182,8 +183,8 @@ class Expression:
         if mine is not None:
             if passed and passed != [mine]:
                 raise UsageError(
-                    f"%{self.magic}: `{name}` is a parameter of the function and also what is "
-                    "passed for another one; give the variable another name"
+                    f"%{self.magic}: `{name}` is a parameter of the function and also the variable "
+                    "passed for another one; rename the variable"
                 )
             return mine
         stands = [n for n in ast.walk(self.node) if isinstance(n, ast.Name) and n.id == name]
@@ -205,7 +206,8 @@ def parameter_numbers(
         parameters = inspect.signature(function).parameters
     except (TypeError, ValueError):
         raise UsageError(
-            f"%{expression.magic}: the parameters of `{expression.text}` are not known by name"
+            f"%{expression.magic}: `{expression.text}` does not tell the names of its parameters; "
+            "wrap it in a function of your own"
         ) from None
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     positional = [name for name, parameter in parameters.items() if parameter.kind in kinds]

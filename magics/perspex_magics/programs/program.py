@@ -25,7 +25,9 @@ from IPython.core.interactiveshell import InteractiveShell
 from perspex import tree
 from perspex.jitted.compiled import owners
 from perspex.jitted.differences import Difference
-from perspex_magics.captures.fingerprint import find_tracer, fingerprint
+from perspex_magics.captures import kept
+from perspex_magics.captures.codes import known_code
+from perspex_magics.captures.tokens import State
 from perspex_magics.display.summaries import brief
 from perspex_magics.notebook.cell import Cell
 from perspex_magics.notebook.names import Names
@@ -34,6 +36,7 @@ from perspex_magics.programs.values import (
     Given,
     Outputs,
     Planner,
+    find_tracer,
     flatten,
     refuse_tracers,
     split,
@@ -46,8 +49,6 @@ CellFunction = Callable[..., Outputs]
 CELL = "cell"
 
 _MISSING = object()
-# What differs, by how a cell reads a name.
-_KINDS = {"given": "tree", "static": "static", "captured": "captured"}
 
 
 class Reads:
@@ -57,39 +58,37 @@ class Reads:
         self.names, self.namespace, self.static = names, namespace, static
         self.given: dict[str, Given] = {}
         self.captured: dict[str, Any] = {}
+        # The structures of the inputs, and which leaves of them are no arrays; and these leaves.
+        self.structures: dict[str, tuple[Any, tuple[int, ...]]] = {}
+        parts: list[Any] = []
         for name in sorted(names.reads & namespace.keys()):
             found = None if name in static else split(namespace[name])
             if found is None:
                 self.captured[name] = namespace[name]
             else:
-                self.given[name] = found
-
-    @functools.cached_property
-    def key(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """Equal where tracing the cell again would give the same program."""
-        namespace = self.namespace
-        return (
-            tuple(
-                (name, given.structure, None if given.pure else fingerprint(given.known, namespace))
-                for name, given in self.given.items()
-            ),
-            tuple((name, fingerprint(value, namespace)) for name, value in self.captured.items()),
+                fixed = found.fixed
+                self.given[name], self.structures[name] = found, (found.structure, tuple(fixed))
+                parts += fixed.values()
+        # What is part of the program, and not given to it.
+        labels = functools.partial(_labels, self.given)
+        self.captures = kept.Reads(
+            namespace, self.captured, parts, labels, self.given, known_code(names.code)
         )
-
-    def seen(self) -> dict[str, tuple[tuple[Any, ...], str]]:
-        """By name what of its value counts for the key, and the value as text."""
-        given, captured = self.key
-        counted = {name: ("given", *rest) for name, *rest in given}
-        counted |= {name: (self._kind(name), *rest) for name, *rest in captured}
-        return {name: (state, brief(self.namespace[name])) for name, state in counted.items()}
-
-    def _kind(self, name: str) -> str:
-        return "static" if name in self.static else "captured"
 
     @property
     def arguments(self) -> dict[str, Any]:
         """What the program is called with."""
         return {name: given.argument for name, given in self.given.items()}
+
+
+def _labels(given: dict[str, Given]) -> list[tuple[str, str]]:
+    """The labels of the leaves that are no arrays, each with its name."""
+    found = []
+    for name, value in given.items():
+        fixed = value.fixed
+        paths = value.all_paths(name) if fixed else []
+        found += [(paths[i], name) for i in fixed]
+    return found
 
 
 @dataclass(frozen=True)
@@ -135,21 +134,30 @@ class Layer:
                 cell.blame(NameError(f"name '{name}' is not defined", name=name), self.row)
             if name not in reads.given:
                 kind = type(reads.namespace[name]).__name__
-                what = f"%%{self.magic}: `{name}` is a {kind}, not an array or a container of them"
+                what = (
+                    f"%%{self.magic}: `{name}` is a {kind}, not an array or a container of arrays"
+                )
                 cell.blame(TypeError(what), self.row)
 
 
 class Program:
-    """A cell of statements under its magics, for what `Reads.key` holds.
+    """A cell of statements under its magics, for some structures of its inputs and some captures.
 
-    `layers` begin with the outermost, the topmost magic of the cell.
+    `layers` begin with the outermost, the topmost magic of the cell. `state` is what it captures,
+    where it is kept.
     """
 
     def __init__(
-        self, shell: InteractiveShell, names: Names, reads: Reads, layers: Sequence[Layer]
+        self,
+        shell: InteractiveShell,
+        reads: Reads,
+        layers: Sequence[Layer],
+        state: State | None = None,
     ) -> None:
         self.shell = shell
-        self.names = names
+        self.names = reads.names
+        self.structures, self.state, self.static = reads.structures, state, reads.static
+        self.texts = {name: brief(reads.namespace[name]) for name in reads.given}
         self.given = {name: Given(None, g.structure, g.known) for name, g in reads.given.items()}
         self.donated = {name for layer in layers for name in layer.donated}
         self.cell: Cell | None = None
@@ -157,16 +165,19 @@ class Program:
         for layer in reversed(layers):
             function = layer.apply(function, self)
         self.call: Any = function
-        self.seen = reads.seen()
 
     def take_place_of(self, earlier: Program) -> None:
         """Say of this new program what made it necessary, for when it is compiled."""
-        before, now = earlier.seen, self.seen
         because = [
-            Difference(_KINDS[state[0]], name, before[name][1], text)
-            for name, (state, text) in now.items()
-            if name in before and before[name][0] != state
+            Difference("tree", name, earlier.texts[name], self.texts[name])
+            for name, structure in self.structures.items()
+            if earlier.structures.get(name, structure) != structure
         ]
+        assert earlier.state is not None and self.state is not None
+        for change in earlier.state.differences(self.state, wait=True)[0]:
+            is_static = change.root in self.static
+            kind = "tree" if change.root in self.given else "static" if is_static else "captured"
+            because.append(Difference(kind, change.variable, change.old, change.new))
         functions = {id(owner.fun): owner for owner in owners()}
         old, new = [
             functions.get(id(getattr(program.call, "__wrapped__", None)))

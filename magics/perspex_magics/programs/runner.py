@@ -7,23 +7,28 @@ they read has changed its structure or, if it is not an input, its value.
 from __future__ import annotations
 
 import argparse
+import ast
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from types import CodeType
+from typing import Any
 
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 
 import perspex
 from perspex import tree
+from perspex.base.recent import Recent
 from perspex.errors import JAXIndexError, JAXTypeError
 from perspex.jitted.signature import function_name
-from perspex_magics.captures.fingerprint import fingerprint
+from perspex_magics.captures import kept
+from perspex_magics.captures.codes import known_code
+from perspex_magics.captures.kept import Kept
+from perspex_magics.captures.tokens import State
 from perspex_magics.notebook.cell import Cell, Head, read_cell
-from perspex_magics.notebook.names import READ_BY_NAME, Names, find_names
+from perspex_magics.notebook.names import READ_BY_NAME, Names
 from perspex_magics.notebook.options import LineParser, MagicParser
 from perspex_magics.programs.expressions import Call, with_arguments_seen
 from perspex_magics.programs.program import Layer, Program, Reads, restored_on_error
@@ -74,9 +79,9 @@ class Runner:
         self.line_parsers = line_parsers
         # A notebook runs cells in several threads if its front end uses subshells.
         self.one_at_a_time = threading.RLock()
-        self.names: OrderedDict[Hashable, Names] = OrderedDict()
-        self.cells: OrderedDict[Hashable, OrderedDict[Hashable, Program]] = OrderedDict()
-        self.calls: OrderedDict[Hashable, OrderedDict[Hashable, Callable[..., Any]]] = OrderedDict()
+        self.names = Recent[Hashable, Names](_MOST_CELLS)
+        self.cells = Recent[Hashable, Kept[Program]](_MOST_CELLS)
+        self.calls = Recent[Hashable, Kept[Callable[..., Any]]](_MOST_CELLS)
 
     def read(self, magic: str, line: str, body: str) -> Request | None:
         """The cell below `%%magic line`; `None` where it asked for help, which has been printed."""
@@ -84,14 +89,16 @@ class Runner:
         if top.help:
             print(self.magics[magic].parser.format_help())
             return None
-        cell = read_cell(self.shell, magic, line, body, self.magics.keys())
+        cell = read_cell(self.shell, magic, line, body, self.magics.keys(), self._seen)
         layers: list[Layer] = []
         for head in cell.heads:
             found = self.magics[head.magic]
             options = found.parser.parse(head.line)
             for flag in found.of_top if head is not cell.heads[0] else ():
                 if getattr(options, flag):
-                    raise UsageError(f"%%{head.magic} --{flag} is for the topmost line of a cell")
+                    raise UsageError(
+                        f"%%{head.magic} --{flag} is for the topmost line of a cell; move it there"
+                    )
             layers += found.layers(options, head)
         return Request(cell, top, tuple(layers))
 
@@ -127,33 +134,34 @@ class Runner:
         """The program for a cell and for what it reads now, made or remembered."""
         cell, layers = request.cell, request.layers
         traces = any(layer.traces for layer in layers)
-        names = recall(self.names, cell.body, lambda: self._names(cell), _MOST_CELLS)
+        names = self.names.recall(cell.body, cell.names)
         if traces and "get_ipython" in names.reads:
-            what = f"%%{cell.heads[0].magic}: magics and shell commands cannot be part of a program"
-            raise UsageError(what)
+            raise UsageError(
+                f"%%{cell.heads[0].magic}: magics and shell commands cannot be part of a program; "
+                "run them in a cell of their own"
+            )
         static = [name for layer in layers for name in layer.static]
         reads = Reads(names, self.shell.user_ns, static)
         for layer in layers:
             layer.check(cell, reads)
 
-        programs: OrderedDict[Hashable, Program] = OrderedDict()
-
-        def make() -> Program:
-            program = Program(self.shell, names, reads, layers)
-            if programs:
-                program.take_place_of(programs[next(reversed(programs))])
-            return program
-
         if traces and not names.reads & READ_BY_NAME:
-            programs = recall(self.cells, (cell.body, layers), OrderedDict, _MOST_CELLS)
-            program = recall(programs, reads.key, make, _MOST_PROGRAMS)
+
+            def make(state: State, last: Program | None) -> Program:
+                program = Program(self.shell, reads, layers, state)
+                if last is not None:
+                    program.take_place_of(last)
+                return program
+
+            programs = self.cells.recall((cell.body, layers), lambda: Kept(_MOST_PROGRAMS))
+            program = programs.recall(reads.structures, reads.captures, make)
         else:
-            program = make()
+            program = Program(self.shell, reads, layers)
         program.cell = cell
         return program, reads
 
-    def _names(self, cell: Cell) -> Names:
-        return find_names(with_arguments_seen(cell.tree, self.line_parsers).body)
+    def _seen(self, tree: ast.Module) -> ast.Module:
+        return with_arguments_seen(tree, self.line_parsers)
 
     def run_compiled(
         self,
@@ -176,11 +184,11 @@ class Runner:
             if value is not None and is_free:
                 given[place] = value
         names = _names_of(call, given)
+        fixed: list[tuple[Any, Any]]
         fixed = [(place, call[place]) for place in places if place not in given]
-        plain = [entry for entry in fixed if isinstance(entry[1], _PLAIN)]
-        namespace = self.shell.user_ns
+        fixed += [((at, i), x) for at, value in given.items() for i, x in value.fixed.items()]
 
-        def make() -> Callable[..., Any]:
+        def make(state: State, last: object) -> Callable[..., Any]:
             # The program is remembered, and must not keep the arrays of this call.
             empty = {place: replace(value, argument=None) for place, value in given.items()}
             call_of = call.changed(dict.fromkeys(given)).changed
@@ -193,15 +201,18 @@ class Runner:
             compiled.__name__ = function_name(call.function)
             return perspex.jit(compiled)
 
-        known = [(place, value.known) for place, value in given.items()], plain
+        plain = tuple([(at, type(x), repr(x)) for at, x in fixed if isinstance(x, _PLAIN)])
         structures = tuple([(place, value.structure) for place, value in given.items()])
         code = getattr(getattr(call.function, "__func__", call.function), "__code__", None)
-        group = (settings, tuple(places), structures, code, fingerprint(known, namespace))
-        captured = fingerprint((call.function, fixed), namespace)
+        meaning = known_code(code).meaning if isinstance(code, CodeType) else None
+        group = settings, tuple(places), meaning, plain
+        # No name of the notebook is like these.
+        values = {f"argument {at}": x for at, x in fixed if not isinstance(x, _PLAIN)}
+        reads = kept.Reads(self.shell.user_ns, {"the function": call.function, **values})
         with self.one_at_a_time:
             # What was captured before is hardly ever captured again, and would be kept alive.
-            programs = recall(self.calls, group, OrderedDict, _MOST_CELLS)
-            program = recall(programs, captured, make, _MOST_CAPTURES)
+            programs = self.calls.recall((group, structures), lambda: Kept(_MOST_CAPTURES))
+            program = programs.recall(tuple(values), reads, make)
         return program(**{name: given[place].argument for name, place in names.items()})
 
 
@@ -220,19 +231,6 @@ def _names_of(call: Call, places: Iterable[int | str]) -> dict[str, int | str]:
     return found
 
 
-T = TypeVar("T")
-
-
-def recall(memory: OrderedDict[Hashable, T], key: Hashable, make: Callable[[], T], most: int) -> T:
-    """What is remembered under `key`, made if need be; `memory` forgets all but `most`."""
-    if key not in memory:
-        memory[key] = make()
-    memory.move_to_end(key)
-    if len(memory) > most:
-        memory.popitem(last=False)
-    return memory[key]
-
-
 def listed(names: set[str]) -> str:
     """Names for a message: `a`, `b`."""
     return ", ".join(f"`{name}`" for name in sorted(names))
@@ -244,8 +242,8 @@ def _add_hint(error: BaseException, request: Request, reads: Reads) -> None:
     if not numbers or not any(layer.traces for layer in request.layers):
         return
     given = ",".join(numbers)
-    instead = "" if request.cell.heads[0].magic == "jit" else " on top, in the place of --jit"
+    instead = "" if request.cell.heads[0].magic == "jit" else " on top, instead of --jit"
     error.add_note(
-        f"Inputs of this compiled cell that are Python numbers: {listed(set(numbers))}. "
-        f"To let Python depend on one: `%%jit --static {given}`{instead}"
+        f"These Python numbers are inputs of the compiled cell: {listed(set(numbers))}. "
+        f"If Python needs the value of one, compile it in: `%%jit --static {given}`{instead}"
     )

@@ -8,20 +8,31 @@ down beside it, as `Given` for inputs and as `Plan` for outputs.
 from __future__ import annotations
 
 import inspect
+import types
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+import numpy as np
+
 from perspex import tree
 from perspex.ir.avals import PYTHON_SCALARS, shaped
+from perspex.runtime.array import ArrayImpl
 from perspex.tracing.trace import Tracer
-from perspex_magics.captures.fingerprint import find_tracer
+from perspex_magics.captures.objects import parts, step_text
 
 # Where the value of a cell's last expression stands among its outputs; no name is empty.
 RESULT = ""
 
 _ARRAY = object()  # in the place of each array, in a list of known leaves
 _LEAF = tree.structure(0)
+
+# Past so many objects no tracer is looked for; following 2,000 takes about 2 ms.
+_MOST_OBJECTS = 2_000
+_OPAQUE = (
+    *(str, bytes, int, float, complex, bool, type(None), type(...), types.BuiltinFunctionType),
+    *(ArrayImpl, type, types.ModuleType, np.ndarray),
+)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -39,9 +50,9 @@ class Given:
     known: list[Any]
 
     @property
-    def pure(self) -> bool:
-        """Whether there is nothing but arrays and numbers in the value."""
-        return all(leaf is _ARRAY for leaf in self.known)
+    def fixed(self) -> dict[int, Any]:
+        """The leaves that are part of the program, by their numbers."""
+        return {i: leaf for i, leaf in enumerate(self.known) if leaf is not _ARRAY}
 
     def rebuild(self, argument: Any) -> Any:
         """The value with other arrays in it; the containers are new."""
@@ -50,9 +61,13 @@ class Given:
 
     def paths(self, name: str) -> list[str]:
         """Where the arrays are, in order, as in `params['w']`."""
+        found = zip(self.all_paths(name), self.known, strict=True)
+        return [path for path, leaf in found if leaf is _ARRAY]
+
+    def all_paths(self, name: str) -> list[str]:
+        """Where the leaves are, in order."""
         where = tree.leaves_with_path(self.structure.unflatten([0] * len(self.known)))
-        found = zip(where, self.known, strict=True)
-        return [name + tree.keystr(path) for (path, _), leaf in found if leaf is _ARRAY]
+        return [name + tree.keystr(path) for path, _ in where]
 
 
 def split(value: Any) -> Given | None:
@@ -221,7 +236,31 @@ def refuse_tracers(name: str, value: Any) -> None:
     where = find_tracer(value)
     if where is not None:
         raise TypeError(
-            f"`{name}{where}` is a traced value kept in an object that is not a pytree, so the "
-            "program cannot return it. Assign the value to a name of its own, or register the "
-            f"class `{type(value).__name__}` with perspex.tree_util."
+            f"`{name}{where}` is a traced value in an object that is not a pytree, so the program "
+            "cannot return it. Assign the value to a variable, or register the class "
+            f"`{type(value).__name__}` with `perspex.tree_util.register_pytree_node`."
         )
+
+
+def find_tracer(value: Any) -> str | None:
+    """Where inside `value` a tracer is kept, as in `.weight` or `[0]`; `None` where there is none.
+
+    A tracer that is the value itself is at `""`.
+    """
+    seen: set[int] = set()
+
+    def visit(value: Any, path: str) -> str | None:
+        if isinstance(value, Tracer):
+            return path
+        if id(value) in seen or len(seen) >= _MOST_OBJECTS:
+            return None
+        seen.add(id(value))
+        if isinstance(value, _OPAQUE):
+            return None
+        for step, part in parts(value):
+            found = visit(part, path + step_text(step))
+            if found is not None:
+                return found
+        return None
+
+    return visit(value, "")

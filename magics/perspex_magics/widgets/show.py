@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
 import traitlets
 
 from perspex.api.jit import jit
+from perspex.base.recent import Recent
 from perspex_magics.display.listing import Listing
 from perspex_magics.display.markup import MUTED, escape, shortened, tag
 from perspex_magics.documents.program import document
@@ -79,18 +79,16 @@ class _Versions:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._known: OrderedDict[str, tuple[Program, Program | None]] = OrderedDict()
+        self._known = Recent[str, tuple[Program, Program | None]](_MOST_FUNCTIONS)
 
     def before(self, program: Program) -> Program | None:
         """The last different program of this function; `program` becomes the last one."""
         name = program["name"]
         with self._lock:
-            last, previous = self._known.pop(name, (None, None))
+            last, previous = self._known.get(name, (None, None))
             if last is not None and _content(last) != _content(program):
                 previous = last
             self._known[name] = program, previous
-            if len(self._known) > _MOST_FUNCTIONS:
-                self._known.popitem(last=False)
         return previous
 
 

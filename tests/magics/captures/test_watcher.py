@@ -465,6 +465,7 @@ IN_EXPRESSIONS = {
     "while": ("while (k := k + 1) < 4: seen.append(f(2.0))", [4.0, 6.0]),
     "argument": ("seen.append((k := 7.0) and f(2.0))", [14.0]),
     "comprehension": ("seen += [f(2.0) for i in (3.0, 4.0) if (k := i)]", [6.0, 8.0]),
+    "default": ("def g(a=(k := 3.0), b=f(2.0)): seen.append(b)\ng()", [6.0]),
     "in another": ("seen.append((k := 1 + (k := 2.0)) and f(2.0))", [6.0]),
     "match": ("match 5.0:\n    case k: seen.append(f(2.0))", [10.0]),
     "second case": (
@@ -705,12 +706,12 @@ def test_nothing_is_kept_alive(told: Told) -> None:
     watcher = _watchers[-1]
     assert isinstance(watcher, Watcher)
     told.ok("data = [0] * 10\n" + JIT + "def f(x): return x * len(data)\nf(1.0)")
-    assert "data" in watcher.seen
+    assert watcher.watched.has("data")
     told.ok("del f, data")
     told.ok("_ = __ = ___ = None")
     gc.collect()
     told.ok("pass")
-    assert "data" not in watcher.seen and not watcher.holding
+    assert not watcher.watched.has("data") and not watcher.watched.names
 
 
 def test_functions_jitted_in_a_loop_leave_nothing(told: Told) -> None:
@@ -718,7 +719,7 @@ def test_functions_jitted_in_a_loop_leave_nothing(told: Told) -> None:
     told.ok("k = 1.0\nfor i in range(5):\n    perspex.jit(lambda x: x + k)(1.0)")
     gc.collect()
     told.ok("pass")
-    assert not watcher.readers and not watcher.probes
+    assert not watcher.watched.names and not watcher.watched.objects
 
 
 def test_events(told: Told) -> None:

@@ -6,7 +6,13 @@ import ast
 
 import pytest
 
-from perspex_magics.notebook.names import find_names, global_reads
+from perspex_magics.notebook.names import (
+    Changes,
+    find_changes,
+    find_named,
+    find_names,
+    global_reads,
+)
 
 # A cell, what it reads before assigning it, what it may assign, what it certainly assigns.
 CELLS = [
@@ -81,3 +87,39 @@ def test_global_reads_of_nested_functions() -> None:
     scope: dict[str, object] = {}
     exec("def f(x):\n    def g(): return [h(y, x) for y in z]\n    return g", scope)
     assert global_reads(scope["f"].__code__) == {"h", "z"}  # type: ignore[attr-defined]
+
+
+# What the compiler says that a cell assigns is what the forms of its statements say.
+ASSIGNS = [
+    "a = b = 1",
+    "a, (b, *c) = d[0], e.f = 1, (2, 3)",
+    "a += 1",
+    "a: int = 1",
+    "del a, b[0], c.d",
+    "for a, b in c:\n    d = 1\nelse:\n    e = 2",
+    "while a:\n    b = 1",
+    "with a as b, c as (d, e):\n    f = 1",
+    "try:\n    a = 1\nexcept ValueError as b:\n    c = 1\nelse:\n    d = 1\nfinally:\n    e = 1",
+    "match a:\n    case [b, *c]:\n        d = 1\n    case {'k': e, **f} | (e, f):\n        pass",
+    "match a:\n    case int(b) as c if (d := b):\n        pass",
+    "def f(a, b=(c := 1)):\n    d = 1\n    def e(): pass",
+    "class C(B):\n    a = 1\n    def b(self): c = 1",
+    "@(a := staticmethod)\nclass C((b := object), metaclass=(c := type)): pass",
+    "@(a := staticmethod)\ndef f(*, b, c=(d := 1)): pass",
+    "async def f(a=(b := 1)): pass",
+    "f = lambda a=(b := 1): (c := a)",
+    "import a.b, c.d as e\nfrom f import g, h as i",
+    "from f import *",
+    "if (a := 1) and (b := 2):\n    c = [d for d in range(3) if (e := d)]",
+    "print(a, b=(c := 1))",
+]
+
+
+@pytest.mark.parametrize("source", ASSIGNS)
+def test_forms_say_what_the_compiler_says(source: str) -> None:
+    tree = ast.parse(source)
+    changes: dict[ast.stmt, Changes] = {}
+    find_changes(tree.body, changes)
+    bound = {name for names, _ in changes.values() for name in names}
+    bound |= {expression.target.id for expression in find_named(tree)}
+    assert bound == find_names(tree.body).writes

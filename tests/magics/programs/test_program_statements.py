@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 from IPython.core.error import UsageError
@@ -222,6 +225,21 @@ def test_donate(notebook: Notebook) -> None:
     notebook.ok("%%jit --donate x\nx = x + 1")
     np.testing.assert_allclose(notebook.ns["x"], [2, 3, 4])
     assert notebook.ok("old.is_deleted()")
+
+
+def test_inputs_are_let_go_of_at_once(notebook: Notebook) -> None:
+    notebook.ok(SETUP)
+    gc.disable()
+    try:
+        for cell in ("x = x * a", "x = scale(x) * params['w']"):
+            old = weakref.ref(notebook.ns["x"])
+            notebook.ok(f"%%jit\n{cell}")
+            assert old() is None
+            old = weakref.ref(notebook.ns["x"])
+            notebook.ok(f"%%jit\n{cell}")
+            assert old() is None
+    finally:
+        gc.enable()
 
 
 def test_time_and_show(notebook: Notebook) -> None:

@@ -1,14 +1,13 @@
-"""How arrays are placed on devices: `jax.sharding`.
+"""How arrays lie on devices: `jax.sharding`.
 
 A `Mesh` is an array of devices with named axes. A `PartitionSpec` says for each axis of an array
-along which axes of the mesh it is cut; axes of the mesh that it does not name hold copies. The two
-together are a `NamedSharding`.
+along which axes of the mesh it is cut; the axes of the mesh that it does not name hold copies. The
+two together are a `NamedSharding`. `perspex.layout.tiles` works out the parts.
 """
 
 from __future__ import annotations
 
 import enum
-import functools
 import math
 import threading
 from collections import OrderedDict
@@ -18,12 +17,11 @@ from typing import Any, NoReturn
 import numpy as np
 
 from perspex.base import xla
+from perspex.layout.one_device import SingleDeviceSharding as SingleDeviceSharding
+from perspex.layout.tiles import Index as Index
+from perspex.layout.tiles import assignment, axes_of, hlo_sharding, indices, refined
 
 Sharding: Any = xla.Sharding
-SingleDeviceSharding: Any = xla.SingleDeviceSharding
-_HloSharding = xla.HloSharding
-
-Index = tuple[slice, ...]
 
 
 class AxisType(enum.Enum):
@@ -59,8 +57,9 @@ class PartitionSpec:
         `PartitionSpec.UNCONSTRAINED` for one that the compiler may cut. Axes at the end may be
         left out.
 
-    Errors:
-      `TypeError` for anything else, `ValueError` for a name that is there twice.
+    Raises:
+      TypeError: if a partition is anything else.
+      ValueError: if a name occurs twice.
 
     >>> PartitionSpec("x", None, ("y", "z"))
     P('x', None, ('y', 'z'))
@@ -141,11 +140,12 @@ class Mesh:
       axis_types: `AxisType.Auto`, or a tuple of it for each axis: the compiler decides how the
         results of computations lie on the mesh.
 
-    As a context manager it is the mesh that bare `PartitionSpec`s mean.
+    In a `with` block, a bare `PartitionSpec` refers to this mesh.
 
-    Errors:
-      `ValueError` if the names do not fit the axes or a device is there twice,
-      `NotImplementedError` for the other axis types.
+    Raises:
+      ValueError: if the names do not fit the axes, or a device occurs twice.
+      TypeError: if an element of `devices` is not a device.
+      NotImplementedError: for an axis type other than `AxisType.Auto`.
 
     >>> import perspex, numpy as np
     >>> dict(Mesh(np.array(perspex.devices()), ("x",)).shape)
@@ -171,7 +171,7 @@ class Mesh:
                     "perspex.devices() lists them"
                 )
         if len(set(array.flat)) != array.size:
-            raise ValueError("a mesh has each device once, and in this one some are there twice")
+            raise ValueError("a mesh has each device once, but some devices occur twice here")
         array.flags.writeable = False
         self.devices, self.axis_names = array, names
         self.axis_types = check_axis_types(axis_types, len(names))
@@ -254,7 +254,10 @@ class Mesh:
 
 
 class set_mesh:
-    """Make a mesh the one that bare `PartitionSpec`s mean in this thread, for good or in `with`.
+    """Set the mesh that a bare `PartitionSpec` refers to in this thread, for good or in `with`.
+
+    Args:
+      mesh: the mesh.
 
     >>> import perspex
     >>> with set_mesh(perspex.make_mesh((1,), ("x",))):
@@ -276,11 +279,20 @@ class set_mesh:
 def get_mesh() -> Mesh:
     """The mesh of `set_mesh` or of the innermost `with mesh:`.
 
-    Raises `ValueError` where there is none.
+    Returns:
+      A `Mesh`.
+
+    Raises:
+      ValueError: if no mesh is set in this thread.
+
+    >>> import perspex
+    >>> with perspex.make_mesh((1,), ("x",)):
+    ...     get_mesh().size
+    1
     """
     mesh = context_mesh()
     if mesh is None:
-        raise ValueError("there is no mesh here: set_mesh(mesh) or `with mesh:` gives one")
+        raise ValueError("there is no mesh in this thread: set_mesh(mesh) or `with mesh:` sets one")
     return mesh
 
 
@@ -307,8 +319,10 @@ class NamedSharding(Sharding):
       spec: for each axis of the array the axes of the mesh that cut it.
       memory_kind: the memory of the devices, `None` for the usual one.
 
-    Errors:
-      `ValueError` for a name that the mesh does not have, `TypeError` for a spec that is none.
+    Raises:
+      ValueError: if `spec` names an axis that the mesh does not have.
+      TypeError: if `mesh` is not a `Mesh`, or `spec` is not a `PartitionSpec`.
+      NotImplementedError: for another memory than the usual one.
 
     >>> import perspex
     >>> NamedSharding(perspex.make_mesh((1,), ("x",)), PartitionSpec("x")).shard_shape((8, 3))
@@ -425,8 +439,9 @@ class NamedSharding(Sharding):
     def devices_indices_map(self, global_shape: Sequence[int]) -> dict[Any, Index]:
         """For each device the part that it holds, as an index into the array."""
         self.check(global_shape)
-        places = _index_map(self.mesh, self.axes(len(global_shape)), tuple(global_shape))
-        return dict(zip(self.mesh.devices.flat, places, strict=True))
+        mesh, axes = self.mesh, self.axes(len(global_shape))
+        parts = indices(mesh.axis_sizes, mesh.axis_names, axes, tuple(global_shape))
+        return dict(zip(mesh.devices.flat, parts, strict=True))
 
     def addressable_devices_indices_map(self, global_shape: Sequence[int]) -> dict[Any, Index]:
         """The part that each device of this process holds."""
@@ -444,11 +459,12 @@ class NamedSharding(Sharding):
     def _placement(self, ndim: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Tiles, and the positions of the devices of each: equal for the same placement."""
         axes = self.axes(ndim)[:ndim]
-        return _tile_assignment(self.mesh.axis_sizes, self.mesh.axis_names, axes)
+        return assignment(self.mesh.axis_sizes, self.mesh.axis_names, axes)
 
     def _to_xla_hlo_sharding(self, num_dimensions: int) -> Any:
         """For jaxlib: the same in HLO's terms."""
-        return hlo_sharding(self.mesh.axis_sizes, self.mesh.axis_names, self.axes(num_dimensions))
+        mesh = self.mesh
+        return hlo_sharding(mesh.axis_sizes, mesh.axis_names, self.axes(num_dimensions))
 
     # ---- in programs ------------------------------------------------------------------------
 
@@ -467,100 +483,14 @@ def _braces(names: Sequence[str]) -> str:
     return "{" + inner + "}"
 
 
-@functools.lru_cache(4096)
-def _index_map(mesh: Mesh, axes: tuple[tuple[str, ...], ...], shape: tuple[int, ...]) -> Any:
-    places: list[Any] = []
-    for coordinates in np.ndindex(*mesh.axis_sizes):
-        at = dict(zip(mesh.axis_names, coordinates, strict=True))
-        index = []
-        for n, names in zip(shape, axes, strict=True):
-            tile, tiles = 0, 1
-            for name in names:
-                tile, tiles = tile * mesh.shape[name] + at[name], tiles * mesh.shape[name]
-            part = n // tiles
-            index.append(slice(None) if tiles == 1 else slice(tile * part, (tile + 1) * part))
-        places.append(tuple(index))
-    return tuple(places)
-
-
-def _order(
-    sizes: tuple[int, ...], names: tuple[str, ...], axes: tuple[tuple[str, ...], ...]
-) -> tuple[list[int], list[int], int]:
-    """Tiles of each axis, the mesh's axes in the order of tiles, and the copies of each tile."""
-    used = [names.index(name) for group in axes for name in group]
-    tiles = [math.prod([sizes[names.index(name)] for name in group]) for group in axes]
-    rest = [i for i in range(len(sizes)) if i not in used]
-    return tiles, used + rest, math.prod([sizes[i] for i in rest])
-
-
-@functools.lru_cache(4096)
-def _tile_assignment(
-    sizes: tuple[int, ...], names: tuple[str, ...], axes: tuple[tuple[str, ...], ...]
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    tiles, order, copies = _order(sizes, names, axes)
-    devices = np.arange(math.prod(sizes)).reshape(sizes).transpose(order)
-    per_tile = np.sort(devices.reshape(-1, copies), axis=1)
-    return tuple(tiles), tuple(per_tile.reshape(-1).tolist())
-
-
-@functools.lru_cache(4096)
-def hlo_sharding(
-    sizes: tuple[int, ...], names: tuple[str, ...], axes: tuple[tuple[str, ...], ...]
-) -> Any:
-    tiles, order, copies = _order(sizes, names, axes)
-    if all(n == 1 for n in tiles):
-        return _HloSharding.replicate()
-    last = [copies] if copies > 1 else []
-    shape = ",".join(map(str, tiles + last))
-    grid, turned = str(math.prod(sizes)), ""
-    if order != sorted(order):
-        grid, turned = ",".join(map(str, sizes)), f"T({','.join(map(str, order))})"
-    return _HloSharding.from_string(
-        f"{{devices=[{shape}]<=[{grid}]{turned}{' last_tile_dim_replicate' if copies > 1 else ''}}}"
-    )
-
-
 def spec_of(sharding: Any, mesh: Mesh, ndim: int) -> PartitionSpec | None:
-    """The spec that means on `mesh` what XLA's sharding says; `None` if none does."""
-    if sharding.is_replicated():
-        return PartitionSpec()
-    if not sharding.is_tiled():
-        return None
-    shape = list(sharding.tile_assignment_dimensions())
-    if len(sharding.subgroup_types()) > sharding.replicate_on_last_tile_dim():
-        return None
-    assigned = np.array(sharding.tile_assignment_devices()).reshape(shape)
-    position = np.empty((mesh.size, assigned.ndim), np.int64)
-    position[assigned.reshape(-1)] = np.stack(
-        np.unravel_index(np.arange(assigned.size), assigned.shape), axis=1
-    )
-    position = position.reshape(*mesh.axis_sizes, assigned.ndim)
-    coordinates = np.indices(mesh.axis_sizes)
-    partitions: list[Any] = []
-    for axis in range(ndim):
-        along, strides = position[..., axis], []
-        for i, n in enumerate(mesh.axis_sizes):
-            if n > 1:
-                unit = tuple([int(j == i) for j in range(mesh.devices.ndim)])
-                strides.append((int(along[unit] - along[(0,) * mesh.devices.ndim]), i))
-        chosen = sorted([(stride, i) for stride, i in strides if stride], reverse=True)
-        expected, width = np.zeros(mesh.axis_sizes, np.int64), 1
-        for stride, i in reversed(chosen):
-            if stride != width:
-                return None
-            expected = expected + stride * coordinates[i]
-            width *= mesh.axis_sizes[i]
-        if width != shape[axis] or (expected != along).any():
-            return None
-        names = tuple([mesh.axis_names[i] for _, i in chosen])
-        partitions.append(names if names else None)
-    while partitions and partitions[-1] is None:
-        partitions.pop()
-    return PartitionSpec(*partitions)
+    """The spec that means on `mesh` what XLA's sharding says; `None` if no spec does."""
+    axes = axes_of(sharding, mesh.axis_sizes, mesh.axis_names, ndim)
+    return None if axes is None else PartitionSpec(*[names or None for names in axes])
 
 
 def named(sharding: Any, meshes: Sequence[Mesh], ndim: int) -> NamedSharding:
-    """XLA's sharding with names: those of the first of the meshes where that goes.
+    """XLA's sharding with the names of the first of the meshes that has names for it.
 
     The meshes have the same devices in the same order.
     """
@@ -570,85 +500,11 @@ def named(sharding: Any, meshes: Sequence[Mesh], ndim: int) -> NamedSharding:
         if spec is not None:
             return NamedSharding(mesh, spec)
     raise NotImplementedError(
-        f"the compiler placed a result as {sharding} on {meshes[0]}, which no PartitionSpec says; "
-        "constrain it with lax.with_sharding_constraint or jit(out_shardings=)"
+        f"the compiler placed a result as {sharding} on {meshes[0]}, and no PartitionSpec can say "
+        "that; constrain it with lax.with_sharding_constraint or jit(out_shardings=)"
     )
 
 
 def _refined(mesh: Mesh) -> Mesh:
-    """The mesh with an axis for each prime factor: `x` of 4 becomes `x.0` and `x.1`."""
-    names, sizes = [], []
-    for name, n in mesh.shape.items():
-        factors = _factors(n)
-        sizes += factors
-        names += [f"{name}.{i}" for i in range(len(factors))] if len(factors) > 1 else [name]
+    sizes, names = refined(mesh.axis_sizes, mesh.axis_names)
     return Mesh(mesh.devices.reshape(sizes), names)
-
-
-def _factors(n: int) -> list[int]:
-    found, factor = [], 2
-    while n > 1:
-        while n % factor == 0:
-            found.append(factor)
-            n //= factor
-        factor += 1
-    return found or [1]
-
-
-# ---- one device ---------------------------------------------------------------------------------
-
-
-class _OneDevice:
-    """What jaxlib's sharding of a single device has of the face of shardings."""
-
-    _memory_kind: Any
-    _device: Any
-
-    def __repr__(self) -> str:
-        return f"SingleDeviceSharding(device={self._device!r}, memory_kind={self.memory_kind})"
-
-    @property
-    def memory_kind(self) -> str:
-        """The memory of the device."""
-        return self._memory_kind or self._device.default_memory().kind
-
-    @property
-    def device_set(self) -> set[Any]:
-        """The device."""
-        return {self._device}
-
-    addressable_devices = device_set
-
-    @property
-    def num_devices(self) -> int:
-        """One."""
-        return 1
-
-    @property
-    def is_fully_addressable(self) -> bool:
-        """Whether the device belongs to this process."""
-        return True
-
-    @property
-    def is_fully_replicated(self) -> bool:
-        """Whether the device holds all of the array: yes."""
-        return True
-
-    def shard_shape(self, global_shape: Sequence[int]) -> tuple[int, ...]:
-        """The shape of the only part."""
-        return tuple(global_shape)
-
-    def devices_indices_map(self, global_shape: Sequence[int]) -> dict[Any, Index]:
-        """The part that the device holds: everything."""
-        return {self._device: (slice(None),) * len(global_shape)}
-
-    addressable_devices_indices_map = devices_indices_map
-
-    def is_equivalent_to(self, other: Any, ndim: int) -> bool:
-        """Whether `other` places arrays in the same way."""
-        return self == other
-
-
-for _name, _value in vars(_OneDevice).items():
-    if _name == "__repr__" or not _name.startswith("_"):
-        setattr(SingleDeviceSharding, _name, _value)

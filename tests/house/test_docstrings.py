@@ -18,6 +18,8 @@ from perspex.arguments.glossary import describe
 
 NAMESPACES = [
     "image",
+    "custom_batching",
+    "custom_derivatives",
     "numpy",
     "numpy.fft",
     "numpy.linalg",

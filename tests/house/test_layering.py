@@ -19,7 +19,7 @@ CORE_LINES = 65_000
 # with JAX's names. Inside a package anything goes but a cycle.
 LAYERS = [
     "base advice errors config dtypes tree",
-    "ir sharding",
+    "ir layout sharding",
     "tracing",
     "hlo",
     "ops",

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 
 from perspex import tree
-from perspex.control.bodies import ArgumentNames, parameter, place
+from perspex.control.bodies import ArgumentNames, check_results, parameter, place
 from perspex.ir.avals import PYTHON_SCALARS, ShapedArray, shaped
 from perspex.jitted.signature import function_name, paths
 from perspex.ops.structural import broadcast_in_dim, convert
-from perspex.tracing.trace import Tracer
 
 
 def check_callable(fun: Any) -> None:
@@ -104,7 +103,7 @@ class Call:
         if not self.has_aux:
             results, self.out_tree = tree.flatten(out)
             self.count = len(results)
-            self.check_results(results, out)
+            check_results(self.what, self.fun, results, out)
             return results
         if not isinstance(out, (tuple, list)) or len(out) != 2:
             size = f" of length {len(out)}" if isinstance(out, (tuple, list)) else ""
@@ -113,24 +112,10 @@ class Call:
                 f"but got type {type(out)}{size}; return `(result, aux)` or leave has_aux out"
             )
         results, self.out_tree = tree.flatten(out[0])
-        self.check_results(results, out[0])
+        check_results(self.what, self.fun, results, out[0])
         self.count = len(results)
         aux, self.aux_tree = tree.flatten(out[1])
         return [*results, *aux]
-
-    def check_results(self, results: Sequence[Any], out: Any) -> None:
-        for i, leaf in enumerate(results):
-            if isinstance(leaf, Tracer):
-                continue
-            try:
-                shaped(leaf)
-            except TypeError:
-                path = tree.keystr(tree.leaves_with_path(out)[i][0])
-                where = f" at {path}" if path else ""
-                raise TypeError(
-                    f"{self.what}: the function {place(self.fun)} returned a value of type "
-                    f"{type(leaf)}{where}, which is not an array"
-                ) from None
 
     def is_result(self, i: int) -> bool:
         return i < self.count

@@ -30,7 +30,7 @@ from perspex.tracing.staging import eval_jaxpr
 from perspex.transforms import jvp as forward
 from perspex.transforms.jvp import is_differentiable
 from perspex.transforms.linearize import linearize as linearized
-from perspex.transforms.programs import pick, spread
+from perspex.transforms.programs import pick, with_gaps
 from perspex.transforms.transpose import backward_pass
 
 _FLOAT0 = dtypes.float0
@@ -162,7 +162,7 @@ class _Point:
             self.out_tree,
             [
                 _tangent_out(t, aval)
-                for t, aval in zip(spread(outs, self.nonzero), avals, strict=True)
+                for t, aval in zip(with_gaps(outs, self.nonzero), avals, strict=True)
             ],
         )
 
@@ -207,7 +207,7 @@ class _Point:
         linear = [Linear(v.aval) for v in self.jaxpr.invars]
         found = backward_pass(self.jaxpr, residuals, linear, pick(cts, self.nonzero))
         avals = _weak_if(cts, self.out_avals, self.in_avals) if plain else self.in_avals
-        all_found = zip(spread(found, self.wanted), avals, strict=True)
+        all_found = zip(with_gaps(found, self.wanted), avals, strict=True)
         pulled: tuple[Any, ...] = tree.unflatten(
             self.in_tree, [_tangent_out(c, aval) for c, aval in all_found]
         )

@@ -26,7 +26,7 @@ from perspex.ops.shape import slice
 from perspex.ops.structural import move_axis, reshape, to_front
 from perspex.tracing.trace import typeof
 from perspex.transforms.jvp import is_differentiable, jvp
-from perspex.transforms.programs import pick, spread
+from perspex.transforms.programs import pick, with_gaps
 from perspex.transforms.vmap import batch
 
 
@@ -200,7 +200,7 @@ def jacrev(
         ]
         by_output = []
         for k, out in enumerate(point.out_avals):
-            mine = spread([column[k] for column in columns], point.wanted)
+            mine = with_gaps([column[k] for column in columns], point.wanted)
             leaves = [
                 np.zeros((*out.shape, *aval.shape), dtypes.float0) if x is None else x
                 for x, aval in zip(mine, point.in_avals, strict=True)

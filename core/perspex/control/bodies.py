@@ -103,9 +103,7 @@ def _stage(
         nonlocal out_tree
         out = apply(f, *tree.unflatten(in_tree, args))
         leaves, out_tree = tree.flatten(out)
-        for i, leaf in enumerate(leaves):
-            if not isinstance(leaf, Tracer):
-                _check_result(what, f, leaf, i, out)
+        check_results(what, f, leaves, out)
         return leaves
 
     name = function_name(f)
@@ -122,16 +120,27 @@ def _stage(
     return Body(ClosedJaxpr(hoist_consts(jaxpr)), consts, out_tree)
 
 
-def _check_result(what: str, f: Callable[..., Any], leaf: Any, i: int, out: Any) -> None:
-    try:
-        shaped(leaf)
-    except TypeError:
+def check_results(what: str, f: Callable[..., Any], leaves: Sequence[Any], out: Any) -> None:
+    """Raise `TypeError` unless all leaves of what a function returned are arrays."""
+    i = not_an_array(leaves)
+    if i is not None:
         path = tree.keystr(tree.leaves_with_path(out)[i][0])
         where = f" at component {path}" if path else ""
         raise TypeError(
-            f"{what}: the function {place(f)} returned a value of type {type(leaf)}{where}, "
+            f"{what}: the function {place(f)} returned a value of type {type(leaves[i])}{where}, "
             "which is not an array; return arrays and numbers only"
-        ) from None
+        )
+
+
+def not_an_array(leaves: Sequence[Any]) -> int | None:
+    """The first leaf that is neither an array nor a number; `None` if there is none."""
+    for i, leaf in enumerate(leaves):
+        if not isinstance(leaf, Tracer):
+            try:
+                shaped(leaf)
+            except TypeError:
+                return i
+    return None
 
 
 def place(f: Callable[..., Any]) -> str:

@@ -1,13 +1,13 @@
 """Calls of Python from compiled programs: printing, debugging, pure functions, input and output.
 
-    debug_print, debug_callback     no results; for a person who looks on
+    debug_print, debug_callback     no results; for a person who watches
     pure_callback                   results and nothing else: may be dropped, merged, moved
     io_callback                     happens exactly as often as the program says
 
 What is called is a param: an object that takes the arrays and returns the leaves of the results,
 and that equals another one for the same function, so that a program traced again is the same
 program. Outside every trace nothing is compiled; Python is called there and then. How ordered calls
-keep their order is told in `transforms.sequence`, how compiled programs call in
+keep their order is in `transforms.sequence`, how compiled programs call in
 `runtime.callbacks`.
 """
 
@@ -243,7 +243,7 @@ def _example(operands: Sequence[Any], axes: Sequence[int | None], i: int) -> lis
 
 
 class Debug(HostCallback):
-    """A call for a person who looks on: it has no results, and no derivative sees it."""
+    """A call for a person who watches: it has no results, and derivatives leave it out."""
 
     def effects(self, params: dict[str, Any]) -> Effects:
         return frozenset([params["effect"]])
@@ -333,15 +333,15 @@ class PureCallback(HostCallback):
 
     def jvp(self, primals: Any, tangents: Any, **params: Any) -> Any:
         raise ValueError(
-            "Pure callbacks do not support JVP. Please use `jax.custom_jvp` to use callbacks while "
-            f"taking gradients: the callback `{params['callback'].name}` is Python, which has no "
-            "derivative that we know."
+            "Pure callbacks do not support JVP: the derivative of the Python function "
+            f"`{params['callback'].name}` is not known. Define it with `perspex.custom_jvp`, in a "
+            "function that calls pure_callback."
         )
 
     def transpose(self, cts: Any, *operands: Any, **params: Any) -> Any:
         raise ValueError(
-            "Pure callbacks do not support transpose. Please use `jax.custom_vjp` to use callbacks "
-            "while taking gradients."
+            "Pure callbacks do not support transpose. Define the derivative with "
+            "`perspex.custom_vjp`, in a function that calls pure_callback."
         )
 
     def batch(
@@ -388,7 +388,7 @@ class IOCallback(HostCallback):
     def jvp(self, primals: Any, tangents: Any, **params: Any) -> Any:
         raise ValueError(
             "IO callbacks do not support JVP. Give them `stop_gradient(x)` for values that they "
-            "only look at, or define the derivative with `custom_jvp`."
+            "only read, or define the derivative with `custom_jvp`."
         )
 
     def transpose(self, cts: Any, *operands: Any, **params: Any) -> Any:

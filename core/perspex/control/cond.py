@@ -35,7 +35,7 @@ from perspex.transforms.higher_order import (
 )
 from perspex.transforms.jvp import is_differentiable, jvp_jaxpr
 from perspex.transforms.linearize import Rest, split_jaxpr
-from perspex.transforms.programs import by_program, cut, merge, partition, pick, program, spread
+from perspex.transforms.programs import by_program, cut, merge, partition, pick, program, with_gaps
 from perspex.transforms.sequence import sequenced
 from perspex.transforms.transpose import transpose_jaxpr
 from perspex.transforms.vmap import batch_jaxpr
@@ -77,7 +77,7 @@ class Cond(HigherOrder):
         duals = tuple([jvp_jaxpr(branch, nonzero, out_nonzero)[0] for branch in branches])
         outs = self(*primals, *pick(given, nonzero), branches=duals)
         results, found = cut(outs, len(out_nonzero))
-        return results, spread(found, out_nonzero)
+        return results, with_gaps(found, out_nonzero)
 
     def batch(
         self,
@@ -153,7 +153,7 @@ class Cond(HigherOrder):
         if any(flags):
             coefficients = partition(values, linear)[0]
             found = self(index, *coefficients, *pick(cts, nonzero), branches=backward)
-        return [None, *merge(linear, [None] * linear.count(False), spread(found, flags))]
+        return [None, *merge(linear, [None] * linear.count(False), with_gaps(found, flags))]
 
     def dce(self, eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
         branches, wanted = eqn.params["branches"], tuple(used)

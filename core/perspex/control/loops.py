@@ -11,7 +11,7 @@ before keep what they have.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -36,94 +36,82 @@ from perspex.transforms.higher_order import (
 )
 from perspex.transforms.jvp import jvp_jaxpr
 from perspex.transforms.linearize import Rest, split_jaxpr
-from perspex.transforms.programs import by_program, cut, merge, partition, pick, program, spread
+from perspex.transforms.programs import by_program, cut, merge, partition, pick, program, with_gaps
 from perspex.transforms.sequence import TOKEN, sequenced
 from perspex.transforms.vmap import batch_jaxpr, batched_aval
 
 _FLAG = ShapedArray((), np.dtype("bool"))
 
 
-class While(HigherOrder):
-    """The loop as an equation.
+class Params(NamedTuple):
+    """The params of a loop, by their names in the equation.
 
-    Params: `cond_jaxpr` with the first `cond_nconsts` operands as consts; `body_jaxpr` with the
-    next `body_nconsts`.
+    The first `cond_nconsts` operands are consts of `cond_jaxpr`, the next `body_nconsts` those of
+    `body_jaxpr`; the rest is the carry.
     """
+
+    cond_jaxpr: ClosedJaxpr
+    cond_nconsts: int
+    body_jaxpr: ClosedJaxpr
+    body_nconsts: int
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """How many operands are consts of `cond`, and how many of `body`."""
+        return self.cond_nconsts, self.body_nconsts
+
+
+class While(HigherOrder):
+    """The loop as an equation; its params are those of `Params`."""
 
     name = "while"
 
-    def type(
-        self,
-        *avals: ShapedArray,
-        cond_jaxpr: ClosedJaxpr,
-        cond_nconsts: int,
-        body_jaxpr: ClosedJaxpr,
-        body_nconsts: int,
-    ) -> tuple[ShapedArray, ...]:
-        cond_consts, body_consts, init = cut(avals, cond_nconsts, body_nconsts)
-        check_operands("while: cond", [*cond_consts, *init], cond_jaxpr.in_avals)
-        check_operands("while: body", [*body_consts, *init], body_jaxpr.in_avals)
-        check_operands("while: the carry after a turn", body_jaxpr.out_avals, init)
-        check_operands("while: the result of cond", cond_jaxpr.out_avals, [_FLAG])
-        return tuple(body_jaxpr.out_avals)
+    def type(self, *avals: ShapedArray, **params: Any) -> tuple[ShapedArray, ...]:
+        loop = Params(**params)
+        cond_consts, body_consts, init = cut(avals, *loop.sizes)
+        check_operands("while: cond", [*cond_consts, *init], loop.cond_jaxpr.in_avals)
+        check_operands("while: body", [*body_consts, *init], loop.body_jaxpr.in_avals)
+        check_operands("while: the carry after a turn", loop.body_jaxpr.out_avals, init)
+        check_operands("while: the result of cond", loop.cond_jaxpr.out_avals, [_FLAG])
+        return tuple(loop.body_jaxpr.out_avals)
 
-    def lower(
-        self,
-        b: Any,
-        *values: Any,
-        cond_jaxpr: ClosedJaxpr,
-        cond_nconsts: int,
-        body_jaxpr: ClosedJaxpr,
-        body_nconsts: int,
-    ) -> list[Any]:
-        cond_consts, body_consts, init = cut(values, cond_nconsts, body_nconsts)
-        avals = body_jaxpr.out_avals
-        loop = b.ops("stablehlo.while", init, avals, regions=2)
-        programs = ((cond_consts, cond_jaxpr), (body_consts, body_jaxpr))
-        for region, (consts, closed) in zip(loop.regions, programs, strict=True):
+    def lower(self, b: Any, *values: Any, **params: Any) -> list[Any]:
+        loop = Params(**params)
+        cond_consts, body_consts, init = cut(values, *loop.sizes)
+        avals = loop.body_jaxpr.out_avals
+        made = b.ops("stablehlo.while", init, avals, regions=2)
+        programs = ((cond_consts, loop.cond_jaxpr), (body_consts, loop.body_jaxpr))
+        for region, (consts, closed) in zip(made.regions, programs, strict=True):
             with b.block(region, avals) as (inner, carry):
                 outs = inner.inline(closed.jaxpr, [*consts, *carry])
                 inner.terminate("stablehlo.return", outs)
-        return list(loop.results)
+        return list(made.results)
 
     def jvp(
-        self,
-        primals: Sequence[Any],
-        tangents: Sequence[Any],
-        *,
-        cond_jaxpr: ClosedJaxpr,
-        cond_nconsts: int,
-        body_jaxpr: ClosedJaxpr,
-        body_nconsts: int,
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
     ) -> tuple[list[Any], list[Any]]:
-        cond_consts, body_consts, init = cut(primals, cond_nconsts, body_nconsts)
-        _, consts_t, init_t = cut(tangents, cond_nconsts, body_nconsts)
+        loop = Params(**params)
+        cond_consts, body_consts, init = cut(primals, *loop.sizes)
+        _, consts_t, init_t = cut(tangents, *loop.sizes)
         nonzero = tuple([t is not None for t in (*consts_t, *init_t)])
-        body, carry_nonzero = _jvp_body(body_jaxpr, body_nconsts, nonzero)
+        body, carry_nonzero = _jvp_body(loop.body_jaxpr, loop.body_nconsts, nonzero)
         consts_t = [t for t in consts_t if t is not None]
         init_t = instantiated(init_t, init, carry_nonzero)
-        outs = self(
-            *[*cond_consts, *body_consts, *consts_t, *init, *init_t],
-            cond_jaxpr=_with_arguments(cond_jaxpr, tuple([typeof(t) for t in init_t])),
-            cond_nconsts=cond_nconsts,
+        dual = loop._replace(
+            cond_jaxpr=_with_arguments(loop.cond_jaxpr, tuple([typeof(t) for t in init_t])),
             body_jaxpr=body,
-            body_nconsts=body_nconsts + len(consts_t),
+            body_nconsts=loop.body_nconsts + len(consts_t),
         )
+        given = [*cond_consts, *body_consts, *consts_t, *init, *init_t]
+        outs = self(*given, **dual._asdict())
         results, found = cut(outs, len(init))
-        return results, spread(found, carry_nonzero)
+        return results, with_gaps(found, carry_nonzero)
 
     def batch(
-        self,
-        axis: Axis,
-        operands: Sequence[Any],
-        axes: Sequence[int | None],
-        *,
-        cond_jaxpr: ClosedJaxpr,
-        cond_nconsts: int,
-        body_jaxpr: ClosedJaxpr,
-        body_nconsts: int,
+        self, axis: Axis, operands: Sequence[Any], axes: Sequence[int | None], **params: Any
     ) -> tuple[list[Any], list[int | None]]:
-        sizes = cond_nconsts, body_nconsts
+        loop = Params(**params)
+        cond_jaxpr, body_jaxpr, sizes = loop.cond_jaxpr, loop.body_jaxpr, loop.sizes
         batched = tuple([at is not None for at in axes])
         cond, body, many, carry_batched = _batch_loop(body_jaxpr, cond_jaxpr, axis, *sizes, batched)
         cond_consts, body_consts, init = cut(operands, *sizes)
@@ -136,14 +124,8 @@ class While(HigherOrder):
         ]
         out_axes = [0 if flag else None for flag in carry_batched]
         if many is None:
-            outs = self(
-                *[*cond_consts, *body_consts, *init],
-                cond_jaxpr=cond,
-                cond_nconsts=cond_nconsts,
-                body_jaxpr=body,
-                body_nconsts=body_nconsts,
-            )
-            return outs, out_axes
+            both = loop._replace(cond_jaxpr=cond, body_jaxpr=body)
+            return self(*cond_consts, *body_consts, *init, **both._asdict()), out_axes
         if is_io(cond_jaxpr.effects | body_jaxpr.effects):
             raise NotImplementedError(
                 "IO effects are not supported in a while_loop whose predicate differs among the "
@@ -151,109 +133,74 @@ class While(HigherOrder):
                 "Use debug.callback, or call io_callback outside the loop."
             )
         going = eval_jaxpr(cond.jaxpr, (), *cond_consts, *init)
-        outs = self(
-            *[*cond_consts, *body_consts, *going, *init],
-            cond_jaxpr=many[0],
-            cond_nconsts=0,
-            body_jaxpr=many[1],
-            body_nconsts=cond_nconsts + body_nconsts,
-        )
+        each = Params(many[0], 0, many[1], sum(sizes))
+        outs = self(*cond_consts, *body_consts, *going, *init, **each._asdict())
         return outs[1:], out_axes
 
-    def sequence(
-        self,
-        token: Any,
-        *operands: Any,
-        cond_jaxpr: ClosedJaxpr,
-        cond_nconsts: int,
-        body_jaxpr: ClosedJaxpr,
-        body_nconsts: int,
-    ) -> tuple[Any, list[Any]]:
-        cond_consts, body_consts, init = cut(operands, cond_nconsts, body_nconsts)
-        cond, body = _sequenced_loop(body_jaxpr, cond_jaxpr, cond_nconsts, body_nconsts)
-        token, going = eval_jaxpr(sequenced(cond_jaxpr).jaxpr, (), token, *cond_consts, *init)
-        _, token, *outs = self(
-            *[*cond_consts, *body_consts, going, token, *init],
-            cond_jaxpr=cond,
-            cond_nconsts=0,
-            body_jaxpr=body,
-            body_nconsts=cond_nconsts + body_nconsts,
-        )
+    def sequence(self, token: Any, *operands: Any, **params: Any) -> tuple[Any, list[Any]]:
+        loop = Params(**params)
+        cond_consts, body_consts, init = cut(operands, *loop.sizes)
+        cond, body = _sequenced_loop(loop.body_jaxpr, loop.cond_jaxpr, *loop.sizes)
+        token, going = eval_jaxpr(sequenced(loop.cond_jaxpr).jaxpr, (), token, *cond_consts, *init)
+        whole = Params(cond, 0, body, sum(loop.sizes))
+        given = [*cond_consts, *body_consts, going, token, *init]
+        _, token, *outs = self(*given, **whole._asdict())
         return token, outs
 
     def split(
-        self,
-        unknown: Sequence[bool],
-        *operands: Any,
-        cond_jaxpr: ClosedJaxpr,
-        cond_nconsts: int,
-        body_jaxpr: ClosedJaxpr,
-        body_nconsts: int,
+        self, unknown: Sequence[bool], *operands: Any, **params: Any
     ) -> tuple[list[Any], Rest | None]:
-        params = {
-            "cond_jaxpr": cond_jaxpr,
-            "cond_nconsts": cond_nconsts,
-            "body_jaxpr": body_jaxpr,
-            "body_nconsts": body_nconsts,
-        }
-        sizes = cond_nconsts, body_nconsts
-        cond, body, carry = _split_loop(body_jaxpr, cond_jaxpr, *sizes, tuple(unknown))
+        loop = Params(**params)
+        cond, body, carry = _split_loop(
+            loop.body_jaxpr, loop.cond_jaxpr, *loop.sizes, tuple(unknown)
+        )
         if all(carry):
             return [None] * len(carry), Rest(self, operands, params)
-        flags = (*unknown[: sum(sizes)], *carry)
-        outs = self(
-            *partition(operands, flags)[0],
-            cond_jaxpr=cond,
-            cond_nconsts=list(flags[:cond_nconsts]).count(False),
-            body_jaxpr=body,
-            body_nconsts=list(flags[cond_nconsts : sum(sizes)]).count(False),
-        )
+        flags = (*unknown[: sum(loop.sizes)], *carry)
+        counts = [mine.count(False) for mine in cut(flags, *loop.sizes)]
+        known = Params(cond, counts[0], body, counts[1])
+        outs = self(*partition(operands, flags)[0], **known._asdict())
         results = merge(carry, outs, [None] * sum(carry))
         if not any(carry):
             return results, None
         # The unknown part repeats the whole loop: how often, only the loop knows. Effects have
         # happened in the known part.
-        params["cond_jaxpr"] = without_effects(cond_jaxpr)
-        params["body_jaxpr"] = without_effects(body_jaxpr)
-        if self.effects(params):
+        rest = loop._replace(
+            cond_jaxpr=without_effects(loop.cond_jaxpr), body_jaxpr=without_effects(loop.body_jaxpr)
+        )._asdict()
+        if self.effects(rest):
             raise NotImplementedError(
                 "linearize: an io_callback with results in a while_loop would be called twice, "
                 "because the derivative runs the loop again; use lax.scan, or pure_callback"
             )
-        return results, Rest(self, operands, params, carry)
+        return results, Rest(self, operands, rest, carry)
 
     def transpose(self, cts: Sequence[Any], *operands: Any, **params: Any) -> Any:
         raise ValueError(
             "Reverse-mode differentiation does not work for lax.while_loop, nor for lax.fori_loop "
-            "whose bounds are traced: how many turns there are, and so how many values to keep "
-            "for the way back, is not known before. Use lax.scan, or lax.fori_loop with bounds "
+            "whose bounds are traced: the number of turns, and so of values to keep for the "
+            "backward pass, is not known in advance. Use lax.scan, or lax.fori_loop with bounds "
             "that are Python integers (static under jit); or differentiate in forward mode "
             f"(jvp, jacfwd). The loop is at {source.summary(state.source)}."
         )
 
     def dce(self, eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
-        params = eqn.params
-        cond_jaxpr, body_jaxpr = params["cond_jaxpr"], params["body_jaxpr"]
-        sizes = params["cond_nconsts"], params["body_nconsts"]
-        _, read = dce_closed(cond_jaxpr, (True,))
-        start = [a or b for a, b in zip(used, read[sizes[0] :], strict=True)]
+        loop = Params(**eqn.params)
+        for_cond, for_body = loop.sizes
+        _, read = dce_closed(loop.cond_jaxpr, (True,))
+        start = [a or b for a, b in zip(used, read[for_cond:], strict=True)]
 
         def step(carry: tuple[bool, ...]) -> Any:
-            body, needed = dce_closed(body_jaxpr, carry, (*[False] * sizes[1], *carry))
-            return (body, needed[: sizes[1]], carry), needed[sizes[1] :]
+            body, needed = dce_closed(loop.body_jaxpr, carry, (*[False] * for_body, *carry))
+            return (body, needed[:for_body], carry), needed[for_body:]
 
         body, body_consts, carry = fixpoint(step, start)
-        cond, cond_needed = dce_closed(cond_jaxpr, (True,), (*[False] * sizes[0], *carry))
-        cond_consts = cond_needed[: sizes[0]]
+        cond, needed = dce_closed(loop.cond_jaxpr, (True,), (*[False] * for_cond, *carry))
+        cond_consts = needed[:for_cond]
         return eqn.replace(
             invars=pick(eqn.invars, [*cond_consts, *body_consts, *carry]),
             outvars=pick(eqn.outvars, carry),
-            params={
-                "cond_jaxpr": cond,
-                "cond_nconsts": sum(cond_consts),
-                "body_jaxpr": body,
-                "body_nconsts": sum(body_consts),
-            },
+            params=Params(cond, sum(cond_consts), body, sum(body_consts))._asdict(),
         )
 
 

@@ -30,7 +30,7 @@ from perspex.tracing.primitive import Primitive
 from perspex.tracing.staging import eval_jaxpr
 from perspex.tracing.trace import typeof
 from perspex.transforms.jvp import is_differentiable, jvp_jaxpr, tangent_aval
-from perspex.transforms.programs import by_program, cut, spread
+from perspex.transforms.programs import by_program, cut, with_gaps
 from perspex.transforms.vmap import batch_jaxpr
 
 
@@ -83,7 +83,7 @@ class Reduce(Primitive):
             return outs, [None] * len(outs)
         operands, inits = cut(duals, len(duals) // 2)
         found = _reduced(_dual(jaxpr), operands, inits, dimensions)
-        return outs, spread(found[len(outs) :], smooth)
+        return outs, with_gaps(found[len(outs) :], smooth)
 
     def batch(
         self,
@@ -261,7 +261,7 @@ class ReduceWindow(Primitive):
         operands, inits = cut(duals, len(duals) // 2)
         rows = [_rows(x, init, params) for x, init in zip(operands, inits, strict=True)]
         found = _reduced(_dual(jaxpr), rows, inits, (0,))
-        return outs, spread(found[len(outs) :], smooth)
+        return outs, with_gaps(found[len(outs) :], smooth)
 
     def batch(
         self, axis_size: int, operands: Any, axes: Any, *, jaxpr: ClosedJaxpr, **params: Any

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from perspex.base import effects
-from perspex.control.scan import scan_p
+from perspex.control.scan import Sizes, scan_p
 from perspex.control.scan_lowering import stacked
 from perspex.ir.avals import ShapedArray
 from perspex.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, map_programs
@@ -36,7 +36,7 @@ from perspex.transforms.higher_order import (
 )
 from perspex.transforms.jvp import jvp_jaxpr
 from perspex.transforms.linearize import Rest, split_jaxpr
-from perspex.transforms.programs import by_program, cut, merge, partition, pick, program, spread
+from perspex.transforms.programs import by_program, cut, merge, partition, pick, program, with_gaps
 from perspex.transforms.transpose import transpose_jaxpr
 from perspex.transforms.vmap import batch_jaxpr
 
@@ -116,7 +116,7 @@ class Remat(HigherOrder):
         body, out_nonzero = jvp_jaxpr(jaxpr, nonzero)
         outs = self(*primals, *pick(tangents, nonzero), jaxpr=body, **params)
         results, found = cut(outs, len(out_nonzero))
-        return results, spread(found, out_nonzero)
+        return results, with_gaps(found, out_nonzero)
 
     def batch(
         self, axis: Axis, operands: Any, axes: Any, *, jaxpr: ClosedJaxpr, **params: Any
@@ -159,7 +159,7 @@ class Remat(HigherOrder):
         found: list[Any] = []
         if body.out_avals:
             found = self(*given, jaxpr=body, differentiated=True, **params)
-        return merge(linear, [None] * linear.count(False), spread(found, out_nonzero))
+        return merge(linear, [None] * linear.count(False), with_gaps(found, out_nonzero))
 
     def dce(self, eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
         jaxpr, needed = dce_closed(eqn.params["jaxpr"], tuple(used))
@@ -288,12 +288,12 @@ class _Loop(NamedTuple):
 def _loop(eqn: JaxprEqn, used: Sequence[bool], policy: Policy) -> _Loop | None:
     """Ask the policy about the operations of a step; `None` if it stores none of them."""
     params = eqn.params
-    sizes = params["num_consts"], params["num_carry"]
+    sizes = Sizes.of(params)
     step = _expanded(params["jaxpr"]).jaxpr
     made = {v for e in step.eqns if is_saved(policy, e) for v in e.outvars}
     # What a step gives out and is stored anyway need not be given out again.
     direct = [
-        i >= sizes[1] and use and y in made
+        i >= sizes.carry and use and y in made
         for i, (use, y) in enumerate(zip(used, step.outvars, strict=True))
     ]
     wanted = [use and not own for use, own in zip(used, direct, strict=True)]
@@ -307,11 +307,11 @@ def _loop(eqn: JaxprEqn, used: Sequence[bool], policy: Policy) -> _Loop | None:
         saved += stacks
         body = plan.known.replace(outvars=[*step.outvars, *plan.saved])
         first = eqn.replace(
-            outvars=[*eqn.outvars, *stacks], params={**params, "jaxpr": ClosedJaxpr(body)}
+            outvars=[*eqn.outvars, *stacks], params=sizes.params(params, ClosedJaxpr(body))
         )
         consts, carry, xs = cut(step.invars, *sizes)
         of_consts, of_carry, of_xs = cut(eqn.invars, *sizes)
-        mine = keep[: sizes[1]]
+        mine = keep[: sizes.carry]
         body = step.replace(
             invars=[*consts, *pick(carry, mine), *xs, *plan.saved],
             eqns=plan.again,
@@ -320,7 +320,7 @@ def _loop(eqn: JaxprEqn, used: Sequence[bool], policy: Policy) -> _Loop | None:
         again = eqn.replace(
             invars=[*of_consts, *pick(of_carry, mine), *of_xs, *stacks],
             outvars=pick(eqn.outvars, keep),
-            params={**params, "jaxpr": ClosedJaxpr(body), "num_carry": sum(mine)},
+            params=Sizes(sizes.consts, sum(mine)).params(params, ClosedJaxpr(body)),
         )
         again = scan_p.dce(again, [True] * len(again.outvars))
     return _Loop(first, again, saved) if saved else None

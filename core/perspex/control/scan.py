@@ -34,10 +34,27 @@ from perspex.transforms.higher_order import (
 )
 from perspex.transforms.jvp import jvp_jaxpr, tangent_aval
 from perspex.transforms.linearize import Rest, split_jaxpr
-from perspex.transforms.programs import by_program, cut, merge, partition, pick, spread
+from perspex.transforms.programs import by_program, cut, merge, partition, pick, with_gaps
 from perspex.transforms.sequence import sequenced
 from perspex.transforms.transpose import transpose_jaxpr
 from perspex.transforms.vmap import batch_jaxpr
+
+
+class Sizes(NamedTuple):
+    """How many arguments of a step are consts, and how many the carry; the rest are xs."""
+
+    consts: int
+    carry: int
+
+    @classmethod
+    def of(cls, params: dict[str, Any]) -> Sizes:
+        """Those of an equation with these params."""
+        return cls(params["num_consts"], params["num_carry"])
+
+    def params(self, params: dict[str, Any], step: ClosedJaxpr) -> dict[str, Any]:
+        """The params of the same loop over another step, which has these sizes."""
+        mine = {"jaxpr": step, "num_consts": self.consts, "num_carry": self.carry}
+        return {**params, **mine}
 
 
 class Scan(HigherOrder):
@@ -52,18 +69,11 @@ class Scan(HigherOrder):
     # JAX prints which operands are what as trees, `ft_in` and `ft_out`; the order says enough.
     quiet: ClassVar[dict[str, Any]] = {"num_consts": ..., "num_carry": ...}
 
-    def type(
-        self,
-        *avals: ShapedArray,
-        jaxpr: ClosedJaxpr,
-        length: int,
-        num_consts: int,
-        num_carry: int,
-        **params: Any,
-    ) -> tuple[ShapedArray, ...]:
-        consts, carry, xs = cut(jaxpr.in_avals, num_consts, num_carry)
+    def type(self, *avals: ShapedArray, **params: Any) -> tuple[ShapedArray, ...]:
+        sizes, step, length = Sizes.of(params), params["jaxpr"], params["length"]
+        consts, carry, xs = cut(step.in_avals, *sizes)
         check_operands("scan", avals, [*consts, *carry, *[stacked(x, length) for x in xs]])
-        after, ys = cut(jaxpr.out_avals, num_carry)
+        after, ys = cut(step.out_avals, sizes.carry)
         check_operands("scan: the carry after a step", after, carry)
         return (*after, *[stacked(y, length) for y in ys])
 
@@ -75,183 +85,110 @@ class Scan(HigherOrder):
         return Loop(b, values, **params).emit()
 
     def jvp(
-        self,
-        primals: Sequence[Any],
-        tangents: Sequence[Any],
-        *,
-        jaxpr: ClosedJaxpr,
-        num_consts: int,
-        num_carry: int,
-        **params: Any,
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
     ) -> tuple[list[Any], list[Any]]:
-        sizes = num_consts, num_carry
+        sizes = Sizes.of(params)
         nonzero = tuple([t is not None for t in tangents])
-        body, in_nonzero, out_nonzero = _jvp_body(jaxpr, *sizes, nonzero)
-        extra = [sum(flags) for flags in cut(in_nonzero, *sizes)]
+        body, in_nonzero, out_nonzero = _jvp_body(params["jaxpr"], sizes, nonzero)
+        extra = Sizes(*map(sum, cut(in_nonzero, *sizes)[:2]))
         given = instantiated(tangents, primals, in_nonzero)
-        groups = zip(cut(primals, *sizes), cut(given, *extra[:2]), strict=True)
-        outs = self(
-            *[x for primal, tangent in groups for x in (*primal, *tangent)],
-            jaxpr=body,
-            num_consts=num_consts + extra[0],
-            num_carry=num_carry + extra[1],
-            **params,
-        )
-        carry, carry_t, ys, ys_t = cut(outs, num_carry, extra[1], len(out_nonzero) - num_carry)
-        return [*carry, *ys], spread([*carry_t, *ys_t], out_nonzero)
+        groups = zip(cut(primals, *sizes), cut(given, *extra), strict=True)
+        whole = Sizes(sizes.consts + extra.consts, sizes.carry + extra.carry)
+        operands = [x for primal, tangent in groups for x in (*primal, *tangent)]
+        outs = self(*operands, **whole.params(params, body))
+        ys = len(out_nonzero) - sizes.carry
+        carry, carry_t, ys, ys_t = cut(outs, sizes.carry, extra.carry, ys)
+        return [*carry, *ys], with_gaps([*carry_t, *ys_t], out_nonzero)
 
     def batch(
-        self,
-        axis: Axis,
-        operands: Sequence[Any],
-        axes: Sequence[int | None],
-        *,
-        jaxpr: ClosedJaxpr,
-        num_consts: int,
-        num_carry: int,
-        **params: Any,
+        self, axis: Axis, operands: Sequence[Any], axes: Sequence[int | None], **params: Any
     ) -> tuple[list[Any], list[int | None]]:
-        sizes = num_consts, num_carry
+        sizes = Sizes.of(params)
         batched = tuple([at is not None for at in axes])
-        body, out_batched = _batch_body(jaxpr, axis, *sizes, batched)
+        body, out_batched = _batch_body(params["jaxpr"], sizes, axis, batched)
         consts, init, xs = cut(operands, *sizes)
         consts_at, init_at, xs_at = cut(axes, *sizes)
-        carry_batched, ys_batched = cut(out_batched, num_carry)
+        carry_batched, ys_batched = cut(out_batched, sizes.carry)
         init = [
             to_front(x, at, axis.size) if flag else x
             for x, at, flag in zip(init, init_at, carry_batched, strict=True)
         ]
         # The first axis is that of the steps, and one step has the batch axis in front.
         xs = [x if at is None else move_axis(x, at, 1) for x, at in zip(xs, xs_at, strict=True)]
-        outs = self(
-            *[*batch_in_front(consts, consts_at), *init, *xs],
-            jaxpr=body,
-            num_consts=num_consts,
-            num_carry=num_carry,
-            **params,
-        )
-        places = [0] * num_carry + [1] * len(ys_batched)
+        given = [*batch_in_front(consts, consts_at), *init, *xs]
+        outs = self(*given, **sizes.params(params, body))
+        places = [0] * sizes.carry + [1] * len(ys_batched)
         return outs, [at if flag else None for at, flag in zip(places, out_batched, strict=True)]
 
-    def sequence(
-        self,
-        token: Any,
-        *operands: Any,
-        jaxpr: ClosedJaxpr,
-        num_consts: int,
-        num_carry: int,
-        **params: Any,
-    ) -> tuple[Any, list[Any]]:
-        consts, rest = cut(operands, num_consts)
-        token, *outs = self(
-            *[*consts, token, *rest],
-            jaxpr=_sequenced_body(jaxpr, num_consts),
-            num_consts=num_consts,
-            num_carry=num_carry + 1,
-            **params,
-        )
+    def sequence(self, token: Any, *operands: Any, **params: Any) -> tuple[Any, list[Any]]:
+        sizes = Sizes.of(params)
+        consts, rest = cut(operands, sizes.consts)
+        body = _sequenced_body(params["jaxpr"], sizes.consts)
+        whole = Sizes(sizes.consts, sizes.carry + 1)
+        token, *outs = self(*consts, token, *rest, **whole.params(params, body))
         return token, outs
 
     def split(
-        self,
-        unknown: Sequence[bool],
-        *operands: Any,
-        jaxpr: ClosedJaxpr,
-        num_consts: int,
-        num_carry: int,
-        **params: Any,
+        self, unknown: Sequence[bool], *operands: Any, **params: Any
     ) -> tuple[list[Any], Rest | None]:
-        parts = _split_body(jaxpr, num_consts, num_carry, tuple(unknown))
+        parts = _split_body(params["jaxpr"], Sizes.of(params), tuple(unknown))
         early, late = partition(operands, parts.in_unknown)
-        early_consts, init, xs = cut(early, *parts.early_sizes)
+        early_consts, init, xs = cut(early, *parts.early)
         once = eval_jaxpr(parts.once.known.jaxpr, (), *early_consts)
         consts = parts.once.collect(early_consts, once)
+        known = parts.loop.known
         outs: list[Any] = []
-        if not parts.loop.known.is_idle:
-            outs = self(
-                *[*consts, *init, *xs],
-                jaxpr=parts.loop.known,
-                num_consts=len(consts),
-                num_carry=len(init),
-                **params,
-            )
+        if not known.is_idle:
+            mine = Sizes(len(consts), len(init))
+            outs = self(*consts, *init, *xs, **mine.params(params, known))
         now = outs[: parts.out_unknown.count(False)]
         results = merge(parts.out_unknown, now, [None] * sum(parts.out_unknown))
         if not any(parts.out_unknown):
             return results, None
-        fixed = once[: parts.fixed]
         varying = parts.loop.collect([*consts, *init, *xs], outs)
-        late_consts, late_init = parts.late_sizes
-        return results, Rest(
-            self,
-            [*fixed, *late, *varying],
-            {
-                **params,
-                "jaxpr": parts.rest,
-                "num_consts": parts.fixed + late_consts,
-                "num_carry": late_init,
-            },
-        )
+        mine = Sizes(parts.fixed + parts.late.consts, parts.late.carry)
+        given = [*once[: parts.fixed], *late, *varying]
+        return results, Rest(self, given, mine.params(params, parts.rest))
 
-    def transpose(
-        self,
-        cts: Sequence[Any],
-        *operands: Any,
-        jaxpr: ClosedJaxpr,
-        length: int,
-        reverse: bool,
-        num_consts: int,
-        num_carry: int,
-        **params: Any,
-    ) -> list[Any]:
-        consts, init, xs = cut(operands, num_consts, num_carry)
+    def transpose(self, cts: Sequence[Any], *operands: Any, **params: Any) -> list[Any]:
+        sizes = Sizes.of(params)
+        consts, init, xs = cut(operands, *sizes)
         # The carry is linear, also where it starts from a known value: that of a tangent zero.
         linear_consts, linear_xs = map(is_linear, consts), map(is_linear, xs)
-        linear = (*linear_consts, *[True] * num_carry, *linear_xs)
+        linear = (*linear_consts, *[True] * sizes.carry, *linear_xs)
         nonzero = tuple([ct is not None for ct in cts])
-        body, ct_nonzero, out_nonzero = _transpose_body(
-            jaxpr, num_consts, num_carry, linear, nonzero
-        )
-        const_flags, carry_flags, x_flags = cut(linear, num_consts, num_carry)
+        body, ct_nonzero, out_nonzero = _transpose_body(params["jaxpr"], sizes, linear, nonzero)
+        const_flags, _, x_flags = cut(linear, *sizes)
         coefficients, my_consts = partition(consts, const_flags)
-        residuals, my_xs = partition(xs, x_flags)
-        const_nonzero, carry_nonzero, xs_nonzero = cut(out_nonzero, len(my_consts), num_carry)
+        residuals, _ = partition(xs, x_flags)
+        const_nonzero, carry_nonzero, _ = cut(out_nonzero, len(my_consts), sizes.carry)
         sums = [zeros(tangent_aval(x.aval)) for x in pick(my_consts, const_nonzero)]
-        ct_carry, ct_ys = cut(cts, num_carry)
+        ct_carry, ct_ys = cut(cts, sizes.carry)
         ct_carry = instantiated(ct_carry, init, carry_nonzero)
-        outs = self(
-            *[*coefficients, *sums, *ct_carry, *pick(ct_ys, ct_nonzero[num_carry:]), *residuals],
-            jaxpr=body,
-            length=length,
-            reverse=not reverse,
-            num_consts=len(coefficients),
-            num_carry=len(sums) + len(ct_carry),
-            **params,
-        )
-        found = spread(outs, out_nonzero)
+        ct_ys = pick(ct_ys, ct_nonzero[sizes.carry :])
+        back = Sizes(len(coefficients), len(sums) + len(ct_carry)).params(params, body)
+        back["reverse"] = not params["reverse"]
+        outs = self(*coefficients, *sums, *ct_carry, *ct_ys, *residuals, **back)
+        found = with_gaps(outs, out_nonzero)
         return merge(linear, [None] * linear.count(False), found)
 
     def dce(self, eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
         params = eqn.params
-        sizes = params["num_consts"], params["num_carry"]
-        used_carry, used_ys = cut(used, sizes[1])
-        count = len(eqn.invars)
+        sizes = Sizes.of(params)
+        used_carry, used_ys = cut(used, sizes.carry)
+        xs = len(eqn.invars) - sum(sizes)
 
         def step(carry: tuple[bool, ...]) -> Any:
-            keep = (*[False] * sizes[0], *carry, *[False] * (count - sum(sizes)))
+            keep = (*[False] * sizes.consts, *carry, *[False] * xs)
             body, needed = dce_closed(params["jaxpr"], (*carry, *used_ys), keep)
-            return (body, needed, carry), needed[sizes[0] : sum(sizes)]
+            return (body, needed, carry), cut(needed, *sizes)[1]
 
         body, needed, carry = fixpoint(step, used_carry)
+        smaller = Sizes(sum(needed[: sizes.consts]), sum(carry))
         return eqn.replace(
             invars=pick(eqn.invars, needed),
             outvars=pick(eqn.outvars, [*carry, *used_ys]),
-            params={
-                **params,
-                "jaxpr": body,
-                "num_consts": sum(needed[: sizes[0]]),
-                "num_carry": sum(carry),
-            },
+            params=smaller.params(params, body),
         )
 
 
@@ -260,23 +197,22 @@ class Scan(HigherOrder):
 
 @by_program
 def _jvp_body(
-    jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, nonzero: tuple[bool, ...]
+    jaxpr: ClosedJaxpr, sizes: Sizes, nonzero: tuple[bool, ...]
 ) -> tuple[ClosedJaxpr, tuple[bool, ...], tuple[bool, ...]]:
     """The step with tangents, and which arguments and which results have one."""
-    sizes = num_consts, num_carry
     consts, start, xs = cut(nonzero, *sizes)
-    ys = len(jaxpr.out_avals) - num_carry
+    ys = len(jaxpr.out_avals) - sizes.carry
 
     def step(carry: tuple[bool, ...]) -> Any:
         full = (*consts, *carry, *xs)
         body, out_nonzero = jvp_jaxpr(jaxpr, full, (*carry, *[False] * ys))
-        return (body, full, out_nonzero), out_nonzero[:num_carry]
+        return (body, full, out_nonzero), out_nonzero[: sizes.carry]
 
     body, full, out_nonzero = fixpoint(step, start)
     counts = [sum(flags) for flags in cut(full, *sizes)]
     primals, tangents = cut(body.jaxpr.invars, len(full))
     groups = zip(cut(primals, *sizes), cut(tangents, *counts[:2]), strict=True)
-    outs = cut(body.jaxpr.outvars, num_carry, ys, counts[1])
+    outs = cut(body.jaxpr.outvars, sizes.carry, ys, counts[1])
     body = rearranged(
         body,
         [v for primal, tangent in groups for v in (*primal, *tangent)],
@@ -287,16 +223,16 @@ def _jvp_body(
 
 @by_program
 def _batch_body(
-    jaxpr: ClosedJaxpr, axis: Axis, num_consts: int, num_carry: int, batched: tuple[bool, ...]
+    jaxpr: ClosedJaxpr, sizes: Sizes, axis: Axis, batched: tuple[bool, ...]
 ) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
     """The step on batches, and which results are batched; the carry goes in as it comes out."""
-    consts, start, xs = cut(batched, num_consts, num_carry)
-    ys = len(jaxpr.out_avals) - num_carry
+    consts, start, xs = cut(batched, *sizes)
+    ys = len(jaxpr.out_avals) - sizes.carry
 
     def step(carry: tuple[bool, ...]) -> Any:
         full, wanted = (*consts, *carry, *xs), (*carry, *[False] * ys)
         found = batch_jaxpr(jaxpr, axis, full, wanted)
-        return found, found[1][:num_carry]
+        return found, found[1][: sizes.carry]
 
     return fixpoint(step, start)
 
@@ -323,34 +259,32 @@ class _Parts(NamedTuple):
     fixed: int
     loop: Residuals
     rest: ClosedJaxpr
-    early_sizes: tuple[int, int]
-    late_sizes: tuple[int, int]
+    early: Sizes
+    late: Sizes
 
 
 @by_program
-def _split_body(
-    jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, unknown: tuple[bool, ...]
-) -> _Parts:
-    consts, start, xs = cut(unknown, num_consts, num_carry)
-    ys = len(jaxpr.out_avals) - num_carry
+def _split_body(jaxpr: ClosedJaxpr, sizes: Sizes, unknown: tuple[bool, ...]) -> _Parts:
+    consts, start, xs = cut(unknown, *sizes)
+    ys = len(jaxpr.out_avals) - sizes.carry
 
     def step(carry: tuple[bool, ...]) -> Any:
         full = (*consts, *carry, *xs)
         halves = split_jaxpr(jaxpr, full, (*carry, *[False] * ys))
-        return (full, halves), halves.out_unknown[:num_carry]
+        return (full, halves), halves.out_unknown[: sizes.carry]
 
     full, halves = fixpoint(step, start)
-    late_sizes = sum(consts), sum(full[num_consts : num_consts + num_carry])
-    early_sizes = num_consts - late_sizes[0], num_carry - late_sizes[1]
+    late = Sizes(sum(consts), sum(cut(full, *sizes)[1]))
+    early = Sizes(sizes.consts - late.consts, sizes.carry - late.carry)
     results = halves.out_unknown.count(False)
 
     # The known step again in two: by the consts, and by what changes from step to step.
     known = halves.known
-    steps = len(known.in_avals) - early_sizes[0]
+    steps = len(known.in_avals) - early.consts
     count = len(known.out_avals) - results
     inner = split_jaxpr(
         known,
-        (*[False] * early_sizes[0], *[True] * steps),
+        (*[False] * early.consts, *[True] * steps),
         (*[True] * results, *[False] * count),
         True,
     )
@@ -358,42 +292,38 @@ def _split_body(
     fixed = varies.count(False)
     once = place_residuals(inner.known, fixed)
     # A residual may be one of the xs, which are stacked already, but not the carry of one step.
-    given = len(inner.unknown.in_avals) - steps + early_sizes[1]
+    given = len(inner.unknown.in_avals) - steps + early.carry
     at_hand = [i >= given for i in range(len(inner.unknown.in_avals))]
-    loop = place_residuals(inner.unknown, results, at_hand, first=early_sizes[1])
+    loop = place_residuals(inner.unknown, results, at_hand, first=early.carry)
 
     residuals, others = cut(halves.unknown.jaxpr.invars, count)
     steady, varying = partition(residuals, varies)
     rest = rearranged(halves.unknown, [*steady, *others, *varying])
-    return _Parts(full, halves.out_unknown, once, fixed, loop, rest, early_sizes, late_sizes)
+    return _Parts(full, halves.out_unknown, once, fixed, loop, rest, early, late)
 
 
 @by_program
 def _transpose_body(
-    jaxpr: ClosedJaxpr,
-    num_consts: int,
-    num_carry: int,
-    linear: tuple[bool, ...],
-    nonzero: tuple[bool, ...],
+    jaxpr: ClosedJaxpr, sizes: Sizes, linear: tuple[bool, ...], nonzero: tuple[bool, ...]
 ) -> tuple[ClosedJaxpr, tuple[bool, ...], tuple[bool, ...]]:
-    """The step backwards, which cotangents it takes, and of which linear arguments it gives one.
+    """The step backwards, which cotangents it takes, and which linear arguments it gives one for.
 
     It takes the coefficients among the consts; sums of the cotangents of the linear consts and the
     cotangents of the carry, which it carries; the cotangents of ys, and the coefficients among xs.
     """
-    consts, _, xs = cut(linear, num_consts, num_carry)
+    consts, _, xs = cut(linear, *sizes)
     my_consts, my_xs = sum(consts), sum(xs)
-    start, ct_ys = cut(nonzero, num_carry)
+    start, ct_ys = cut(nonzero, sizes.carry)
 
     def step(carry: tuple[bool, ...]) -> Any:
         full = (*carry, *ct_ys)
         wanted = (*[False] * my_consts, *carry, *[False] * my_xs)
         body, found = transpose_jaxpr(jaxpr, linear, full, wanted)
-        return (body, full, found), found[my_consts : my_consts + num_carry]
+        return (body, full, found), found[my_consts : my_consts + sizes.carry]
 
     body, full, found = fixpoint(step, start)
     coefficients, residuals, ct_carry, ct_y = cut(
-        body.jaxpr.invars, num_consts - my_consts, len(xs) - my_xs, sum(full[:num_carry])
+        body.jaxpr.invars, sizes.consts - my_consts, len(xs) - my_xs, sum(full[: sizes.carry])
     )
     ct_consts, rest = cut(body.jaxpr.outvars, sum(found[:my_consts]))
     sums = [Var(ct.aval) for ct in ct_consts]

@@ -21,7 +21,7 @@ from perspex.transforms.higher_order import (
 )
 from perspex.transforms.jvp import jvp_jaxpr
 from perspex.transforms.linearize import Rest, Split, split_jaxpr
-from perspex.transforms.programs import by_program, cut, merge, partition, pick, spread
+from perspex.transforms.programs import by_program, cut, merge, partition, pick, with_gaps
 from perspex.transforms.sequence import sequenced
 from perspex.transforms.transpose import transpose_jaxpr
 from perspex.transforms.vmap import batch_jaxpr
@@ -54,7 +54,7 @@ class Jit(HigherOrder):
         body, out_nonzero = jvp_jaxpr(jaxpr, nonzero)
         outs = self.call(body, [*primals, *pick(tangents, nonzero)], params)
         results, found = cut(outs, len(out_nonzero))
-        return results, spread(found, out_nonzero)
+        return results, with_gaps(found, out_nonzero)
 
     def batch(
         self, axis: Axis, operands: Any, axes: Any, *, jaxpr: ClosedJaxpr, **params: Any
@@ -93,7 +93,7 @@ class Jit(HigherOrder):
         body, out_nonzero = transpose_jaxpr(jaxpr, linear, nonzero)
         given = [*partition(operands, linear)[0], *pick(cts, nonzero)]
         found = self.call(body, given, params) if body.out_avals else []
-        return merge(linear, [None] * linear.count(False), spread(found, out_nonzero))
+        return merge(linear, [None] * linear.count(False), with_gaps(found, out_nonzero))
 
     def dce(self, eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
         jaxpr, needed = dce_closed(eqn.params["jaxpr"], tuple(used))

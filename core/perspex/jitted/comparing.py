@@ -1,11 +1,11 @@
 """Comparing a call of a jitted function with all that the function was compiled for.
 
-A call is compiled for its `Signature` and a device. A miss is compared with the earlier ones, and
-told by those that it is nearest to: with the fewest *differences*, where a difference is one shape,
-one dtype, one static value and so on. There may be several nearest ones, and naming one of them
-would be a guess: after `f(f32[3], n=1)` and `f(f32[4], n=2)`, the call `f(f32[3], n=2)` is one
-static value away from the first and one shape away from the second. Each of its parts was seen
-before, and the combination is new.
+A call is compiled for its `Signature` and a device. A miss is compared with the earlier calls, and
+reported by its *differences* from the nearest ones, those with the fewest: a difference is one
+shape, one dtype, one static value and so on. There may be several nearest ones, and naming one of
+them would be a guess: after `f(f32[3], n=1)` and `f(f32[4], n=2)`, the call `f(f32[3], n=2)` is one
+static value away from the first and one shape away from the second. Earlier calls had each of its
+parts, and the combination is new.
 
 The latest signatures are compared: `MOST`, or fewer if they have many arrays. That takes 1 ms and
 less.
@@ -38,14 +38,14 @@ from perspex.runtime.placement import Spread
 # How many earlier signatures a miss is compared with, and how many arrays these have altogether.
 MOST = 128
 _MOST_ARRAYS = 8_000
-# Of calls whose arguments are built otherwise, this many structures are compared.
+# How many structures are compared, of calls whose arguments have another structure.
 _MOST_STRUCTURES = 8
 _MOST_DIFFERENCES = 64
 
-# A thing that may differ, by its kind and by what it is of: the number of an array among the call's
-# arrays, the name of an argument or of a flag.
-Place = tuple[str, Any]
-Changes = dict[Place, tuple[Any, Any]]
+# A part of a call that may differ: its kind, and the number of an array among the call's arrays, or
+# the name of an argument or of a flag.
+Part = tuple[str, Any]
+Changes = dict[Part, tuple[Any, Any]]
 
 
 class _Argument(NamedTuple):
@@ -69,7 +69,7 @@ class _Comparison:
         self.paths: list[Any] = []
 
     def changes(self, old: Key) -> Changes | None:
-        """What differs, old and new, by place; `None` if too many structures had to be compared."""
+        """The parts that differ, old and new; `None` if too many structures were compared."""
         was, now = old[0], self.new[0]
         found: Changes = {}
         if same(was.in_tree, now.in_tree) and self.static_places == [w for w, *_ in was.static]:
@@ -86,11 +86,11 @@ class _Comparison:
                 if _unequal(a, b):
                     found["config", name] = a, b
         if old[1:] != self.new[1:]:
-            self.compare_places(found, old)
+            self.compare_devices(found, old)
         return found
 
-    def compare_places(self, found: Changes, old: Key) -> None:
-        """Another place of the call, or on the same mesh arguments that lie otherwise."""
+    def compare_devices(self, found: Changes, old: Key) -> None:
+        """Another device, or arguments that lie differently on the same mesh."""
         was, now = old[1], self.new[1]
         if isinstance(was, Spread) and isinstance(now, Spread) and was.mesh == now.mesh:
             if same(old[0].in_tree, self.new[0].in_tree):
@@ -105,30 +105,31 @@ class _Comparison:
 
     def arguments(self, call: Signature) -> dict[str, _Argument]:
         """The arguments of a call by name."""
-        layout = self.layouts.get(call.in_tree)
-        if layout is None:
-            layout = self.layouts[call.in_tree] = self.layout(call.in_tree)
-        found = dict(layout)
-        for where, _, value in call.static:
-            how = "keyword" if isinstance(where, str) else "position"
-            found[self.argument(where)] = _Argument(how, value=value)
-        return found
+        found = self.layouts.get(call.in_tree)
+        if found is None:
+            found = self.layouts[call.in_tree] = self.layout(call.in_tree)
+        static = {
+            self.argument(where): _Argument(
+                "keyword" if isinstance(where, str) else "position", value=value
+            )
+            for where, _, value in call.static
+        }
+        return {**found, **static}
 
     def layout(self, in_tree: Any) -> dict[str, _Argument]:
+        """The arguments that hold arrays, by name."""
         positions, keywords = in_tree.children()
         given = [("position", self.argument(i), t) for i, t in enumerate(positions.children())]
         keys = zip(keywords.node_data()[1], keywords.children(), strict=True)
         given += [("keyword", name, t) for name, t in keys]
-        found = {}
-        first = 0
-        for how, name, subtree in given:
-            end = first + subtree.num_leaves
-            found[name] = _Argument(how, subtree, first, end)
-            first = end
-        return found
+        ends = itertools.accumulate([t.num_leaves for _, _, t in given])
+        return {
+            name: _Argument(how, subtree, end - subtree.num_leaves, end)
+            for (how, name, subtree), end in zip(given, ends, strict=True)
+        }
 
     def compare_arguments(self, found: Changes, was: Signature) -> None:
-        """The same for calls whose arguments are not the same in number or structure."""
+        """`changes` for calls whose arguments differ in number or structure."""
         before, now = self.arguments(was), self.arguments(self.new[0])
         for name in {**before, **now}:
             a, b = before.get(name), now.get(name)
@@ -147,7 +148,7 @@ class _Comparison:
                 _compare_avals(found, b.first, old, new)
 
     def differences(self, changes: Changes) -> tuple[Difference, ...]:
-        """The same as they are published."""
+        """Changes as they are published."""
         found = []
         for (kind, where), (old, new) in changes.items():
             if isinstance(where, int):
@@ -158,11 +159,11 @@ class _Comparison:
             found.append(_difference(kind, name, old, new))
         return tuple(found)
 
-    def has_part(self, changes: Changes, place: Place) -> bool:
-        """Whether an earlier call, given by its changes, had at `place` what the new one has."""
-        if place in changes:
+    def has_part(self, changes: Changes, part: Part) -> bool:
+        """Whether an earlier call, given by its changes, had this part of the new one."""
+        if part in changes:
             return False
-        kind, where = place
+        kind, where = part
         # How an array lies is compared only on one mesh, and weak types only of one dtype.
         beside = {
             "sharding": ("device", ""),
@@ -186,7 +187,7 @@ class _Comparison:
 def _unequal(old: Any, new: Any) -> bool:
     try:
         return type(old) is not type(new) or bool(old != new)
-    except Exception:  # of a class whose `__eq__` is not made for that, as of arrays
+    except Exception:  # a class whose `__eq__` gives no truth value, as that of arrays
         return old is not new
 
 
@@ -228,9 +229,9 @@ def compare(new: Key, earlier: Sequence[Key], fun: Any) -> Miss:
         Way(tuple([comparison.differences(c) for c in group[:told]]), len(group))
         for group in groups.values()
     ]
-    places = {place for group in groups for place in group}
-    seen = all(any(comparison.has_part(c, place) for c in found) for place in places)
-    return Miss(tuple(ways), bool(places) and seen)
+    parts = {part for group in groups for part in group}
+    seen = all(any(comparison.has_part(c, part) for c in found) for part in parts)
+    return Miss(tuple(ways), bool(parts) and seen)
 
 
 def _difference(kind: str, name: str, old: Any, new: Any) -> Difference:

@@ -1,4 +1,4 @@
-"""The differences between two calls of a jitted function, and how they are told."""
+"""The differences between two calls of a jitted function, and their words."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 from perspex.ir.avals import ShapedArray
 
-# Of the nearest calls that differ in the same things, how many are told, and how many such ways.
+# How many of the nearest calls that differ in the same things are shown, and how many such ways.
 MOST_TOLD = 8
 _MOST_WAYS = 3
-# Of the things in which two calls differ, how many are in a text.
+# How many of the things in which two calls differ are in one text.
 _MOST_PARTS = 4
 _NUMBERS = (int, float, complex)
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
@@ -58,17 +58,13 @@ class Difference(NamedTuple):
     @property
     def subject(self) -> str:
         """What differs: `` `x` ``, ``static `n` ``."""
-        if self.kind in _WORDS:
-            return _WORDS[self.kind].format(self.name)
-        return f"`{self.name}`"
+        return _WORDS.get(self.kind, "`{}`").format(self.name)
 
 
 _WORDS = {
     "tree": "tree of arguments, `{}`",
     "keyword": "how `{}` is given",
-    "static": "static `{}`",
-    "number": "static `{}`",
-    "object": "static `{}`",
+    **dict.fromkeys(("static", "number", "object"), "static `{}`"),
     "sharding": "sharding of `{}`",
     "device": "device",
     "config": "flag `{}`",
@@ -84,17 +80,17 @@ def _shown(value: ShapedArray | str) -> str:
 
 @dataclass(frozen=True)
 class Way:
-    """How a call differs from the earlier ones that are nearest to it, as far as they agree on it.
+    """How a call differs from those of the nearest earlier calls that differ in the same things.
 
-    `latest` has the differences from each of them, the latest first and no more than `MOST_TOLD`;
-    all have the same kinds and names. `count` is how many there are.
+    `latest` has the differences from each of them, the latest first and at most `MOST_TOLD`; all
+    have the same kinds and names. `count` is the number of these calls.
     """
 
     latest: tuple[tuple[Difference, ...], ...]
     count: int = 1
 
     def __str__(self) -> str:
-        # An array that differs in shape and in dtype is told once.
+        # An array that differs in shape and in dtype is shown once.
         parts = list(dict.fromkeys(map(str, self.latest[0])))
         if len(parts) > _MOST_PARTS:
             parts[_MOST_PARTS:] = [f"{len(parts) - _MOST_PARTS} more"]
@@ -107,8 +103,8 @@ class Way:
 class Miss:
     """A call that was not in memory.
 
-    `ways` tell how it differs from the nearest earlier calls; there are none at all for a first
-    call. `combination` says that each part of it had been seen in one earlier call or another.
+    `ways` are how it differs from the nearest earlier calls; a first call has none. `combination`
+    says that an earlier call had each part of it, but no call had all of them.
     """
 
     ways: tuple[Way, ...] = ()
@@ -131,7 +127,7 @@ class Miss:
 
 
 def same(old: Any, new: Any) -> bool:
-    """Whether two structures are equal. Their hashes tell most: `==` takes up to 70 us."""
+    """Whether two structures are equal. Their hashes decide most: `==` takes up to 70 us."""
     return hash(old) == hash(new) and bool(old == new)
 
 
@@ -153,23 +149,15 @@ def _look(value: Any) -> str:
     return _ADDRESS.sub("", brief(value, 200))
 
 
-class _Brief(reprlib.Repr):
-    def __init__(self) -> None:
-        super().__init__()
-        self.maxstring = self.maxother = 200
-        self.maxtuple = self.maxlist = self.maxfrozenset = self.maxdict = 8
-
-
-_brief = _Brief()
-
-
-def _representation(value: Any) -> str:
-    return repr(value) if type(value) in (int, float, bool, type(None)) else _brief.repr(value)
+_brief = reprlib.Repr()
+_brief.maxstring = _brief.maxother = 200
+_brief.maxtuple = _brief.maxlist = _brief.maxfrozenset = _brief.maxdict = 8
 
 
 def brief(value: Any, most: int = 60) -> str:
-    """The `repr` of any object in one short line; one that fails is told by its type."""
-    text = " ".join(_representation(value).split())
+    """The `repr` of any object in one short line; its type where `repr` fails."""
+    short = type(value) in (int, float, bool, type(None))
+    text = " ".join((repr(value) if short else _brief.repr(value)).split())
     return text if len(text) <= most else text[: most - 4].rstrip() + " ..."
 
 

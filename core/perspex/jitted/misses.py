@@ -1,9 +1,9 @@
-"""Why a jitted function had to be compiled again, and how often that has happened.
+"""Why XLA compiles a jitted function again, and how often it has done so.
 
-Whenever something like a call was compiled before, its compilation is published as the event
-`recompile`: the differences from the nearest earlier calls (`control.comparing`), what it cost, how
-often this function and this line have been compiled. A function that is defined anew in a loop is
-new to `jit` on each turn, and known to us by its code object.
+Where an earlier compilation resembles that of a call, the call's is published as the event
+`recompile`: the differences from the nearest earlier calls (`jitted.comparing`), what it cost, how
+often this function and this line were compiled. A function that a loop defines on each turn is new
+to `jit` each time; its code object says that it is the same.
 
 Nothing here runs unless somebody listens to events.
 """
@@ -27,7 +27,7 @@ from perspex.jitted.differences import Difference, Miss
 from perspex.jitted.signature import Key
 from perspex.runtime.transfer import signature
 
-# So many functions of one text, jitted one after the other, are taken for a loop.
+# This many functions of one text, jitted one after the other, are taken for a loop.
 FRESH = 3
 _MOST_LOGS = 1_000
 _MOST_SEEN = 256
@@ -36,11 +36,7 @@ _HOME = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 class Log:
-    """What is remembered of all functions of one text that were jitted in one place.
-
-    A function that is defined anew on each turn of a loop is new to `jit` each time. The code
-    objects tell that it is one function to the user.
-    """
+    """What is remembered of all functions of one text that were jitted in one place."""
 
     def __init__(self, codes: Sequence[types.CodeType | None]) -> None:
         self.codes = codes  # kept alive, since their ids are the key
@@ -90,7 +86,7 @@ def code_of(fun: Any) -> types.CodeType | None:
 
 
 class Owner(Protocol):
-    """What a jitted function tells of itself: see `control.jit.Compiled`."""
+    """What is asked of a jitted function: see `jitted.compiled.Compiled`."""
 
     name: str
     options: Any
@@ -123,9 +119,9 @@ def _log_of(owner: Owner) -> Log:
 
 
 def _settings(fun: Any, depth: int = 0) -> tuple[Any, ...]:
-    """What our transforms around a function were told, as the argument `grad` differentiates by.
+    """The settings of our transforms around a function, such as the `argnums` of `grad`.
 
-    With other settings the same function has another program, which no loop could do without.
+    With other settings the same function has another program, so it must be compiled again.
     """
     code = getattr(fun, "__code__", None)
     if code is None or depth > _MOST_WRAPPERS or not source.is_internal(code.co_filename):
@@ -144,8 +140,8 @@ def _settings(fun: Any, depth: int = 0) -> tuple[Any, ...]:
 def find(owner: Owner, key: Key) -> Miss:
     """Why a call of `owner` has no executable under `key`.
 
-    What was forgotten is known by its hash, so that nothing is kept alive. The hash of a structure
-    does not depend on the keys of dicts: a call with others may pass for one that was forgotten.
+    Calls that were forgotten are known by their hash, so that nothing is kept alive. The hash of a
+    structure does not depend on the keys of dicts: a call with other keys may pass for one of them.
     """
     because = owner.forgotten.get(hash(key))
     if because is None and not owner.executables:
@@ -165,7 +161,7 @@ def find(owner: Owner, key: Key) -> Miss:
 
 
 def cleared(owner: Owner) -> Difference:
-    """What is said of programs that the user had forgotten."""
+    """The reason for programs that the user cleared."""
     return Difference("cleared", owner.name, "compiled", "forgotten")
 
 

@@ -172,4 +172,4 @@ from perspex.ops.window_reductions import select_and_scatter_add as select_and_s
 from perspex.ops.windows import GatherDimensionNumbers as GatherDimensionNumbers
 from perspex.ops.windows import GatherScatterMode as GatherScatterMode
 from perspex.ops.windows import ScatterDimensionNumbers as ScatterDimensionNumbers
-from perspex.rules.linear_solve import linear_solve_p as linear_solve_p
+from perspex.rules.implicit import linear_solve_p as linear_solve_p

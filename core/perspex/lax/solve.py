@@ -7,27 +7,35 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from perspex import tree
+from perspex.base.tree_paths import PyTree
 from perspex.control.bodies import Body, place, stage_body
 from perspex.ir.avals import ShapedArray, shaped
-from perspex.rules.linear_solve import Lengths, linear_solve_p, transposed
-from perspex.rules.root import TangentSolve, custom_root_p
+from perspex.rules.implicit import (
+    Lengths,
+    TangentSolve,
+    custom_root_p,
+    linear_solve_p,
+    transposed,
+)
 from perspex.tracing.staging import eval_jaxpr
 
 __all__ = ["custom_linear_solve", "custom_root"]
 
+Solver = Callable[[Callable[[PyTree], PyTree], PyTree], PyTree]
+
 
 def custom_linear_solve(
-    matvec: Callable[[Any], Any],
-    b: Any,
-    solve: Callable[[Callable[[Any], Any], Any], Any],
-    transpose_solve: Callable[[Callable[[Any], Any], Any], Any] | None = None,
+    matvec: Callable[[PyTree], PyTree],
+    b: PyTree,
+    solve: Solver,
+    transpose_solve: Solver | None = None,
     symmetric: bool = False,
     has_aux: bool = False,
-) -> Any:
-    """Solve `matvec(x) = b` with a function of your own, and differentiate by the equation.
+) -> PyTree:
+    """Solve `matvec(x) = b` with a function of your own; derivatives follow from the equation.
 
-    `solve` itself, a loop that stops when it is good enough for example, is not differentiated: the
-    derivative of a solution is the solution of another system with the same matrix.
+    `solve` itself, for example a loop that stops when the error is small, is not differentiated.
+    The derivative of a solution is the solution of another system with the same matrix.
 
     Args:
       matvec: a linear, invertible function of a pytree of arrays like `b`.
@@ -36,8 +44,7 @@ def custom_linear_solve(
       transpose_solve: takes the transpose of `matvec` and a right-hand side, gives the solution of
         the transposed system. Reverse mode needs it.
       symmetric: `matvec` is its own transpose; then `solve` stands for `transpose_solve` too.
-      has_aux: the two solvers return a pair, of which the second part is passed on, and is not
-        differentiated.
+      has_aux: the two solvers return a pair; its second part is returned and not differentiated.
 
     Returns:
       The solution, a pytree like `b`; with `has_aux` the pair of it and the auxiliary output.
@@ -103,13 +110,13 @@ def custom_linear_solve(
 
 
 def custom_root(
-    f: Callable[[Any], Any],
-    initial_guess: Any,
-    solve: Callable[[Callable[[Any], Any], Any], Any],
-    tangent_solve: Callable[[Callable[[Any], Any], Any], Any],
+    f: Callable[[PyTree], PyTree],
+    initial_guess: PyTree,
+    solve: Solver,
+    tangent_solve: Solver,
     has_aux: bool = False,
-) -> Any:
-    """Solve `f(x) = 0` with a function of your own, and differentiate by the equation.
+) -> PyTree:
+    """Solve `f(x) = 0` with a function of your own; derivatives follow from the equation.
 
     `solve` itself is not differentiated. By the implicit function theorem, the derivative of a root
     with respect to what `f` closes over is the solution of a linear system.
@@ -122,8 +129,7 @@ def custom_root(
         `y`; gives `x` with `g(x) = y`. For a number `lambda g, y: y / g(1.0)`; for a vector
         `lambda g, y: pnp.linalg.solve(jacobian(g)(y), y)`. It is differentiated, and must be linear
         in `y`.
-      has_aux: `solve` returns a pair, of which the second part is passed on, and is not
-        differentiated.
+      has_aux: `solve` returns a pair; its second part is returned and not differentiated.
 
     Returns:
       The root; with `has_aux` the pair of it and the auxiliary output. The derivative with respect

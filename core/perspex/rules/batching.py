@@ -12,19 +12,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from perspex.ir.avals import ShapedArray
-from perspex.ir.jaxpr import ClosedJaxpr, JaxprEqn
+from perspex.ir.jaxpr import ClosedJaxpr
 from perspex.jitted.call import jit_p
 from perspex.ops.structural import to_front, zeros_like
-from perspex.rules.custom_call import LiveBatch, Rule, Selected, call_function, transposed_call
+from perspex.rules.calls import plain_call
+from perspex.rules.custom_call import (
+    CustomCall,
+    Derived,
+    LiveBatch,
+    Rule,
+    Selected,
+    call_function,
+)
 from perspex.tracing.axes import Axis
 from perspex.tracing.staging import eval_jaxpr
 from perspex.tracing.trace import typeof
-from perspex.transforms.dce import dce_closed
-from perspex.transforms.higher_order import HigherOrder, batch_in_front, check_operands
+from perspex.transforms.higher_order import batch_in_front
 from perspex.transforms.jvp import is_differentiable, jvp, jvp_jaxpr
-from perspex.transforms.programs import cut, pick, spread
-from perspex.transforms.vmap import BatchTrace, BatchTracer, batch_jaxpr
+from perspex.transforms.linearize import Rest
+from perspex.transforms.programs import cut, pick, with_gaps
+from perspex.transforms.vmap import BatchTrace, batch_jaxpr
 
 
 class BatchRule(Rule):
@@ -44,23 +51,24 @@ class BatchRule(Rule):
     def live(self, trace: BatchTrace, axes: Sequence[int | None]) -> LiveBatch:
         return LiveFunction(self, trace, axes)
 
+    def closing(self, consts: Sequence[Any]) -> Rule:
+        return self
+
+    def selected(self, used: tuple[bool, ...]) -> Rule:
+        return SelectedBatch(self, used)
+
     def batched(self, trace: BatchTrace, args: Sequence[Any]) -> list[Any]:
-        mine = [x.__class__ is BatchTracer and x._trace is trace for x in args]
-        if not any(mine):
+        values, axes = trace.batches(args)
+        if all(at is None for at in axes):
             return super().batched(trace, args)
-        values = [x.value if own else x for x, own in zip(args, mine, strict=True)]
-        axes = [x.axis if own else None for x, own in zip(args, mine, strict=True)]
         outs, places = trace.below(self.vmap, (trace.axis, values, axes), {})
-        return [
-            y if at is None else BatchTracer(trace, y, at)
-            for y, at in zip(outs, places, strict=True)
-        ]
+        return trace.examples(outs, places)
 
 
 class LiveFunction(BatchRule, LiveBatch):
-    """A call in a batch of which it gets no argument, though it may close over one.
+    """A call in a batch that none of its arguments is part of, though it may close over one.
 
-    So the rule is not for this batch, but still for those around it.
+    So the rule does not apply to this batch, but still to those around it.
     """
 
     jvp = LiveBatch.jvp
@@ -100,24 +108,23 @@ class LiveFunction(BatchRule, LiveBatch):
         return LiveBatch.settled(self)
 
 
-class DualRule(BatchRule):
+class DualRule(BatchRule, Derived):
     """The function with tangents, and the rule with tangents, of all results that can have one."""
 
     def __init__(self, inner: BatchRule, nonzero: tuple[bool, ...]) -> None:
-        self.inner = inner
+        super().__init__(inner)
         self.nonzero = nonzero
-        self.name, self.rule_name, self.equation = inner.name, inner.rule_name, inner.equation
 
     def primal(self, *args: Any) -> list[Any]:
         primals, given = cut(args, len(self.nonzero))
-        return _with_tangents(*jvp(self.inner.primal, primals, spread(given, self.nonzero)))
+        return _with_tangents(*jvp(self.inner.primal, primals, with_gaps(given, self.nonzero)))
 
     def vmap(
         self, axis: Axis, values: Sequence[Any], axes: Sequence[int | None]
     ) -> tuple[list[Any], list[int | None]]:
         primals, given = cut(values, len(self.nonzero))
         at_primal, at_given = cut(axes, len(self.nonzero))
-        ts, at_tangent = spread(given, self.nonzero), spread(at_given, self.nonzero)
+        ts, at_tangent = with_gaps(given, self.nonzero), with_gaps(at_given, self.nonzero)
         # The rule for one function is given one axis for a primal and its tangent.
         both = [
             None if a is None and b is None else 0
@@ -147,7 +154,7 @@ class DualRule(BatchRule):
         while count + sum(_differentiable(found[:count])) < len(found):
             count += 1
         outs, tangents = cut(found, count)
-        return outs, spread(tangents, _differentiable(outs))
+        return outs, with_gaps(tangents, _differentiable(outs))
 
 
 def _differentiable(outs: Sequence[Any]) -> list[bool]:
@@ -159,115 +166,51 @@ def _with_tangents(outs: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
     return [*outs, *pick(found, _differentiable(outs))]
 
 
-class CustomVmapCall(HigherOrder):
-    """The call as an equation; the first `num_consts` operands are those it closes over."""
-
-    name = "custom_vmap_call"
-    quiet: ClassVar[dict[str, Any]] = {"num_consts": 0, "name": ...}
-
-    def params(self, rule: Rule, closed: ClosedJaxpr, consts: Sequence[Any]) -> dict[str, Any]:
-        """The params of the equation for a call of a function that closes over `consts`."""
-        return {"call": closed, "name": rule.name, "num_consts": len(consts), "rule": rule}
-
-    def type(self, *avals: ShapedArray, call: ClosedJaxpr, name: str, **params: Any) -> Any:
-        check_operands(f"custom_vmap_call of {name}", avals, call.in_avals)
-        return tuple(call.out_avals)
-
-    def lower(self, b: Any, *values: Any, call: ClosedJaxpr, **params: Any) -> list[Any]:
-        inlined: list[Any] = b.inline(call.jaxpr, values)
-        return inlined
-
-    def jvp(
-        self,
-        primals: Any,
-        tangents: Any,
-        *,
-        call: ClosedJaxpr,
-        num_consts: int,
-        rule: Rule,
-        name: str,
-    ) -> tuple[list[Any], list[Any]]:
-        nonzero = tuple([t is not None for t in tangents])
-        dual, out_nonzero = jvp_jaxpr(call, nonzero, True)
-        given = [*primals, *pick(tangents, nonzero)]
-        if any(nonzero[:num_consts]) or not isinstance(rule, BatchRule):
-            found = eval_jaxpr(dual.jaxpr, (), *given)
-        else:
-            found = self(
-                *given,
-                call=dual,
-                name=name,
-                num_consts=num_consts,
-                rule=DualRule(rule, nonzero[num_consts:]),
-            )
-        outs, ts = cut(found, len(out_nonzero))
-        return outs, spread(ts, out_nonzero)
-
-    def batch(
-        self,
-        axis: Axis,
-        operands: Any,
-        axes: Any,
-        *,
-        call: ClosedJaxpr,
-        num_consts: int,
-        rule: Rule,
-        name: str,
-    ) -> tuple[list[Any], list[int | None]]:
-        if isinstance(rule, BatchRule) and all(at is None for at in axes[:num_consts]):
-            return rule.vmap(axis, operands[num_consts:], axes[num_consts:])
-        body, flags = batch_jaxpr(call, axis, tuple([at is not None for at in axes]))
-        outs = eval_jaxpr(body.jaxpr, (), *batch_in_front(operands, axes))
-        return outs, [0 if flag else None for flag in flags]
-
-    def split(
-        self, unknown: Sequence[bool], *operands: Any, call: ClosedJaxpr, name: str, **params: Any
-    ) -> Any:
-        donated = (False,) * len(operands)
-        return jit_p.split(
-            unknown,
-            *operands,
-            jaxpr=call,
-            name=name,
-            donated_invars=donated,
-            inline=False,
-            keep_unused=False,
-        )
-
-    def transpose(self, cts: Any, *operands: Any, call: ClosedJaxpr, **params: Any) -> list[Any]:
-        return transposed_call(call, cts, operands)
-
-    def dce(self, eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
-        if all(used):
-            return eqn
-        params = eqn.params
-        body, _ = dce_closed(params["call"], tuple(used), (True,) * len(eqn.invars))
-        rule, wanted = params["rule"], tuple(used)
-        fewer = (
-            SelectedBatch(rule, wanted) if isinstance(rule, BatchRule) else Selected(rule, wanted)
-        )
-        return eqn.replace(
-            outvars=pick(eqn.outvars, used),
-            params={**params, "call": body, "rule": fewer},
-        )
-
-
-class SelectedBatch(BatchRule):
+class SelectedBatch(BatchRule, Selected):
     """The same for some of the results."""
-
-    def __init__(self, inner: BatchRule, used: tuple[bool, ...]) -> None:
-        self.inner = inner
-        self.used = used
-        self.name, self.rule_name, self.equation = inner.name, inner.rule_name, inner.equation
-
-    def primal(self, *args: Any) -> list[Any]:
-        return pick(self.inner.primal(*args), self.used)
 
     def vmap(
         self, axis: Axis, values: Sequence[Any], axes: Sequence[int | None]
     ) -> tuple[list[Any], list[int | None]]:
         outs, places = self.inner.vmap(axis, values, axes)
         return pick(outs, self.used), pick(places, self.used)
+
+
+class CustomVmapCall(CustomCall):
+    """A function with a rule for batches."""
+
+    name = "custom_vmap_call"
+    program = "call"
+    slot = "rule"
+    quiet: ClassVar[dict[str, Any]] = {"num_consts": 0, "name": ...}
+
+    def jvp(self, primals: Any, tangents: Any, **params: Any) -> tuple[list[Any], list[Any]]:
+        rule, num_consts = params["rule"], params["num_consts"]
+        nonzero = tuple([t is not None for t in tangents])
+        dual, out_nonzero = jvp_jaxpr(params["call"], nonzero, True)
+        given = [*primals, *pick(tangents, nonzero)]
+        if any(nonzero[:num_consts]) or not isinstance(rule, BatchRule):
+            found = eval_jaxpr(dual.jaxpr, (), *given)
+        else:
+            params.update(call=dual, rule=DualRule(rule, nonzero[num_consts:]))
+            found = self(*given, **params)
+        outs, ts = cut(found, len(out_nonzero))
+        return outs, with_gaps(ts, out_nonzero)
+
+    def batch(
+        self, axis: Axis, operands: Any, axes: Any, **params: Any
+    ) -> tuple[list[Any], list[int | None]]:
+        rule, num_consts = params["rule"], params["num_consts"]
+        if isinstance(rule, BatchRule) and all(at is None for at in axes[:num_consts]):
+            return rule.vmap(axis, operands[num_consts:], axes[num_consts:])
+        body, flags = batch_jaxpr(params["call"], axis, tuple([at is not None for at in axes]))
+        outs = eval_jaxpr(body.jaxpr, (), *batch_in_front(operands, axes))
+        return outs, [0 if flag else None for flag in flags]
+
+    def split(
+        self, unknown: Sequence[bool], *operands: Any, call: ClosedJaxpr, name: str, **params: Any
+    ) -> tuple[list[Any], Rest | None]:
+        return jit_p.split(unknown, *operands, **plain_call(call, name, inline=False))
 
 
 custom_vmap_call = CustomVmapCall()

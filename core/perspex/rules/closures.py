@@ -11,6 +11,7 @@ import numpy as np
 from perspex import dtypes, tree
 from perspex.api.calls import Call, check_callable
 from perspex.base.pytree_registry import Partial
+from perspex.base.tree_paths import PyTree
 from perspex.control.bodies import place
 from perspex.ir.avals import shaped
 from perspex.jitted.signature import function_name
@@ -22,20 +23,20 @@ from perspex.transforms.programs import cut, merge, partition, pick
 
 
 def closure_convert(
-    fun: Callable[..., Any], *example_args: Any
-) -> tuple[Callable[..., Any], list[Any]]:
+    fun: Callable[..., PyTree], *example_args: PyTree
+) -> tuple[Callable[..., PyTree], list[Any]]:
     """Turn the values that a function closes over into arguments, for derivatives.
 
-    For functions that take a function and have a rule of their own: the rule knows only of
-    arguments.
+    Use it in a function that takes a function and has a rule of its own: the rule is given
+    arguments alone.
 
     Args:
       fun: a function of pytrees of arrays.
       example_args: arguments of the types that it will be called with.
 
     Returns:
-      A function `converted(*args, *consts)`, and the list of those floating point values that `fun`
-      closes over and that are being traced. Other values stay part of the function.
+      A function `converted(*args, *consts)`, and the list `consts` of the traced floating point
+      values that `fun` closes over. Other values stay part of the function.
 
     Raises:
       TypeError: if `fun` is not a function, or an argument is not an array.

@@ -1,15 +1,15 @@
-"""Calls of functions that bring a rule of their own: `custom_jvp`, `custom_vjp`, `custom_vmap`.
+"""Calls of functions with a rule of their own: `custom_jvp`, `custom_vjp`, `custom_vmap`.
 
 Such a call has two forms, and is bound in the first:
 
-* a `FunctionCall` still holds the Python function. Outside every trace it is called, in forward
-  mode its rule is called in its place, on a batch both run on examples. So Python may depend on
+* a `FunctionCall` still holds the Python function. Outside every trace the function is called. In
+  forward mode its rule is called instead. On a batch both run on examples. So Python may depend on
   concrete values in the function and in the rule.
 * where a program is written the function is staged, and the call becomes a `CustomCall`: one
-  equation with the function's program and with its rule, which runs when the program is transformed
-  and not before. Lowered, it is the program alone.
+  equation with the function's program and with its rule, which runs only when the program is
+  transformed. Lowered, the equation is the program alone.
 
-A `Rule` works on flat lists. What makes one of a user's function over pytrees is in `api`.
+A `Rule` works on flat lists; `rules.function` makes one of a user's function over pytrees.
 """
 
 from __future__ import annotations
@@ -17,82 +17,33 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
-import numpy as np
-
-from perspex import dtypes, errors
+from perspex import errors
 from perspex.ir.avals import ShapedArray
 from perspex.ir.jaxpr import ClosedJaxpr, JaxprEqn, Var
-from perspex.ops.structural import is_linear, move_axis, to_front, zeros
+from perspex.ops.structural import move_axis, to_front
+from perspex.rules.calls import WholeCall, transposed_call
 from perspex.tracing.axes import Axis
 from perspex.tracing.primitive import Primitive
 from perspex.tracing.staging import JaxprTrace, eval_jaxpr, stage_closed
-from perspex.tracing.trace import Trace, Tracer, once_more, state, typeof, under
+from perspex.tracing.trace import Tracer, once_more, state, typeof, under
 from perspex.transforms.dce import dce_closed
-from perspex.transforms.higher_order import HigherOrder, batch_in_front, check_operands
+from perspex.transforms.higher_order import batch_in_front
 from perspex.transforms.identity import HowToTransform
-from perspex.transforms.jvp import is_differentiable, tangent_aval
-from perspex.transforms.linearize import Rest
-from perspex.transforms.programs import cut, merge, partition, pick, spread
-from perspex.transforms.transpose import transpose_jaxpr
-from perspex.transforms.vmap import BatchTrace, BatchTracer, batch, batch_jaxpr
-
-
-class SymbolicZero:
-    """A tangent or cotangent that is known to be zero, for rules that ask for it.
-
-    Attributes:
-      aval, shape, dtype: the type of the tangent; that of an integer has the dtype `float0`.
-    """
-
-    __slots__ = ("aval_of_primal", "dtype", "shape")
-
-    def __init__(self, aval: ShapedArray) -> None:
-        self.aval_of_primal = aval
-        self.shape = aval.shape
-        self.dtype = aval.dtype if is_differentiable(aval) else dtypes.float0
-
-    @property
-    def ndim(self) -> int:
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        return int(np.prod(self.shape, dtype=int))
-
-    @staticmethod
-    def from_primal_value(value: Any) -> SymbolicZero:
-        """The zero tangent of an array.
-
-        >>> SymbolicZero.from_primal_value(2.0).shape
-        ()
-        """
-        return SymbolicZero(typeof(value))
-
-    def instantiate(self) -> Any:
-        """Zeros of that type."""
-        return zero_tangent(self.aval_of_primal)
-
-    def __repr__(self) -> str:
-        return "SymbolicZero"
-
-
-def zero_tangent(aval: ShapedArray) -> Any:
-    """The zero tangent of values of type `aval`, as an array."""
-    if not is_differentiable(aval):
-        return np.zeros(aval.shape, dtypes.float0)
-    return zeros(tangent_aval(aval))
+from perspex.transforms.programs import cut, pick, with_gaps
+from perspex.transforms.vmap import BatchTrace, batch, batch_jaxpr
 
 
 class Rule(HowToTransform):
     """A function of flat lists, and how its results and their tangents are computed.
 
-    `name` is that of the user's function, `rule_name` that of the rule.
+    `name` is that of the user's function, `rule_name` that of the rule. `equation` is the primitive
+    that a program has for the call.
     """
 
     name: str
     rule_name: str
     equation: Any
-    # Whether what the function closes over is given to the rule, before the arguments.
+    # Whether the rule takes what the function closes over, before the arguments.
     takes_consts = False
 
     def primal(self, *args: Any) -> list[Any]:
@@ -103,41 +54,46 @@ class Rule(HowToTransform):
         """Results, and their tangents; `None` is the tangent zero."""
         raise NotImplementedError
 
+    def dual(self, args: Sequence[Any]) -> list[Any]:
+        """`jvp` as a function of one list, primals and then tangents, that returns one."""
+        outs, tangents = self.jvp(*_halves(args))
+        return [*outs, *tangents]
+
     def shown(self) -> dict[str, Any]:
         """Params of the equation that are there to be printed."""
         return {}
 
     def batched(self, trace: BatchTrace, args: Sequence[Any]) -> list[Any]:
-        """The call on examples, some of `args`, or of what the function closes over."""
-        axes = [x.axis if _is_of(x, trace) else None for x in args]
-        values = [x.value if _is_of(x, trace) else x for x in args]
+        """The call where some of `args`, or of what the function closes over, are examples."""
+        values, axes = trace.batches(args)
         live = self.live(trace, axes)
         outs = trace.below(call_function, values, {"call": live})
-        return [
-            y if at is None else BatchTracer(trace, y, at)
-            for y, at in zip(outs, live.out_axes, strict=True)
-        ]
+        return trace.examples(outs, live.out_axes)
 
     def live(self, trace: BatchTrace, axes: Sequence[int | None]) -> LiveBatch:
         """The rule for the batch of a trace."""
         return LiveBatch(self, trace, axes)
 
     def settled(self) -> Rule:
-        """The rule as a program keeps it, when the traces of now are gone."""
+        """The rule as a program keeps it after the current traces have ended."""
         return self
 
+    def closing(self, consts: Sequence[Any]) -> Rule:
+        """The rule of a function that closes over traced values."""
+        return Closing(self, consts)
+
+    def selected(self, used: tuple[bool, ...]) -> Rule:
+        """The rule for some of the results."""
+        return Selected(self, used)
+
     def close_over(self, values: Sequence[Any]) -> None:
-        """Hear of what the function closes over, where some of it is traced."""
+        """Take note of what the function closes over, if some of it is traced."""
 
     def note_types(self, avals: Sequence[ShapedArray]) -> None:
-        """Hear of which types the results are, as soon as they are known."""
+        """Take note of the types of the results, as soon as they are known."""
 
     def __repr__(self) -> str:
         return self.rule_name
-
-
-def _is_of(x: Any, trace: Trace) -> bool:
-    return x.__class__ is BatchTracer and x._trace is trace
 
 
 # ---- The call of a Python function --------------------------------------------------------------
@@ -196,16 +152,16 @@ def check_constants(call: Rule, consts: Sequence[Any]) -> None:
 def _closes_over(call: Rule, story: str) -> errors.UnexpectedTracerError:
     return errors.UnexpectedTracerError(
         f"the function `{call.name}` has a rule of its own ({call.rule_name}), and closes over a "
-        "value by which is being differentiated, of which the rule knows nothing. Pass that value "
-        f"to `{call.name}` as an argument, and take account of it in the rule."
+        "value that you differentiate with respect to. The rule does not know that value. Pass "
+        f"that value to `{call.name}` as an argument, and take it into account in the rule."
         + (f"\n{story}" if story else "")
     )
 
 
 def closes_over_the_past(name: str, rule_name: str, error: Exception) -> Exception:
     return errors.UnexpectedTracerError(
-        f"the rule `{rule_name}` of the function `{name}`, which was called in a function traced "
-        f"before, closes over a value of that trace. Pass that value to `{name}` as an argument."
+        f"the rule `{rule_name}` of the function `{name}` closes over a traced value, and the "
+        f"function that was traced has returned. Pass that value to `{name}` as an argument."
         f"\n{error}"
     )
 
@@ -213,39 +169,31 @@ def closes_over_the_past(name: str, rule_name: str, error: Exception) -> Excepti
 # ---- The call as an equation --------------------------------------------------------------------
 
 
-class CustomCall(HigherOrder):
+class CustomCall(WholeCall):
     """A call of a program with a rule of its own, which stands in the param `slot`.
 
     The first `num_consts` operands are what the function closes over.
     """
 
+    program = "call_jaxpr"
     slot: ClassVar[str]
     quiet: ClassVar[dict[str, Any]] = {"num_consts": 0}
 
     def params(self, rule: Rule, closed: ClosedJaxpr, consts: Sequence[Any]) -> dict[str, Any]:
         """The params of the equation for a call of a function that closes over `consts`."""
         if any(isinstance(const, Tracer) for const in consts):
-            rule = Closing(rule, consts)
+            rule = rule.closing(consts)
         return {
             **rule.shown(),
-            "call_jaxpr": closed,
+            self.program: closed,
             "name": rule.name,
             "num_consts": len(consts),
             self.slot: rule,
         }
 
-    def type(self, *avals: ShapedArray, call_jaxpr: ClosedJaxpr, name: str, **params: Any) -> Any:
-        check_operands(f"{self.name} of {name}", avals, call_jaxpr.in_avals)
-        return tuple(call_jaxpr.out_avals)
-
-    def lower(self, b: Any, *values: Any, call_jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
-        inlined: list[Any] = b.inline(call_jaxpr.jaxpr, values)
-        return inlined
-
-    def jvp(
-        self, primals: Any, tangents: Any, *, num_consts: int, **params: Any
-    ) -> tuple[list[Any], list[Any]]:
+    def jvp(self, primals: Any, tangents: Any, **params: Any) -> tuple[list[Any], list[Any]]:
         rule: Rule = params[self.slot]
+        num_consts = params["num_consts"]
         if any(t is not None for t in tangents[:num_consts]):
             raise _closes_over(rule, "")
         first = 0 if rule.takes_consts else num_consts
@@ -255,57 +203,33 @@ class CustomCall(HigherOrder):
             raise closes_over_the_past(rule.name, rule.rule_name, error) from error
 
     def batch(
-        self,
-        axis: Axis,
-        operands: Any,
-        axes: Any,
-        *,
-        call_jaxpr: ClosedJaxpr,
-        num_consts: int,
-        **params: Any,
+        self, axis: Axis, operands: Any, axes: Any, **params: Any
     ) -> tuple[list[Any], list[int | None]]:
         batched = tuple([at is not None for at in axes])
         # All results have the axis, as then they have it whatever the rule returns.
-        body, _ = batch_jaxpr(call_jaxpr, axis, batched, True)
+        body, _ = batch_jaxpr(params[self.program], axis, batched, True)
         rule: Rule = params[self.slot]
-        first = 0 if rule.takes_consts else num_consts
+        first = 0 if rule.takes_consts else params["num_consts"]
         places = [0 if flag else None for flag in batched[first:]]
+        params[self.program] = body
         params[self.slot] = Batched(rule, axis, places, [0] * len(body.out_avals))
-        outs = self(
-            *batch_in_front(operands, axes), call_jaxpr=body, num_consts=num_consts, **params
-        )
+        outs = self(*batch_in_front(operands, axes), **params)
         return outs, [0] * len(outs)
 
-    def split(self, unknown: Sequence[bool], *operands: Any, **params: Any) -> Any:
-        # The rule is one for all results: the equation waits for the last of its operands.
-        return [None] * len(params["call_jaxpr"].out_avals), Rest(self, operands, params)
-
-    def transpose(
-        self, cts: Any, *operands: Any, call_jaxpr: ClosedJaxpr, **params: Any
-    ) -> list[Any]:
-        return transposed_call(call_jaxpr, cts, operands)
+    def transpose(self, cts: Any, *operands: Any, **params: Any) -> list[Any]:
+        return transposed_call(params[self.program], cts, operands)
 
     def dce(self, eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
         if all(used):
             return eqn
         params = eqn.params
         keep = (True,) * len(eqn.invars)
-        body, _ = dce_closed(params["call_jaxpr"], tuple(used), keep)
-        rule = Selected(params[self.slot], tuple(used))
+        body, _ = dce_closed(params[self.program], tuple(used), keep)
+        rule = params[self.slot].selected(tuple(used))
         return eqn.replace(
             outvars=pick(eqn.outvars, used),
-            params={**params, "call_jaxpr": body, self.slot: rule},
+            params={**params, self.program: body, self.slot: rule},
         )
-
-
-def transposed_call(closed: ClosedJaxpr, cts: Any, operands: Sequence[Any]) -> list[Any]:
-    """The cotangents of the operands of a call in which it is linear."""
-    from_ops = tuple([is_linear(x) for x in operands])
-    nonzero = tuple([ct is not None for ct in cts])
-    body, found = transpose_jaxpr(closed, from_ops, nonzero)
-    given = [*partition(operands, from_ops)[0], *pick(cts, nonzero)]
-    outs = eval_jaxpr(body.jaxpr, (), *given)
-    return merge(from_ops, [None] * from_ops.count(False), spread(outs, found))
 
 
 class CustomJvpCall(CustomCall):
@@ -329,16 +253,43 @@ custom_vjp_call = CustomVjpCall()
 # ---- Rules made of rules ------------------------------------------------------------------------
 
 
+class Dense:
+    """A function of one list, with `None` for zeros in it and in the result, on arrays alone.
+
+    `given` are the arrays among `args`, and `here` marks them.
+    """
+
+    def __init__(self, f: Callable[[list[Any]], list[Any]], args: Sequence[Any]) -> None:
+        self.f = f
+        self.here = [x is not None for x in args]
+        self.given = pick(args, self.here)
+        self.found: list[bool] = []
+
+    def __call__(self, *given: Any) -> list[Any]:
+        outs = self.f(with_gaps(given, self.here))
+        self.found = [y is not None for y in outs]
+        return pick(outs, self.found)
+
+    def restored(self, outs: Sequence[Any]) -> list[Any]:
+        """What belongs to each result, with `None` for zeros; known when the function has run."""
+        return with_gaps(outs, self.found)
+
+
+def _halves(xs: Sequence[Any]) -> list[list[Any]]:
+    return cut(xs, len(xs) // 2)
+
+
 class Derived(Rule):
     """A rule made of another one."""
 
-    def __init__(self, inner: Rule) -> None:
+    def __init__(self, inner: Any) -> None:
         self.inner = inner
         self.name, self.rule_name, self.equation = inner.name, inner.rule_name, inner.equation
         self.takes_consts = inner.takes_consts
 
     def shown(self) -> dict[str, Any]:
-        return self.inner.shown()
+        shown: dict[str, Any] = self.inner.shown()
+        return shown
 
     def close_over(self, values: Sequence[Any]) -> None:
         self.inner.close_over(values)
@@ -347,7 +298,7 @@ class Derived(Rule):
 class Closing(Derived):
     """The rule of a function that closes over traced values, as a rule that takes these first.
 
-    The rule itself knows nothing of it: it closes over the same values, as a rule does that calls
+    The rule itself does not take them: it closes over the same values, as a rule does that calls
     the function. So it is staged, and what it is given takes their place.
     """
 
@@ -359,23 +310,10 @@ class Closing(Derived):
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         consts, primals = cut(primals, len(self.values))
-        nonzero = [t is not None for t in tangents[len(consts) :]]
-        given = [*primals, *pick(tangents[len(consts) :], nonzero)]
-        out_nonzero: list[bool] = []
-
-        def flat(*args: Any) -> list[Any]:
-            outs, found = self.inner.jvp(*_dual(args, len(primals), nonzero))
-            out_nonzero[:] = [t is not None for t in found]
-            return [*outs, *pick(found, out_nonzero)]
-
-        found = with_values(flat, given, self.values, consts)
-        outs, ts = cut(found, len(out_nonzero))
-        return outs, spread(ts, out_nonzero)
-
-
-def _dual(args: Sequence[Any], count: int, nonzero: Sequence[bool]) -> tuple[Any, Any]:
-    primals, given = cut(args, count)
-    return primals, spread(given, nonzero)
+        dense = Dense(self.inner.dual, [*primals, *tangents[len(consts) :]])
+        found = with_values(dense, dense.given, self.values, consts)
+        outs, ts = _halves(dense.restored(found))
+        return outs, ts
 
 
 def with_values(
@@ -406,6 +344,9 @@ class Selected(Derived):
         super().__init__(inner)
         self.used = used
 
+    def primal(self, *args: Any) -> list[Any]:
+        return pick(self.inner.primal(*args), self.used)
+
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         outs, out_tangents = self.inner.jvp(primals, tangents)
         return pick(outs, self.used), pick(out_tangents, self.used)
@@ -414,9 +355,9 @@ class Selected(Derived):
 class Batched(Derived):
     """The rule for batches: the rule for one example, batched.
 
-    `out_axes` says where results have the axis. The first to run decides if it is not given: a
-    rule leaves results without it that have none, the function does not, because the rule, when it
-    runs later, may give one to them.
+    `out_axes` says where results have the axis. If it is not given, the first to run decides. The
+    rule leaves results that have no axis without one. The function gives them one, because the
+    rule, when it runs later, may return them with an axis.
     """
 
     def __init__(
@@ -438,38 +379,27 @@ class Batched(Derived):
         outs, places = self.on_examples(self.inner.primal, args, self.axes)
         if not self.out_axes:
             self.out_axes = [0 if at is None else at for at in places]
-        return [
-            self.place(y, at, want) for y, at, want in zip(outs, places, self.out_axes, strict=True)
-        ]
+        return self.moved(outs, places)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        nonzero = [t is not None for t in tangents]
-        out_nonzero: list[bool] = []
-
-        def flat(*args: Any) -> list[Any]:
-            outs, found = self.inner.jvp(*_dual(args, len(primals), nonzero))
-            out_nonzero[:] = [t is not None for t in found]
-            return [*outs, *pick(found, out_nonzero)]
-
-        axes = [*self.axes, *pick(self.axes, nonzero)]
-        found, places = self.on_examples(flat, [*primals, *pick(tangents, nonzero)], axes)
-        outs, found = cut(found, len(out_nonzero))
-        at_primal, at_tangent = cut(places, len(out_nonzero))
-        ts, at_tangent = spread(found, out_nonzero), spread(at_tangent, out_nonzero)
+        dense = Dense(self.inner.dual, [*primals, *tangents])
+        found, places = self.on_examples(dense, dense.given, pick(self.axes * 2, dense.here))
+        outs, ts = _halves(dense.restored(found))
+        at_primal, at_tangent = _halves(dense.restored(places))
         if not self.out_axes:
             self.out_axes = [
                 b if a is None else a for a, b in zip(at_primal, at_tangent, strict=True)
             ]
-        wanted = self.out_axes
-        return (
-            [self.place(y, at, want) for y, at, want in zip(outs, at_primal, wanted, strict=True)],
-            [
-                None if t is None else self.place(t, at, want)
-                for t, at, want in zip(ts, at_tangent, wanted, strict=True)
-            ],
-        )
+        return self.moved(outs, at_primal), self.moved(ts, at_tangent)
 
-    def place(self, y: Any, at: int | None, wanted: int | None) -> Any:
+    def moved(self, ys: Sequence[Any], places: Sequence[int | None]) -> list[Any]:
+        """The results, or their tangents, with their axes at `out_axes`."""
+        return [
+            None if y is None else self.with_axis(y, at, wanted)
+            for y, at, wanted in zip(ys, places, self.out_axes, strict=True)
+        ]
+
+    def with_axis(self, y: Any, at: int | None, wanted: int | None) -> Any:
         if at == wanted:
             return y
         front = to_front(y, at, self.axis.size)
@@ -477,9 +407,9 @@ class Batched(Derived):
 
 
 class LiveBatch(Batched):
-    """The rule for the batch of a trace that is at work.
+    """The rule for the batch of a trace that has not ended.
 
-    It runs in that trace, so that what is closed over may be one of its examples.
+    It runs in that trace, so that the function may close over one of its examples.
     """
 
     def __init__(self, inner: Rule, trace: BatchTrace, axes: Sequence[int | None]) -> None:
@@ -487,15 +417,7 @@ class LiveBatch(Batched):
         self.trace = trace
 
     def on_examples(self, f: Any, args: Sequence[Any], axes: Sequence[int | None]) -> Any:
-        trace = self.trace
-        examples = [
-            x if at is None else BatchTracer(trace, x, at) for x, at in zip(args, axes, strict=True)
-        ]
-        outs = trace.atop(f, *examples)
-        return (
-            [y.value if _is_of(y, trace) else y for y in outs],
-            [y.axis if _is_of(y, trace) else None for y in outs],
-        )
+        return self.trace.batches(self.trace.atop(f, *self.trace.examples(args, axes)))
 
     def settled(self) -> Rule:
         return Batched(self.inner.settled(), self.axis, self.axes, self.out_axes)

@@ -14,8 +14,9 @@ from perspex.dtypes import issubdtype
 from perspex.jitted.signature import function_name
 from perspex.ops.elementwise import stop_gradient
 from perspex.ops.families import add_any
-from perspex.rules.custom_call import SymbolicZero, custom_jvp_call, zero_tangent
-from perspex.rules.function import CustomFunction, FunctionRule, fitted, named, pair_of
+from perspex.rules.custom_call import custom_jvp_call
+from perspex.rules.function import CustomFunction, FunctionRule, fitted, pair_of, type_text
+from perspex.rules.zeros import SymbolicZero, zero_tangent
 from perspex.tracing.trace import Tracer, in_its_place, typeof
 from perspex.transforms.jvp import is_differentiable
 
@@ -23,8 +24,8 @@ from perspex.transforms.jvp import is_differentiable
 class custom_jvp(CustomFunction):  # noqa: N801 - it is used as a decorator
     """Give a function a rule for derivatives: a decorator.
 
-    The rule says how tangents go through. Forward and reverse mode follow from it, to any order if
-    what the rule computes can be differentiated.
+    The rule computes the tangents of the results. Forward and reverse mode follow from it, to any
+    order if the operations of the rule have derivatives.
 
     Args:
       fun: a function of pytrees of arrays.
@@ -34,7 +35,8 @@ class custom_jvp(CustomFunction):  # noqa: N801 - it is used as a decorator
 
     Returns:
       A function that does what `fun` does. Give it a rule with `defjvp` or `defjvps` before it is
-      called. Pass values that are differentiated as arguments: closing over them is an error.
+      called. Pass the values that you differentiate with respect to as arguments: closing over
+      them is an error.
 
     Raises:
       TypeError: if `fun` is not a function.
@@ -99,8 +101,8 @@ class custom_jvp(CustomFunction):  # noqa: N801 - it is used as a decorator
 
         Args:
           jvps: for each argument a function `(tangent, result, *args)` that returns the tangent of
-            the result due to that of the argument, or `None` if it is zero. It is not called where
-            the tangent of the argument is zero.
+            the result due to that of the argument, or `None` if that is zero. The function is not
+            called where the tangent of the argument is zero.
 
         Returns:
           Nothing.
@@ -146,7 +148,7 @@ class custom_jvp(CustomFunction):  # noqa: N801 - it is used as a decorator
 
 
 def _constant(x: Any) -> Any:
-    # By what `nondiff_argnums` names is not differentiated.
+    # There is no derivative with respect to what `nondiff_argnums` names.
     if isinstance(x, Tracer) and is_differentiable(x.aval):
         return stop_gradient(x)
     return x
@@ -207,7 +209,7 @@ class JvpRule(FunctionRule):
             aval = typeof(outs[i])
             return TypeError(
                 f"{what} must produce tangents with the shapes and dtypes of the results: expected "
-                f"the tangent type of {named(aval)} for {self.result_path(i)}, got {problem}. "
+                f"the tangent type of {type_text(aval)} for {self.result_path(i)}, got {problem}. "
                 + _remedy(aval)
             )
 

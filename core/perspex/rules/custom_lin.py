@@ -1,9 +1,9 @@
-"""`custom_lin`: the derivative of a `custom_vjp` function, of which only the transpose is known.
+"""`custom_lin`: the derivative of a `custom_vjp` function; only its transpose is known.
 
     residuals, tangents -> tangents of the results
 
 Forward mode leaves this equation where a function has a rule for cotangents. It can be split, which
-keeps it whole, batched and transposed, which calls the rule; it cannot be evaluated.
+keeps it whole, batched, and transposed, which calls the rule. It cannot be evaluated.
 """
 
 from __future__ import annotations
@@ -12,20 +12,21 @@ from collections.abc import Sequence
 from typing import Any
 
 from perspex.ir.avals import ShapedArray
-from perspex.ir.jaxpr import JaxprEqn
 from perspex.ops.structural import reduce_sum, to_front
+from perspex.rules.calls import LinearInRest
+from perspex.rules.custom_call import Dense
 from perspex.tracing.axes import Axis
-from perspex.transforms.higher_order import HigherOrder, batch_in_front, instantiated
+from perspex.transforms.higher_order import batch_in_front
 from perspex.transforms.identity import HowToTransform
 from perspex.transforms.linearize import Rest
-from perspex.transforms.programs import cut, merge, pick, spread
+from perspex.transforms.programs import pick, with_gaps
 from perspex.transforms.vmap import batch, batched_aval
 
 
 class Pullback(HowToTransform):
     """A rule for cotangents, on flat lists.
 
-    `out_avals` are the types of the tangents of the results by which one can differentiate.
+    `out_avals` are the types of the tangents of those results that can have one.
     """
 
     name: str
@@ -40,7 +41,7 @@ class Pullback(HowToTransform):
         return self.rule_name
 
 
-class CustomLin(HigherOrder):
+class CustomLin(LinearInRest):
     """The equation. Tangents marked `in_zeros` are zero, and are no operands."""
 
     name = "custom_lin"
@@ -51,15 +52,8 @@ class CustomLin(HigherOrder):
     def lower(self, b: Any, *values: Any, bwd: Pullback, **params: Any) -> Any:
         raise forward_mode(bwd)
 
-    def jvp(
-        self, primals: Any, tangents: Any, *, num_res: int, bwd: Pullback, **params: Any
-    ) -> tuple[list[Any], list[Any]]:
-        if any(t is not None for t in tangents[:num_res]):
-            raise forward_mode(bwd)
-        params = {**params, "num_res": num_res, "bwd": bwd}
-        residuals, given = primals[:num_res], primals[num_res:]
-        ts = instantiated(tangents[num_res:], given, [True] * len(given))
-        return self(*primals, **params), self(*residuals, *ts, **params)
+    def of_residuals(self, params: dict[str, Any]) -> Exception:
+        return forward_mode(params["bwd"])
 
     def batch(
         self,
@@ -74,7 +68,7 @@ class CustomLin(HigherOrder):
     ) -> tuple[list[Any], list[int | None]]:
         batched = [at is not None for at in axes]
         here = [not zero for zero in in_zeros]
-        pullback = BatchedPullback(bwd, axis, batched[:num_res], spread(batched[num_res:], here))
+        pullback = BatchedPullback(bwd, axis, batched[:num_res], with_gaps(batched[num_res:], here))
         outs = self(
             *batch_in_front(operands, axes),
             num_res=num_res,
@@ -99,10 +93,6 @@ class CustomLin(HigherOrder):
         found = bwd.pull(operands[:num_res], cts)
         return [*[None] * num_res, *pick(found, [not zero for zero in in_zeros])]
 
-    def dce(self, eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
-        # The rule is one for all results: those that nobody reads have the cotangent zero.
-        return eqn
-
 
 custom_lin = CustomLin()
 
@@ -118,7 +108,7 @@ def forward_mode(bwd: Pullback) -> TypeError:
 class BatchedPullback(Pullback):
     """The rule for batches, whose axis is in front: the rule for one example, batched.
 
-    `args_batched` is `None` for arguments whose cotangent nobody wants.
+    `args_batched` is `None` for arguments whose cotangent is not wanted.
     """
 
     def __init__(
@@ -136,25 +126,20 @@ class BatchedPullback(Pullback):
         self.out_avals = [batched_aval(aval, axis.size) for aval in inner.out_avals]
 
     def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
-        nonzero = [ct is not None for ct in cts]
-        here: list[bool] = []
+        count = len(residuals)
 
-        def flat(*args: Any) -> list[Any]:
-            stored, given = cut(args, len(residuals))
-            found = self.inner.pull(stored, spread(given, nonzero))
-            here[:] = [
-                ct is not None and want is not None
-                for ct, want in zip(found, self.args_batched, strict=True)
-            ]
-            return pick(found, here)
+        def wanted(args: list[Any]) -> list[Any]:
+            found = self.inner.pull(args[:count], args[count:])
+            pairs = zip(found, self.args_batched, strict=True)
+            return [None if batched is None else ct for ct, batched in pairs]
 
-        axes = [0 if b else None for b in self.residuals_batched] + [0] * sum(nonzero)
-        outs, places = batch(flat, self.axis, [*residuals, *pick(cts, nonzero)], axes)
-        wanted = pick(self.args_batched, here)
-        found = [
-            self._settle(ct, at, want) for ct, at, want in zip(outs, places, wanted, strict=True)
-        ]
-        return merge(here, [None] * here.count(False), found)
+        dense = Dense(wanted, [*residuals, *cts])
+        axes = [0 if flag else None for flag in self.residuals_batched] + [0] * len(cts)
+        outs, places = batch(dense, self.axis, dense.given, pick(axes, dense.here))
+        flags = pick(self.args_batched, dense.found)
+        return dense.restored(
+            [self._settle(*each) for each in zip(outs, places, flags, strict=True)]
+        )
 
     def _settle(self, ct: Any, at: int | None, batched: bool | None) -> Any:
         if batched:

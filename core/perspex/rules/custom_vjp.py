@@ -10,23 +10,18 @@ from typing import Any
 from perspex import errors, tree
 from perspex.api.calls import array_of
 from perspex.base.tree_paths import PyTree
-from perspex.control.bodies import place
-from perspex.ir.avals import ShapedArray, shaped
-from perspex.jitted.signature import function_name
-from perspex.rules.custom_call import (
-    SymbolicZero,
-    closes_over_the_past,
-    custom_vjp_call,
-    with_values,
-    zero_tangent,
-)
+from perspex.control.bodies import not_an_array, place
+from perspex.ir.avals import ShapedArray
+from perspex.jitted.signature import function_name, paths
+from perspex.rules.custom_call import Dense, closes_over_the_past, custom_vjp_call, with_values
 from perspex.rules.custom_lin import Pullback, custom_lin
-from perspex.rules.function import CustomFunction, FunctionRule, fitted, named, pair_of
+from perspex.rules.function import CustomFunction, FunctionRule, fitted, pair_of, type_text
 from perspex.rules.remat_opt import call_forward, is_written
+from perspex.rules.zeros import SymbolicZero, zero_tangent
 from perspex.tracing.trace import Tracer, in_its_place, typeof
 from perspex.transforms.identity import HowToTransform
 from perspex.transforms.jvp import is_differentiable, tangent_aval
-from perspex.transforms.programs import cut, pick, spread
+from perspex.transforms.programs import cut, pick, with_gaps
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,18 +40,19 @@ class CustomVJPPrimal:
 class custom_vjp(CustomFunction):  # noqa: N801 - it is used as a decorator
     """Give a function a rule for reverse mode: a decorator.
 
-    Where cotangents are asked for, the rule's first half `fwd` runs in place of the function and
-    keeps what the second half `bwd` needs. Forward mode is an error; `custom_jvp` has both.
+    In reverse mode the first half of the rule, `fwd`, runs in place of the function and keeps what
+    the second half, `bwd`, needs. Forward mode raises an error; `custom_jvp` gives both modes.
 
     Args:
       fun: a function of pytrees of arrays.
-      nondiff_argnums: positions of arguments that are not arrays, such as functions. Tracers are an
-        error there.
+      nondiff_argnums: positions of arguments that are not arrays, such as functions. A traced
+        value there is an error.
       nondiff_argnames: the same by name.
 
     Returns:
       A function that does what `fun` does. Give it a rule with `defvjp` before it is called.
-      Pass values that are differentiated as arguments: closing over them is an error.
+      Pass the values that you differentiate with respect to as arguments: closing over them is an
+      error.
 
     Raises:
       TypeError: if `fun` is not a function; in forward mode.
@@ -100,7 +96,7 @@ class custom_vjp(CustomFunction):  # noqa: N801 - it is used as a decorator
           symbolic_zeros: give `fwd` each array as a `custom_derivatives.CustomVJPPrimal`, which
             says whether its cotangent is wanted, and give `bwd` cotangents that are known to be
             zero as `custom_derivatives.SymbolicZero`.
-          optimize_remat: where nobody reads the residuals, as in the first pass of `checkpoint`,
+          optimize_remat: where nothing reads the residuals, as in the first pass of `checkpoint`,
             run the function instead of `fwd`. Without it `fwd` runs, less what only the residuals
             need. In programs the function and `fwd` are both traced then.
 
@@ -173,7 +169,14 @@ class VjpRule(FunctionRule):
             outs, out_tree = tree.flatten(out)
             self.check_primals(what, outs, out_tree)
             residuals, residual_tree = tree.flatten(stored)
-            self._check_residuals(what, residuals, stored)
+            wrong = not_an_array(residuals)
+            if wrong is not None:
+                path = tree.keystr(tree.leaves_with_path(stored)[wrong][0])
+                raise TypeError(
+                    f"{what} returned a value of type {type(residuals[wrong])} among the "
+                    f"residuals, residuals{path}, which is not an array; close over it in bwd, or "
+                    "name its argument in nondiff_argnums"
+                )
             return [*residuals, *outs]
 
         if self.optimize_remat and is_written():
@@ -194,26 +197,11 @@ class VjpRule(FunctionRule):
             num_res=len(residuals),
             symbolic_zeros=self.symbolic_zeros,
         )
-        return outs, spread(ts, pullback.differentiable)
-
-    def _check_residuals(self, what: str, residuals: Sequence[Any], stored: Any) -> None:
-        for i, x in enumerate(residuals):
-            if isinstance(x, Tracer):
-                continue
-            try:
-                shaped(x)
-            except TypeError:
-                path = tree.keystr(tree.leaves_with_path(stored)[i][0])
-                where = f"residuals{path}"
-                raise TypeError(
-                    f"{what} returned a value of type {type(x)} among the residuals, {where}, "
-                    "which is not an array; close over it in bwd, or name its argument in "
-                    "nondiff_argnums"
-                ) from None
+        return outs, with_gaps(ts, pullback.differentiable)
 
 
 class Named(HowToTransform):
-    """The rule's second half, for the eye: it comes into play with the first."""
+    """The second half of a rule as a param to be printed; the first half calls it."""
 
     def __init__(self, f: Callable[..., Any]) -> None:
         self.f = f
@@ -248,16 +236,9 @@ class RulePullback(Pullback):
         if not values:
             return self._pull(residuals, cts)
         instead, stored = cut(residuals, len(values))
-        nonzero = [ct is not None for ct in cts]
-        here: list[bool] = []
-
-        def flat(*args: Any) -> list[Any]:
-            kept, given = cut(args, len(stored))
-            found = self._pull(kept, spread(given, nonzero))
-            here[:] = [ct is not None for ct in found]
-            return pick(found, here)
-
-        return spread(with_values(flat, [*stored, *pick(cts, nonzero)], values, instead), here)
+        count = len(stored)
+        dense = Dense(lambda args: self._pull(args[:count], args[count:]), [*stored, *cts])
+        return dense.restored(with_values(dense, dense.given, values, instead))
 
     def _pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
         rule = self.rule
@@ -265,7 +246,7 @@ class RulePullback(Pullback):
         given = [
             zero(aval) if ct is None else ct
             for ct, aval in zip(
-                spread(cts, self.differentiable), self.primal_out_avals, strict=True
+                with_gaps(cts, self.differentiable), self.primal_out_avals, strict=True
             )
         ]
         try:
@@ -310,13 +291,12 @@ class RulePullback(Pullback):
         )
 
     def _error(self, what: str, i: int, problem: str) -> Exception:
-        args = tree.unflatten(self.rule.in_tree, list(range(len(self.in_avals))))
-        path = tree.keystr(tree.leaves_with_path(args)[i][0])
+        path = tree.keystr(paths(self.rule.in_tree)[i])
         kind = ValueError if "shape" in problem else TypeError
         return kind(
             f"{what} must produce cotangents of the types of the arguments, but at output{path} it "
             f"produced one of {problem}, for {self.rule.owner.argument_path(self.rule.in_tree, i)} "
-            f"of type {named(self.in_avals[i])}"
+            f"of type {type_text(self.in_avals[i])}"
         )
 
 

@@ -1,4 +1,4 @@
-"""What functions with rules of their own have in common: taking calls apart, and checking rules."""
+"""Functions with a rule of their own: how calls are taken apart, checks of what rules return."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ import functools
 import inspect
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from perspex import dtypes, tree
-from perspex.control.bodies import parameter, place
+from perspex.control.bodies import check_results, not_an_array, parameter
 from perspex.ir.avals import ShapedArray, shaped
-from perspex.jitted.signature import function_name
+from perspex.jitted.signature import function_name, paths
 from perspex.ops.structural import convert
-from perspex.rules.custom_call import Rule, SymbolicZero, call_function
+from perspex.rules.custom_call import Rule, call_function
+from perspex.rules.zeros import SymbolicZero
 from perspex.runtime.dispatch import EVAL
 from perspex.tracing.trace import Tracer, state
 from perspex.transforms.jvp import is_differentiable
@@ -24,7 +25,7 @@ from perspex.transforms.jvp import is_differentiable
 class CustomFunction:
     """A function that is called as it is, and transformed by a rule that its user gives.
 
-    `what` is the name of the decorator, `remedy` what to do where the rule is missing.
+    `what` is the name of the decorator, `missing` the error where there is no rule.
     """
 
     what: str
@@ -77,9 +78,9 @@ class CustomFunction:
             return self.fun(*args, **kwargs)
         if kwargs or len(args) != self.count:
             args = self.by_position(args, kwargs)
-        call = self.call_of(args)
-        outs = call_function(*call.leaves, call=call.rule)
-        return tree.unflatten(call.rule.out_tree, outs)
+        leaves, rule = self.call_of(args)
+        outs = call_function(*leaves, call=rule)
+        return tree.unflatten(rule.out_tree, outs)
 
     def by_position(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """All arguments by position, those with defaults among them."""
@@ -102,35 +103,30 @@ class CustomFunction:
             f"positional arguments, which is how its rule gets them: {reason}"
         )
 
-    def call_of(self, args: Sequence[Any]) -> CustomFunctionCall:
-        """One call, taken apart."""
+    def call_of(self, args: Sequence[Any]) -> tuple[list[Any], FunctionRule]:
+        """The arrays of a call, and the function of them with its rule."""
         given = [x for i, x in enumerate(args) if i not in self.nondiff_argnums]
         leaves, in_tree = tree.flatten(tuple(given))
-        for i, leaf in enumerate(leaves):
-            if not isinstance(leaf, Tracer):
-                self._check_argument(leaf, i, in_tree)
+        wrong = not_an_array(leaves)
+        if wrong is not None:
+            raise TypeError(
+                f"{self.what}: {self.argument_path(in_tree, wrong)} of `{self.name}` is of type "
+                f"{type(leaves[wrong])}, which is not an array; mark the argument with "
+                "nondiff_argnums, or let the function close over it"
+            )
         static = {i: args[i] for i in self.nondiff_argnums if i < len(args)}
-        return CustomFunctionCall(leaves, self.make_rule(static, in_tree, len(args)))
+        return leaves, self.make_rule(static, in_tree, len(args))
 
     def make_rule(self, static: dict[int, Any], in_tree: Any, count: int) -> FunctionRule:
         raise NotImplementedError
 
-    def _check_argument(self, leaf: Any, i: int, in_tree: Any) -> None:
-        try:
-            shaped(leaf)
-        except TypeError:
-            path = self.argument_path(in_tree, i)
-            raise TypeError(
-                f"{self.what}: {path} of `{self.name}` is of type {type(leaf)}, which is not an "
-                "array; mark the argument with nondiff_argnums, or let the function close over it"
-            ) from None
-
     def argument_path(self, in_tree: Any, i: int) -> str:
         """Which argument a leaf is: `argument params['w']`."""
-        dummy = tree.unflatten(in_tree, list(range(in_tree.num_leaves)))
-        found = tree.leaves_with_path(dummy)[i][0]
-        numbers = [n for n in range(len(dummy) + len(self.nondiff_argnums))]
-        at = [n for n in numbers if n not in self.nondiff_argnums][found[0].idx]
+        found = paths(in_tree)[i]
+        # The position among all arguments, those of `nondiff_argnums` before it too.
+        at = found[0].idx
+        for n in self.nondiff_argnums:
+            at += n <= at
         return f"argument {parameter(self.fun, at, str(at))}{tree.keystr(found[1:])}"
 
 
@@ -140,13 +136,6 @@ def _plain_count(signature: inspect.Signature | None) -> int | None:
     kinds = [p.kind for p in signature.parameters.values()]
     plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return len(kinds) if all(kind in plain for kind in kinds) else None
-
-
-class CustomFunctionCall(NamedTuple):
-    """The arrays of a call, and the function of them with its rule."""
-
-    leaves: list[Any]
-    rule: FunctionRule
 
 
 class FunctionRule(Rule):
@@ -168,21 +157,8 @@ class FunctionRule(Rule):
     def primal(self, *leaves: Any) -> list[Any]:
         out = self.owner.fun(*self.arguments(tree.unflatten(self.in_tree, leaves)))
         outs, self.out_tree = tree.flatten(out)
-        for i, y in enumerate(outs):
-            if not isinstance(y, Tracer):
-                self._check_result(y, i, out)
+        check_results(self.owner.what, self.owner.fun, outs, out)
         return outs
-
-    def _check_result(self, y: Any, i: int, out: Any) -> None:
-        try:
-            shaped(y)
-        except TypeError:
-            path = tree.keystr(tree.leaves_with_path(out)[i][0])
-            where = f" at {path}" if path else ""
-            raise TypeError(
-                f"{self.owner.what}: the function {place(self.owner.fun)} returned a value of type "
-                f"{type(y)}{where}, which is not an array"
-            ) from None
 
     def arguments(self, given: Sequence[Any]) -> Sequence[Any]:
         """All arguments, given those that are not static."""
@@ -210,28 +186,30 @@ class FunctionRule(Rule):
             if found.shape != aval.shape or found.dtype != aval.dtype:
                 raise TypeError(
                     f"{what} must return what `{self.name}` returns as the first of its two "
-                    f"results, but {self.result_path(i)} is {named(found)}, and `{self.name}` "
-                    f"returns {named(aval)}"
+                    f"results, but {self.result_path(i)} is {type_text(found)}, and `{self.name}` "
+                    f"returns {type_text(aval)}"
                 )
 
     def result_path(self, i: int) -> str:
         """Which result a leaf is: `result['loss']`."""
-        dummy = tree.unflatten(self.out_tree, list(range(self.out_tree.num_leaves)))
-        return f"result{tree.keystr(tree.leaves_with_path(dummy)[i][0])}"
+        return f"result{tree.keystr(paths(self.out_tree)[i])}"
 
 
 def pair_of(found: Any, what: str, meaning: str) -> tuple[Any, Any]:
     """The two results of a rule."""
     if not isinstance(found, (tuple, list)) or len(found) != 2:
         size = f" of length {len(found)}" if isinstance(found, (tuple, list)) else ""
-        kind = named(found.aval) if isinstance(found, Tracer) else f"{type(found).__name__}{size}"
+        kind = (
+            type_text(found.aval) if isinstance(found, Tracer) else f"{type(found).__name__}{size}"
+        )
         raise TypeError(
             f"{what} must produce a pair (list or tuple of length two), {meaning}, but got {kind}"
         )
     return found[0], found[1]
 
 
-def named(aval: ShapedArray) -> str:
+def type_text(aval: ShapedArray) -> str:
+    """A type as errors show it: `float32[3]`."""
     return aval.str_short(short_dtypes=False)
 
 
@@ -244,7 +222,7 @@ def fitted(
     """The tangent or cotangent `x` for a value of type `aval`; `None` for zeros by their type.
 
     `convertible(dtype, wanted)` says whether a float of another precision is converted; `error`
-    makes an error of what is found to be wrong.
+    makes an exception from what is wrong.
     """
     if x.__class__ is SymbolicZero:
         shape, dtype = x.shape, x.dtype

@@ -13,7 +13,7 @@ from perspex.base.tree_paths import PyTree
 from perspex.control.bodies import place
 from perspex.ir.avals import ShapedArray, shaped
 from perspex.jitted.signature import function_name
-from perspex.rules.function import named
+from perspex.rules.function import type_text
 from perspex.rules.linear_call import Transposed, linear_call_p
 from perspex.tracing.primitive import Linear
 from perspex.tracing.staging import stage, stage_closed
@@ -23,15 +23,15 @@ from perspex.transforms.transpose import backward_pass
 
 
 def linear_transpose(
-    fun: Callable[..., Any], *primals: Any, reduce_axes: Sequence[Any] = ()
-) -> Callable[[Any], tuple[Any, ...]]:
-    """The transpose of a linear function: `vjp` without a point, as there is nothing to evaluate.
+    fun: Callable[..., PyTree], *primals: PyTree, reduce_axes: Sequence[Any] = ()
+) -> Callable[[PyTree], tuple[PyTree, ...]]:
+    """The transpose of a linear function: like `vjp`, but without a point to evaluate it at.
 
     Args:
       fun: a linear function of pytrees of arrays, of floating point numbers throughout or of
         integers throughout. Constants that it adds are ignored.
-      primals: arguments of the right types, whose values do not matter; objects with `shape` and
-        `dtype` will do.
+      primals: arguments of the right types, whose values do not matter, or objects with `shape`
+        and `dtype`.
       reduce_axes: only `()`.
 
     Returns:
@@ -71,8 +71,9 @@ def linear_transpose(
             given = shaped(c)
             if given.shape != aval.shape or given.dtype != aval.dtype:
                 raise TypeError(
-                    f"cotangent type does not match function output: expected {named(aval)}, got "
-                    f"{named(given)}; convert it with `.astype` or `.reshape`"
+                    "cotangent type does not match function output: expected "
+                    f"{type_text(aval)}, got {type_text(given)}; convert it with `.astype` or "
+                    "`.reshape`"
                 )
         linear = [Linear(v.aval) for v in smaller.invars]
         try:
@@ -119,8 +120,8 @@ def _check_numbers(call: Call, out_avals: Sequence[ShapedArray]) -> None:
 
 
 def linear_call(
-    fun: Callable[[Any, Any], Any],
-    fun_transpose: Callable[[Any, Any], Any],
+    fun: Callable[[PyTree, PyTree], PyTree],
+    fun_transpose: Callable[[PyTree, PyTree], PyTree],
     residual_args: PyTree,
     linear_args: PyTree,
 ) -> PyTree:
@@ -171,7 +172,7 @@ def linear_call(
             if given.shape != aval.shape or given.dtype != aval.dtype:
                 raise TypeError(
                     f"transpose output types must match those of linear inputs: "
-                    f"{place(fun_transpose)} returned {named(given)} for {named(aval)}"
+                    f"{place(fun_transpose)} returned {type_text(given)} for {type_text(aval)}"
                 )
         return leaves
 

@@ -11,20 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from perspex.ir.avals import ShapedArray
-from perspex.ir.jaxpr import ClosedJaxpr, JaxprEqn
+from perspex.ir.jaxpr import ClosedJaxpr
 from perspex.ops.structural import is_linear, to_front, zeros
+from perspex.rules.calls import LinearInRest, WholeCall
 from perspex.tracing.axes import Axis
 from perspex.tracing.staging import eval_jaxpr, stage_closed
 from perspex.tracing.trace import typeof
-from perspex.transforms.higher_order import (
-    HigherOrder,
-    batch_in_front,
-    check_operands,
-    instantiated,
-)
+from perspex.transforms.higher_order import batch_in_front
 from perspex.transforms.identity import HowToTransform
-from perspex.transforms.linearize import Rest
 from perspex.transforms.programs import cut
 from perspex.transforms.vmap import batch, batch_jaxpr
 
@@ -40,31 +34,17 @@ class Transposed(HowToTransform):
         return self.name
 
 
-class LinearCall(HigherOrder):
+class LinearCall(LinearInRest, WholeCall):
     """The call as an equation; the first `num_res` operands are the residuals."""
 
     name = "linear_call"
+    program = "callee"
 
-    def type(self, *avals: ShapedArray, callee: ClosedJaxpr, **params: Any) -> Any:
-        check_operands("linear_call", avals, callee.in_avals)
-        return tuple(callee.out_avals)
-
-    def lower(self, b: Any, *values: Any, callee: ClosedJaxpr, **params: Any) -> list[Any]:
-        inlined: list[Any] = b.inline(callee.jaxpr, values)
-        return inlined
-
-    def jvp(
-        self, primals: Any, tangents: Any, *, num_res: int, **params: Any
-    ) -> tuple[list[Any], list[Any]]:
-        if any(t is not None for t in tangents[:num_res]):
-            raise TypeError(
-                "linear_call: one cannot differentiate by residual_args, nor by what the function "
-                "closes over; use stop_gradient on them, or custom_vjp instead"
-            )
-        residuals, given = cut(primals, num_res)
-        ts = instantiated(tangents[num_res:], given, [True] * len(given))
-        params["num_res"] = num_res
-        return self(*primals, **params), self(*residuals, *ts, **params)
+    def of_residuals(self, params: dict[str, Any]) -> Exception:
+        return TypeError(
+            "linear_call: cannot differentiate with respect to residual_args, or to what the "
+            "function closes over; use stop_gradient on them, or custom_vjp instead"
+        )
 
     def transpose(
         self,
@@ -133,13 +113,6 @@ class LinearCall(HigherOrder):
             transpose=Transposed(many, transpose.name),
         )
         return outs, [0] * len(outs)
-
-    def split(self, unknown: Sequence[bool], *operands: Any, **params: Any) -> Any:
-        return [None] * len(params["callee"].out_avals), Rest(self, operands, params)
-
-    def dce(self, eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
-        # The transpose takes cotangents of all results.
-        return eqn
 
 
 linear_call_p = LinearCall()

@@ -1,13 +1,13 @@
-"""The first half of a `custom_vjp` rule as one call, for which the function can stand in.
+"""The first half of a `custom_vjp` rule as one call, which the function can replace.
 
     operands -> residuals, results of the function
 
-Where nobody reads the residuals, as in the first pass of `checkpoint`, only the function's results
-are wanted, and the function itself may be a cheaper way to them than the rule without its
-residuals: where one opaque operation gives results and residuals together, nothing of it is dead
-code. A rule with `optimize_remat` is therefore this one equation, which knows the program of the
-function, and the removal of dead code chooses between the two. In all else it is a call of the
-rule's program.
+Where nothing reads the residuals, as in the first pass of `checkpoint`, only the function's results
+are wanted. The function may compute them at less cost than the rule without its residuals: where
+one opaque operation gives results and residuals together, none of it is dead code. A rule with
+`optimize_remat` is therefore this one equation, which also holds the program of the function, and
+the removal of dead code chooses between the two. In everything else it is a call of the rule's
+program.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from perspex.ir.avals import ShapedArray
 from perspex.ir.jaxpr import ClosedJaxpr, JaxprEqn, Var
 from perspex.jitted.call import jit_p
 from perspex.ops.structural import convert
-from perspex.rules.custom_call import check_constants, transposed_call
+from perspex.rules.calls import WholeCall, plain_call, transposed_call
+from perspex.rules.custom_call import check_constants
 from perspex.tracing.axes import Axis
 from perspex.tracing.staging import JaxprTrace, stage_closed
 from perspex.tracing.trace import state, typeof
 from perspex.transforms.dce import dce_closed
-from perspex.transforms.higher_order import HigherOrder, batch_in_front, check_operands, rearranged
+from perspex.transforms.higher_order import batch_in_front, rearranged
 from perspex.transforms.identity import HowToTransform
 from perspex.transforms.jvp import jvp_jaxpr
 from perspex.transforms.linearize import Rest
-from perspex.transforms.programs import cut, pick, spread
+from perspex.transforms.programs import cut, pick, with_gaps
 from perspex.transforms.vmap import batch_jaxpr
 
 
@@ -48,18 +48,11 @@ class Substitute(HowToTransform):
         return self.name
 
 
-class ForwardCall(HigherOrder):
+class ForwardCall(WholeCall):
     """The call as an equation; the first `num_res` results are the residuals."""
 
     name = "remat_opt"
-
-    def type(self, *avals: ShapedArray, fwd_jaxpr: ClosedJaxpr, **params: Any) -> Any:
-        check_operands(self.name, avals, fwd_jaxpr.in_avals)
-        return tuple(fwd_jaxpr.out_avals)
-
-    def lower(self, b: Any, *values: Any, fwd_jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
-        inlined: list[Any] = b.inline(fwd_jaxpr.jaxpr, values)
-        return inlined
+    program = "fwd_jaxpr"
 
     def jvp(
         self, primals: Any, tangents: Any, *, fwd_jaxpr: ClosedJaxpr, fun: Substitute, num_res: int
@@ -88,7 +81,7 @@ class ForwardCall(HigherOrder):
             num_res=num_res + len(dual_residuals),
         )
         stored, stored_ts, outs, ts = cut(outs, num_res, len(dual_residuals), len(results))
-        return [*stored, *outs], [*spread(stored_ts, of_residuals), *spread(ts, of_results)]
+        return [*stored, *outs], [*with_gaps(stored_ts, of_residuals), *with_gaps(ts, of_results)]
 
     def batch(
         self,
@@ -121,7 +114,7 @@ class ForwardCall(HigherOrder):
         num_res: int,
     ) -> tuple[list[Any], Rest | None]:
         # A part of the rule is no rule: from here on it is a call.
-        return jit_p.split(unknown, *operands, **_as_call(fwd_jaxpr, fun.name))
+        return jit_p.split(unknown, *operands, **plain_call(fwd_jaxpr, fun.name, inline=True))
 
     def transpose(
         self, cts: Any, *operands: Any, fwd_jaxpr: ClosedJaxpr, **params: Any
@@ -147,22 +140,11 @@ class ForwardCall(HigherOrder):
         else:
             body, needed = dce_closed(fun.program(), tuple(of_results))
         invars = pick(eqn.invars, needed)
-        call = _as_call(body, fun.name)
+        call = plain_call(body, fun.name, inline=True)
         return JaxprEqn(jit_p, invars, outvars, call, eqn.source)
 
 
 forward_call = ForwardCall()
-
-
-def _as_call(closed: ClosedJaxpr, name: str) -> dict[str, Any]:
-    """The params of a call of the program that is nothing but a call."""
-    return {
-        "jaxpr": closed,
-        "name": name,
-        "donated_invars": (False,) * len(closed.in_avals),
-        "inline": True,
-        "keep_unused": False,
-    }
 
 
 def is_written() -> bool:

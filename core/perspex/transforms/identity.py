@@ -3,7 +3,7 @@
 Tracing a function again gives new variables and new equations. For the compiler it is the same
 program if the same primitives, with the same params, are wired in the same way between values of
 the same types. `identity` gives equal programs one token, so that a table by tokens finds what was
-compiled for any of them: a loop around a fresh `lambda` is traced anew, but not compiled anew.
+compiled for any of them: a loop around a fresh `lambda` is traced again, but not recompiled.
 """
 
 from __future__ import annotations

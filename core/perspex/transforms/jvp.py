@@ -23,7 +23,7 @@ from perspex.tracing.past import UNKNOWN, Names
 from perspex.tracing.primitive import Primitive
 from perspex.tracing.staging import eval_jaxpr
 from perspex.tracing.trace import refuse_leaks
-from perspex.transforms.programs import by_program, cut, pick, program, spread, strong
+from perspex.transforms.programs import by_program, cut, pick, program, strong, with_gaps
 from perspex.transforms.trace import TransformTrace, TransformTracer
 
 
@@ -52,7 +52,7 @@ class JvpTracer(TransformTracer):
         return int(self.primal)
 
     def item(self, *args: int) -> Any:
-        """The primal as a Python number, of which no derivative is taken."""
+        """The primal as a Python number, which has no derivative."""
         return self.primal.item(*args)
 
     def __repr__(self) -> str:
@@ -150,7 +150,7 @@ def jvp_jaxpr(
         nonlocal out_nonzero
         primals, given = cut(args, count)
         f = functools.partial(eval_jaxpr, closed.jaxpr, closed.consts)
-        results, tangents = jvp(f, primals, spread(given, nonzero))
+        results, tangents = jvp(f, primals, with_gaps(given, nonzero))
         tangents = [
             zeros(tangent_aval(aval)) if t is None and want and is_differentiable(aval) else t
             for t, aval, want in zip(tangents, closed.out_avals, wanted, strict=True)

@@ -112,7 +112,7 @@ def linearize(
     is_result: Callable[[int], bool] = lambda i: True,
     arg_names: Names | None = None,
 ) -> Linearized:
-    """Evaluate the flat function `f` at `primals`, and its derivative by the arguments `wanted`.
+    """Evaluate the flat function `f` at `primals`, and its derivative in the arguments `wanted`.
 
     Results for which `is_result` is false, asked when `f` has run, are evaluated only. `arg_names`
     tells errors what the user's function and its arguments are called.

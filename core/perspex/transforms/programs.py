@@ -65,10 +65,10 @@ def merge(flags: Sequence[Any], rest: Iterable[T], chosen: Iterable[T]) -> list[
     return [next(ones) if flag else next(zeros) for flag in flags]
 
 
-def spread(xs: Iterable[T], flags: Sequence[Any]) -> list[T | None]:
+def with_gaps(xs: Iterable[T], flags: Sequence[Any]) -> list[T | None]:
     """The elements of `xs` where the flag is true, `None` elsewhere.
 
-    >>> spread([5, 6], [True, False, True])
+    >>> with_gaps([5, 6], [True, False, True])
     [5, None, 6]
     """
     found = iter(xs)

@@ -79,7 +79,7 @@ class TransformTrace(Trace):
         return Result(primitive, state.source or _capture(4), aval, pasts)
 
     def remember(self, primitive: Any, args: Sequence[Any], outs: Iterable[Any]) -> None:
-        """Note those results of an operation of which nothing is known yet; only for `bind`."""
+        """Note the origin of those results of an operation that have none; only for `bind`."""
         for y in outs:
             if isinstance(y, TransformTracer) and y._trace is self and y._past is UNKNOWN:
                 y._past = self.past_of(primitive, args, y.aval)

@@ -12,7 +12,7 @@ whether or not an operand is batched, sees the examples as what they are, the ro
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from perspex import config
@@ -92,10 +92,7 @@ class BatchTrace(TransformTrace):
         mine = self.axis if primitive.takes_axis else self.axis.size
         out, axis = self.below(primitive.batch, (mine, operands, axes), params)
         if primitive.multiple_results:
-            outs = [
-                y if at is None else BatchTracer(self, y, at)
-                for y, at in zip(out, axis, strict=True)
-            ]
+            outs = self.examples(out, axis)
             if self.remembers:
                 self.remember(primitive, args, outs)
             return outs
@@ -105,6 +102,19 @@ class BatchTrace(TransformTrace):
         if self.remembers:
             example._past = self.past_of(primitive, args, example.aval)
         return example
+
+    def examples(self, values: Iterable[Any], axes: Iterable[int | None]) -> list[Any]:
+        """What stands in this trace for one example of each of the batches `values`."""
+        pairs = zip(values, axes, strict=True)
+        return [x if at is None else BatchTracer(self, x, at) for x, at in pairs]
+
+    def batches(self, xs: Sequence[Any]) -> tuple[list[Any], list[int | None]]:
+        """The batches that `xs` stand for, and the axis of each; `None` for other values."""
+        mine = [x.__class__ is BatchTracer and x._trace is self for x in xs]
+        return (
+            [x.value if own else x for x, own in zip(xs, mine, strict=True)],
+            [x.axis if own else None for x, own in zip(xs, mine, strict=True)],
+        )
 
     def _is_named_by(self, primitive: Primitive, params: dict[str, Any]) -> bool:
         name = self.axis.name
@@ -129,19 +139,13 @@ def batch(
     """
     axis = axis if isinstance(axis, Axis) else Axis(axis)
     trace = BatchTrace(axis, arg_names)
-    examples = [
-        x if at is None else BatchTracer(trace, x, at) for x, at in zip(args, axes, strict=True)
-    ]
+    examples = trace.examples(args, axes)
     if axis.name is None:
         outs = trace.run(f, examples)
     else:
         with config.axis_env((*config.axis_env.value, axis)):
             outs = trace.run(f, examples)
-    mine = [y.__class__ is BatchTracer and y._trace is trace for y in outs]
-    found = (
-        [y.value if own else y for y, own in zip(outs, mine, strict=True)],
-        [y.axis if own else None for y, own in zip(outs, mine, strict=True)],
-    )
+    found = trace.batches(outs)
     if config.check_tracer_leaks.value:
         del examples, outs
         refuse_leaks(trace)

@@ -174,7 +174,7 @@ def test_linear_call() -> None:
         assert back(x)[0] == 7.5
         assert perspex.linear_transpose(lambda ct, back=back: back(ct)[0], x)(x)[0] == 2.5
     check(perspex.make_jaxpr(perspex.grad(divided, 1))(r, x).jaxpr)
-    with pytest.raises(TypeError, match="cannot differentiate by residual_args"):
+    with pytest.raises(TypeError, match="cannot differentiate with respect to residual_args"):
         perspex.grad(divided)(r, x)
 
 

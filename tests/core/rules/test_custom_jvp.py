@@ -267,7 +267,7 @@ def test_what_a_function_in_a_program_closes_over() -> None:
         return f(x)
 
     # What only the rule closes over is not known to the program.
-    with pytest.raises(perspex.errors.UnexpectedTracerError, match="called in a function traced"):
+    with pytest.raises(perspex.errors.UnexpectedTracerError, match="was traced has returned"):
         perspex.grad(perspex.jit(late), 1)(2.0, 5.0)
     in_scan = lambda c, x: lax.scan(lambda y, _: (late(c, y), None), x, None, length=2)[0]  # noqa: E731
     with pytest.raises(perspex.errors.UnexpectedTracerError, match="in `<lambda>` closes over"):

@@ -167,7 +167,8 @@ def test_program() -> None:
         (
             lambda: lax.custom_linear_solve(lambda x: x[:1], B, lambda m, b: b),
             ValueError,
-            r"matvec\(\) output shapes must match b, got \[\(1,\)\] and \[\(2,\)\].*test_implicit",
+            r"matvec\(\) output shapes must match b, got \[\(1,\)\] and \[\(2,\)\].*"
+            r"test_implicit.py",
         ),
         (
             lambda: lax.custom_linear_solve(lambda x: x, B, lambda m, b: (b, b)),

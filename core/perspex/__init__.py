@@ -4,7 +4,7 @@ Functions of arrays are traced by our own core and executed by XLA. The names ar
 `jit`, `make_jaxpr`, `perspex.numpy`, `perspex.lax`, `perspex.random`.
 """
 
-from typing import TYPE_CHECKING as _TYPE_CHECKING
+import typing as _typing
 
 from perspex.base import jax_finder as _jax_finder
 
@@ -126,7 +126,7 @@ checking_leaks = check_tracer_leaks
 __version__ = "0.1.0"
 
 # Views that packages above declare. A type checker would take every misspelt name for one of them.
-if not _TYPE_CHECKING:
+if not _typing.TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
         found = globals()[name] = _views.find("", name)

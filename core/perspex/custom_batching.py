@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from perspex import lax, tree
 from perspex.rules.custom_vmap import custom_vmap as custom_vmap
 
+P = ParamSpec("P")
+R = TypeVar("R")
 
-def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
+
+def sequential_vmap(f: Callable[P, R]) -> custom_vmap[P, R]:
     """A function whose `vmap` is a loop: one example after the other, with `lax.map`.
 
     Args:
@@ -26,6 +29,7 @@ def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
     Array([0, 2, 4], dtype=int32)
     """
     made = custom_vmap(f)
+    function: Callable[..., Any] = made
 
     @made.def_vmap
     def rule(axis_size: int, in_batched: list[Any], *args: Any) -> tuple[Any, Any]:
@@ -36,7 +40,7 @@ def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
         def one(mine: list[Any]) -> Any:
             mapped = iter(mine)
             every = [next(mapped) if flag else x for x, flag in zip(leaves, flags, strict=True)]
-            return made(*tree.unflatten(treedef, every))
+            return function(*tree.unflatten(treedef, every))
 
         out = lax.map(one, [x for x, flag in zip(leaves, flags, strict=True) if flag])
         return out, tree.map(lambda _: True, out)

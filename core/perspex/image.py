@@ -18,6 +18,7 @@ from perspex import dtypes
 from perspex import numpy as pnp
 from perspex.arguments.types import Array, ArrayLike, Shape
 from perspex.jitted.fused import fused
+from perspex.lax.linear import PrecisionLike
 from perspex.numpy.promotion import arraylike, canonical_axis
 from perspex.ops.linear import Precision, canonical_precision
 
@@ -84,7 +85,7 @@ def resize(
     shape: Shape,
     method: str | ResizeMethod,
     antialias: bool = True,
-    precision: Any = Precision.HIGHEST,
+    precision: PrecisionLike = Precision.HIGHEST,
 ) -> Array:
     """Array stretched or shrunk to another shape.
 
@@ -125,7 +126,7 @@ def scale_and_translate(
     translation: ArrayLike,
     method: str | ResizeMethod,
     antialias: bool = True,
-    precision: Any = Precision.HIGHEST,
+    precision: PrecisionLike = Precision.HIGHEST,
 ) -> Array:
     """Array scaled and moved along some axes: `out[i * scale + translation]` is `image[i]`.
 

@@ -1,15 +1,14 @@
-"""Types for annotations: `jax.typing`."""
+"""Types for annotations: `jax.typing`.
 
-from __future__ import annotations
+`Array` is the type of arrays: what functions return.
 
-from typing import Any, Union
+`ArrayLike` is what functions take where they want an array: an array, a NumPy array or number, or a
+number of Python; not a list.
 
-import numpy as np
+`DTypeLike` is what functions take where they want a dtype: a dtype, its name, a scalar type such as
+`float` or `jnp.float32`, or an object with a `dtype`.
+"""
 
-from perspex.runtime.array import Array
-
-ArrayLike = Union[Array, np.ndarray, np.generic, bool, int, float, complex]  # noqa: UP007
-"""What functions take where they want an array: arrays, NumPy arrays and numbers; not lists."""
-
-DTypeLike = Union[str, type[Any], np.dtype, Any]  # noqa: UP007
-"""What functions take where they want a dtype: a name, a scalar type or a dtype."""
+from perspex.arguments.types import Array as Array
+from perspex.arguments.types import ArrayLike as ArrayLike
+from perspex.arguments.types import DTypeLike as DTypeLike

@@ -39,6 +39,11 @@ def test_packages(wheel: zipfile.ZipFile) -> None:
     assert {path.relative_to(ROOT / "core").as_posix() for path in sources} <= packaged
 
 
+def test_checkers_find_the_types(wheel: zipfile.ZipFile) -> None:
+    marked = {name.split("/")[0] for name in wheel.namelist() if name.endswith("/py.typed")}
+    assert marked == {"perspex", "perspex_magics", "perspex_kernel"}
+
+
 def test_kernelspec(wheel: zipfile.ZipFile) -> None:
     folder = "perspex-0.1.0.data/data/share/jupyter/kernels/perspex/"
     found = {name.removeprefix(folder) for name in wheel.namelist() if name.startswith(folder)}

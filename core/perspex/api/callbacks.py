@@ -15,13 +15,14 @@ from perspex.api.shapes import ShapeDtypeStruct
 from perspex.base.tree_paths import PyTree
 from perspex.control.callback import VMAP_METHODS, FlatCallback, io_callback_p, pure_callback_p
 from perspex.ir.avals import ShapedArray, shaped
+from perspex.sharding import Sharding
 
 
 def pure_callback(
     callback: Callable[..., Any],
     result_shape_dtypes: PyTree,
     *args: Any,
-    sharding: Any = None,
+    sharding: Sharding | None = None,
     vmap_method: str | None = None,
     **kwargs: Any,
 ) -> PyTree:
@@ -82,7 +83,7 @@ def io_callback(
     callback: Callable[..., Any],
     result_shape_dtypes: PyTree,
     *args: Any,
-    sharding: Any = None,
+    sharding: Sharding | None = None,
     ordered: bool = False,
     **kwargs: Any,
 ) -> PyTree:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeAlias, TypedDict, TypeVar
 
 import numpy as np
 
@@ -13,7 +13,23 @@ from perspex.api.calls import Call
 from perspex.control.bodies import place
 from perspex.ir.avals import ShapedArray
 from perspex.jitted.signature import function_name
+from perspex.tracing.array_type import ArrayLike
 from perspex.transforms.jvp import is_differentiable
+
+P = ParamSpec("P")
+R = TypeVar("R")
+S = TypeVar("S")
+T = TypeVar("T")
+A = TypeVar("A", bound=ArrayLike)
+Numbers: TypeAlias = int | Sequence[int]  # the positions of arguments
+
+
+class Options(TypedDict, total=False):
+    """The rarer arguments of `grad` and `value_and_grad`."""
+
+    holomorphic: bool
+    allow_int: bool
+    reduce_axes: tuple[()]
 
 
 def argument_positions(argnums: Any) -> tuple[int, ...]:
@@ -116,3 +132,11 @@ def described(made: Callable[..., Any], fun: Callable[..., Any], text: str) -> C
     functools.update_wrapper(made, fun, updated=())
     made.__doc__ = text.format(fun=function_name(fun))
     return made
+
+
+def check_reduce_axes(what: str, axes: Sequence[Any]) -> None:
+    """JAX still has this argument, and takes no axis any more."""
+    if axes:
+        raise NotImplementedError(
+            f"{what}: reduce_axes is not supported; sum over the axis with lax.psum in the function"
+        )

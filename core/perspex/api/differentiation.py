@@ -8,16 +8,24 @@ tangents of integers and booleans have the dtype `float0`, which holds nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Concatenate, Literal, Unpack, overload
 
 import numpy as np
 
 from perspex import dtypes, tree
 from perspex.api.calls import Call, argument_avals, array_of, check_callable
 from perspex.api.differentiable import (
+    A,
+    Numbers,
+    Options,
+    P,
+    R,
+    S,
+    T,
     argument_positions,
     call_of,
     check_inputs,
+    check_reduce_axes,
     check_scalar,
     described,
 )
@@ -25,6 +33,7 @@ from perspex.api.jit import jit
 from perspex.base.pytree_registry import Partial
 from perspex.ir.avals import ShapedArray, shaped
 from perspex.ir.jaxpr import Jaxpr
+from perspex.tracing.array_type import Array
 from perspex.tracing.primitive import Linear
 from perspex.tracing.staging import eval_jaxpr
 from perspex.transforms import jvp as forward
@@ -50,11 +59,24 @@ def _named(aval: ShapedArray) -> str:
 # ---- Forward mode -------------------------------------------------------------------------------
 
 
+@overload
 def jvp(
-    fun: Callable[..., Any],
+    fun: Callable[..., R],
     primals: Sequence[Any],
     tangents: Sequence[Any],
-    has_aux: bool = False,
+    has_aux: Literal[False] = False,
+) -> tuple[R, R]: ...
+@overload
+def jvp(
+    fun: Callable[..., tuple[R, S]],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    has_aux: Literal[True],
+) -> tuple[R, R, S]: ...
+
+
+def jvp(
+    fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False
 ) -> Any:
     """Push tangents through a function: the Jacobian at a point times a vector.
 
@@ -279,6 +301,16 @@ def linearized_call(call: Call) -> tuple[list[Any], _Point, list[Any]]:
     return found.outs, _Point(call, found), found.residuals
 
 
+@overload
+def linearize(
+    fun: Callable[..., R], *primals: Any, has_aux: Literal[False] = False
+) -> tuple[R, Callable[..., R]]: ...
+@overload
+def linearize(
+    fun: Callable[..., tuple[R, S]], *primals: Any, has_aux: Literal[True]
+) -> tuple[R, Callable[..., R], S]: ...
+
+
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """Evaluate a function at a point, and return its derivative there as a linear function.
 
@@ -311,6 +343,22 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     return (results, push, call.aux(outs)) if has_aux else (results, push)
 
 
+@overload
+def vjp(
+    fun: Callable[..., R],
+    *primals: Any,
+    has_aux: Literal[False] = False,
+    reduce_axes: tuple[()] = (),
+) -> tuple[R, Callable[[Any], tuple[Any, ...]]]: ...
+@overload
+def vjp(
+    fun: Callable[..., tuple[R, S]],
+    *primals: Any,
+    has_aux: Literal[True],
+    reduce_axes: tuple[()] = (),
+) -> tuple[R, Callable[[Any], tuple[Any, ...]], S]: ...
+
+
 def vjp(
     fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Sequence[Any] = ()
 ) -> Any:
@@ -337,20 +385,12 @@ def vjp(
     (Array(3., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))
     """
     check_callable(fun)
-    _check_reduce_axes("vjp", reduce_axes)
+    check_reduce_axes("vjp", reduce_axes)
     call = Call("vjp", fun, primals, has_aux=has_aux)
     outs, point, residuals = linearized_call(call)
     results = tree.unflatten(call.out_tree, outs[: call.count])
     pull = Partial(_Pull(point), residuals)
     return (results, pull, call.aux(outs)) if has_aux else (results, pull)
-
-
-def _check_reduce_axes(what: str, axes: Sequence[Any]) -> None:
-    """JAX still has this argument, and takes no axis any more."""
-    if axes:
-        raise NotImplementedError(
-            f"{what}: reduce_axes is not supported; sum over the axis with lax.psum in the function"
-        )
 
 
 def fwd_and_bwd(
@@ -403,6 +443,20 @@ def fwd_and_bwd(
 # ---- Gradients ----------------------------------------------------------------------------------
 
 
+@overload
+def grad(
+    fun: Callable[Concatenate[A, P], Any], argnums: Literal[0] = 0, **options: Unpack[Options]
+) -> Callable[Concatenate[A, P], Array]: ...
+@overload
+def grad(
+    fun: Callable[Concatenate[T, P], Any], argnums: Literal[0] = 0, **options: Unpack[Options]
+) -> Callable[Concatenate[T, P], T]: ...
+@overload
+def grad(
+    fun: Callable[P, Any], argnums: Numbers = 0, has_aux: bool = False, **options: Unpack[Options]
+) -> Callable[P, Any]: ...
+
+
 def grad(
     fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
@@ -435,7 +489,7 @@ def grad(
     >>> grad(lambda x: x**3)(2.0)
     Array(12., dtype=float32, weak_type=True)
     """
-    _check_reduce_axes("grad", reduce_axes)
+    check_reduce_axes("grad", reduce_axes)
     both = _value_and_grad("grad", fun, argnums, has_aux, holomorphic, allow_int)
 
     def gradient(*args: Any, **kwargs: Any) -> Any:
@@ -449,6 +503,28 @@ def grad(
         "arguments as {fun} but returns the gradient, which has the same shape as the arguments "
         f"at positions {argnums}.",
     )
+
+
+@overload
+def value_and_grad(
+    fun: Callable[Concatenate[A, P], R], argnums: Literal[0] = 0, **options: Unpack[Options]
+) -> Callable[Concatenate[A, P], tuple[R, Array]]: ...
+@overload
+def value_and_grad(
+    fun: Callable[Concatenate[T, P], R], argnums: Literal[0] = 0, **options: Unpack[Options]
+) -> Callable[Concatenate[T, P], tuple[R, T]]: ...
+@overload
+def value_and_grad(
+    fun: Callable[Concatenate[T, P], tuple[R, S]],
+    argnums: Literal[0] = 0,
+    *,
+    has_aux: Literal[True],
+    **options: Unpack[Options],
+) -> Callable[Concatenate[T, P], tuple[tuple[R, S], T]]: ...
+@overload
+def value_and_grad(
+    fun: Callable[P, Any], argnums: Numbers = 0, has_aux: bool = False, **options: Unpack[Options]
+) -> Callable[P, tuple[Any, Any]]: ...
 
 
 def value_and_grad(
@@ -483,7 +559,7 @@ def value_and_grad(
     >>> value_and_grad(lambda x: x**3)(2.0)
     (Array(8., dtype=float32, weak_type=True), Array(12., dtype=float32, weak_type=True))
     """
-    _check_reduce_axes("value_and_grad", reduce_axes)
+    check_reduce_axes("value_and_grad", reduce_axes)
     both = _value_and_grad("value_and_grad", fun, argnums, has_aux, holomorphic, allow_int)
     return described(
         both,

@@ -7,7 +7,7 @@ matrix each) or pulled back (`jacrev`, a row each).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec
 
 import numpy as np
 
@@ -28,6 +28,8 @@ from perspex.tracing.trace import typeof
 from perspex.transforms.jvp import is_differentiable, jvp
 from perspex.transforms.programs import pick, with_gaps
 from perspex.transforms.vmap import batch
+
+P = ParamSpec("P")
 
 
 def _basis(avals: Sequence[ShapedArray]) -> tuple[list[np.ndarray], list[int]]:
@@ -57,11 +59,11 @@ def _blocks(whole: Any, axis: int, avals: Sequence[ShapedArray]) -> list[Any]:
 
 
 def jacfwd(
-    fun: Callable[..., Any],
+    fun: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
-) -> Callable[..., Any]:
+) -> Callable[P, Any]:
     """The Jacobian, a column at a time by forward mode: for more results than arguments.
 
     Args:
@@ -148,12 +150,12 @@ def _arguments(call: Call, leaves: Sequence[Any], argnums: Any) -> Any:
 
 
 def jacrev(
-    fun: Callable[..., Any],
+    fun: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
-) -> Callable[..., Any]:
+) -> Callable[P, Any]:
     """The Jacobian, a row at a time by reverse mode: for more arguments than results.
 
     Args:
@@ -213,11 +215,11 @@ def jacrev(
 
 
 def hessian(
-    fun: Callable[..., Any],
+    fun: Callable[P, Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
-) -> Callable[..., Any]:
+) -> Callable[P, Any]:
     """The matrix of second derivatives, forward over reverse.
 
     Args:

@@ -1,34 +1,115 @@
 """`jit`: compile a function as a whole."""
 
+# mypy: disable-error-code="empty-body"
+
 from __future__ import annotations
 
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar, overload
 
 from perspex import tree
 from perspex.api import stages
 from perspex.base import xla
+from perspex.base.tree_paths import PyTree
 from perspex.jitted.compiled import build
 from perspex.jitted.signature import Options, Places
 from perspex.jitted.stale import POLICIES
 from perspex.runtime import client
-from perspex.sharding import SingleDeviceSharding
+from perspex.runtime.client import Device
+from perspex.sharding import Sharding, SingleDeviceSharding
+
+P = ParamSpec("P")
+Q = ParamSpec("Q")
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+
+class JitWrapped(Protocol[P, R_co]):
+    """A jitted function: the parameters and the result of the function, and the stages of `jit`."""
+
+    __name__: str
+    __qualname__: str
+
+    @property
+    def __wrapped__(self) -> Callable[P, R_co]: ...
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
+
+    @overload
+    def __get__(self, instance: None, owner: type[Any]) -> Self: ...
+    @overload
+    def __get__(
+        self: JitWrapped[Concatenate[Any, Q], R], instance: object, owner: type[Any] | None = None
+    ) -> JitWrapped[Q, R]: ...
+
+    def trace(self, *args: Any, **kwargs: Any) -> stages.Traced:
+        """The program for arguments of these types, which may be `ShapeDtypeStruct`s."""
+
+    def lower(self, *args: Any, **kwargs: Any) -> stages.Lowered:
+        """What the compiler is given for arguments of these types."""
+
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """The types of the results."""
+
+    def clear_cache(self) -> None:
+        """Forget the compiled programs."""
+
+    def retrace(self) -> None:
+        """Forget what was traced, also of the jitted functions within."""
+
+
+@overload
+def jit(
+    fun: Callable[P, R],
+    /,
+    *,
+    in_shardings: PyTree = None,
+    out_shardings: PyTree = None,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Iterable[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Iterable[str] | None = None,
+    keep_unused: bool = False,
+    device: Device | Sharding | None = None,
+    backend: str | None = None,
+    inline: bool = False,
+    compiler_options: dict[str, Any] | None = None,
+    stale: str | None = None,
+) -> JitWrapped[P, R]: ...
+
+
+@overload
+def jit(
+    *,
+    in_shardings: PyTree = None,
+    out_shardings: PyTree = None,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Iterable[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Iterable[str] | None = None,
+    keep_unused: bool = False,
+    device: Device | Sharding | None = None,
+    backend: str | None = None,
+    inline: bool = False,
+    compiler_options: dict[str, Any] | None = None,
+    stale: str | None = None,
+) -> Callable[[Callable[P, R]], JitWrapped[P, R]]: ...
 
 
 def jit(
     fun: Callable[..., Any] | None = None,
     /,
     *,
-    in_shardings: Any = None,
-    out_shardings: Any = None,
+    in_shardings: PyTree = None,
+    out_shardings: PyTree = None,
     static_argnums: int | Sequence[int] | None = None,
     static_argnames: str | Iterable[str] | None = None,
     donate_argnums: int | Sequence[int] | None = None,
     donate_argnames: str | Iterable[str] | None = None,
     keep_unused: bool = False,
-    device: Any = None,
+    device: Device | Sharding | None = None,
     backend: str | None = None,
     inline: bool = False,
     compiler_options: dict[str, Any] | None = None,

@@ -6,10 +6,11 @@ import functools
 import operator
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from perspex import dtypes, tree
 from perspex.api.calls import Call, argument_avals, check_callable
+from perspex.base.tree_paths import PyTree
 from perspex.control.bodies import parameter, place
 from perspex.ir.avals import ShapedArray, shaped
 from perspex.jitted.signature import function_name
@@ -17,16 +18,18 @@ from perspex.ops.structural import broadcast_in_dim, convert, move_axis, reduce_
 from perspex.tracing.axes import Axis
 from perspex.transforms.vmap import batch
 
+F = TypeVar("F", bound=Callable[..., Any])
+
 
 def vmap(
-    fun: Callable[..., Any],
-    in_axes: Any = 0,
-    out_axes: Any = 0,
+    fun: F,
+    in_axes: PyTree = 0,
+    out_axes: PyTree = 0,
     axis_name: Hashable | None = None,
     axis_size: int | None = None,
     spmd_axis_name: Hashable | None = None,
     sum_match: bool = False,
-) -> Callable[..., Any]:
+) -> F:
     """Map a function over an axis of its arguments, all examples at once.
 
     Args:
@@ -100,7 +103,7 @@ def vmap(
         f"Vectorized version of {name}. Takes similar arguments as {name} but with additional "
         f"array axes over which {name} is mapped."
     ) + (f"\n\nOriginal documentation:\n\n{doc}" if doc else "")
-    return mapped
+    return mapped  # type: ignore[return-value]
 
 
 def _flatten_axes(what: str, treedef: Any, axes: Any, value: Callable[[], str]) -> list[Any]:

@@ -16,13 +16,21 @@ from perspex.runtime import client
 from perspex.runtime.array import ArrayImpl
 from perspex.runtime.dispatch import device_put
 from perspex.runtime.shards import from_parts
-from perspex.sharding import Mesh, NamedSharding, SingleDeviceSharding, check_axis_types
+from perspex.sharding import (
+    AxisType,
+    Mesh,
+    NamedSharding,
+    Sharding,
+    SingleDeviceSharding,
+    check_axis_types,
+)
+from perspex.tracing.array_type import Array, DTypeLike
 
 
 def make_mesh(
     axis_shapes: Sequence[int],
     axis_names: Sequence[str],
-    axis_types: Any = None,
+    axis_types: AxisType | Sequence[AxisType] | None = None,
     *,
     devices: Sequence[Any] | None = None,
 ) -> Mesh:
@@ -61,7 +69,7 @@ def make_mesh(
     return Mesh(array, names, axis_types)
 
 
-def with_sharding_constraint(x: PyTree, shardings: Any) -> PyTree:
+def with_sharding_constraint(x: PyTree, shardings: PyTree) -> PyTree:
     """Constrain how the arrays of a pytree lie on devices.
 
     Args:
@@ -105,10 +113,10 @@ def with_sharding_constraint(x: PyTree, shardings: Any) -> PyTree:
 
 def make_array_from_callback(
     shape: Sequence[int],
-    sharding: Any,
+    sharding: Sharding,
     data_callback: Callable[[tuple[slice, ...]], Any],
-    dtype: Any = None,
-) -> Any:
+    dtype: DTypeLike | None = None,
+) -> Array:
     """Make an array from a function that returns the part for each device.
 
     Args:
@@ -174,8 +182,12 @@ def _on_host(part: Any) -> np.ndarray:
 
 
 def make_array_from_single_device_arrays(
-    shape: Sequence[int], sharding: Any, arrays: Sequence[Any], *, dtype: Any = None
-) -> Any:
+    shape: Sequence[int],
+    sharding: Sharding,
+    arrays: Sequence[Array],
+    *,
+    dtype: DTypeLike | None = None,
+) -> Array:
     """Make an array of parts that lie on their devices already, without a copy.
 
     Args:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from perspex import errors, tree
 from perspex.api.calls import argument_avals, check_callable
@@ -20,19 +20,21 @@ from perspex.ops.names import name_p
 from perspex.transforms.jvp import is_differentiable
 from perspex.transforms.linearize import linearize
 
+F = TypeVar("F", bound=Callable[..., Any])
+
 
 def _call(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return f(*args, **kwargs)
 
 
 def checkpoint(
-    fun: Callable[..., Any],
+    fun: F,
     *,
     prevent_cse: bool | Sequence[bool] = True,
     policy: Policy | None = None,
     static_argnums: int | tuple[int, ...] = (),
     static_argnames: str | Iterable[str] = (),
-) -> Callable[..., Any]:
+) -> F:
     """Make a function store only its arguments for the backward pass, and compute the rest again.
 
     Reverse mode needs values of the forward pass in the backward pass. Between the two they take
@@ -80,7 +82,7 @@ def checkpoint(
 
     @functools.wraps(fun)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
-        f = fun
+        f: Callable[..., Any] = fun
         if numbers or names:
             f, args, kwargs = _without_static(fun, numbers, names, variants, args, kwargs)
         leaves, in_tree = tree.flatten((args, kwargs))
@@ -105,7 +107,7 @@ def checkpoint(
         )
         return tree.unflatten(body.out_tree, outs)
 
-    return checkpointed
+    return checkpointed  # type: ignore[return-value]
 
 
 class _Names(Sequence[str]):

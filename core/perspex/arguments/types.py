@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from typing import TypeAlias
 
-Array = Any
-ArrayLike = Any
-DTypeLike = Any
-Axis = int | Sequence[int] | None
-Shape = Sequence[int]
-Placement = Any  # a device or a sharding
+from perspex.runtime.array import Array as Array
+from perspex.runtime.client import Device
+from perspex.sharding import Sharding
+from perspex.tracing.array_type import Axis as Axis
+from perspex.tracing.array_type import DTypeLike as DTypeLike
+from perspex.tracing.array_type import NumPyLike
+from perspex.tracing.array_type import Shape as Shape
+
+ArrayLike: TypeAlias = Array | NumPyLike
+Placement: TypeAlias = Device | Sharding | None

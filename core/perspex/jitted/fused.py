@@ -9,12 +9,14 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, overload
+from typing import Any, TypeVar, overload
 
 from perspex.jitted.compiled import Compiled
 from perspex.jitted.signature import Options
 from perspex.runtime.dispatch import EVAL, fast_callable
 from perspex.tracing.trace import state
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Fused(Compiled):
@@ -44,26 +46,19 @@ def _fast_fused(fun: Callable[..., Any], options: Options, accepts: Any = None) 
     return fast
 
 
-class FusedFunction(Protocol):
-    """What `fused` makes: the function, and its C++ callable for eager calls."""
-
-    fast: Any
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+@overload
+def fused(fun: F, *, static: Sequence[str] = ()) -> F: ...
 
 
 @overload
-def fused(fun: Callable[..., Any], *, static: Sequence[str] = ()) -> FusedFunction: ...
-
-
-@overload
-def fused(*, static: Sequence[str] = ()) -> Callable[[Callable[..., Any]], FusedFunction]: ...
+def fused(*, static: Sequence[str] = ()) -> Callable[[F], F]: ...
 
 
 def fused(fun: Callable[..., Any] | None = None, *, static: Sequence[str] = ()) -> Any:
     """A function of the array namespace: one program when eager, inlined when traced.
 
-    `static` names the parameters that are not arrays. They must be hashable.
+    `static` names the parameters that are not arrays. They must be hashable. The C++ callable for
+    eager calls is the function's attribute `fast`.
     """
     if fun is None:
         return functools.partial(fused, static=static)

@@ -15,13 +15,13 @@ from perspex import dtypes
 from perspex.arguments.types import Array
 from perspex.ir.avals import ShapedArray
 from perspex.ops.structural import convert, convert_element_type
-from perspex.tracing.array_methods import ArrayMethods
+from perspex.tracing import array_type
 from perspex.tracing.trace import typeof
 
 
 def as_array(x: Any) -> Array:
     """`x` as an array of ours: what a function returns that leaves its argument as it is."""
-    if isinstance(x, ArrayMethods):
+    if isinstance(x, array_type.Array):
         return x
     aval = typeof(x)
     return convert_element_type(x, new_dtype=aval.dtype, weak_type=aval.weak_type)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from perspex import tree
 from perspex.ir.avals import shaped
 from perspex.ops.prefixes import prefixes
 from perspex.ops.shape import rev
 
+T = TypeVar("T")
+
 __all__ = ["associative_scan"]
 
 
 def associative_scan(
-    fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0
-) -> Any:
+    fn: Callable[[Any, Any], Any], elems: T, reverse: bool = False, axis: int = 0
+) -> T:
     """Combine elements along an axis, keeping what the combination is so far at each place.
 
     `cumsum` for any associative operation; the result does not depend on how the elements are

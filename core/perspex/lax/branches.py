@@ -7,12 +7,13 @@ one that is chosen runs, unless the choice differs among the examples of a `vmap
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from perspex import config, tree
 from perspex.arguments.types import ArrayLike
+from perspex.base.tree_paths import PyTree
 from perspex.control.bodies import Body, origin, place, stage_body, with_common_consts
 from perspex.control.cond import cond_p
 from perspex.control.passing_through import forward_cond
@@ -24,6 +25,8 @@ from perspex.runtime.array import Array
 from perspex.runtime.client import default_device
 from perspex.tracing.trace import is_concrete
 
+T = TypeVar("T")
+
 __all__ = ["cond", "platform_dependent", "switch"]
 
 _UNSET: Any = object()
@@ -32,11 +35,11 @@ _INDEX = np.dtype("int32")
 
 def cond(
     pred: ArrayLike,
-    true_fun: Callable[..., Any],
-    false_fun: Callable[..., Any],
+    true_fun: Callable[..., T],
+    false_fun: Callable[..., T],
     *operands: Any,
-    operand: Any = _UNSET,
-) -> Any:
+    operand: PyTree = _UNSET,
+) -> T:
     """Apply one of two functions.
 
     What it computes, in Python:
@@ -116,10 +119,10 @@ def _predicate(pred: Any) -> ShapedArray:
 
 def switch(
     index: ArrayLike,
-    branches: Sequence[Callable[..., Any]],
+    branches: Sequence[Callable[..., T]],
     *operands: Any,
-    operand: Any = _UNSET,
-) -> Any:
+    operand: PyTree = _UNSET,
+) -> T:
     """Apply one of several functions.
 
     What it computes, in Python:
@@ -169,7 +172,7 @@ def switch(
         return functions[0](*operands)
     last = len(functions) - 1
     if is_concrete(index) and (config.disable_jit.value or isinstance(index, (int, np.integer))):
-        chosen = min(max(int(index), 0), last)
+        chosen = min(max(int(index), 0), last)  # type: ignore[arg-type]
         if config.disable_jit.value:
             return functions[chosen](*operands)
         index = _INDEX.type(chosen)

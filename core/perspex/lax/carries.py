@@ -7,12 +7,17 @@ that the body returns.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from perspex import dtypes, tree
 from perspex.control.bodies import Body, origin, place
 from perspex.ir.avals import PYTHON_SCALARS, ShapedArray
 from perspex.ops.structural import convert
+
+# The types of a carry, of the elements of a scan, and of its outputs.
+T = TypeVar("T")
+X = TypeVar("X")
+Y = TypeVar("Y")
 
 Carry = str | tuple[str, ...]
 """What a body calls its carry, or the components of a carry that is a tuple."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Hashable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,8 @@ from perspex.ops.reductions import reduce_max, reduce_min
 from perspex.ops.structural import convert, move_axis, reduce_sum, reshape, scalar_like
 from perspex.tracing.axes import bound_axis
 from perspex.tracing.trace import typeof
+
+T = TypeVar("T")
 
 __all__ = [
     "all_gather", "all_to_all", "axis_index", "axis_size", "pbroadcast", "pmax", "pmean", "pmin",
@@ -76,7 +78,7 @@ def axis_index(axis_name: AxisName) -> Array:
     names = _names(axis_name)
     sizes = _sizes("axis_index", names)
     if not names:
-        return np.int32(0)
+        return np.int32(0)  # type: ignore[return-value]
     index = ops.axis_index(axis_name=names[0])
     for name, size in zip(names[1:], sizes[1:], strict=True):
         index = add(mul(index, np.int32(size)), ops.axis_index(axis_name=name))
@@ -105,7 +107,7 @@ def axis_size(axis_name: AxisName) -> int:
 # ---- Sums and extremes --------------------------------------------------------------------------
 
 
-def psum(x: Any, axis_name: AxisName, *, axis_index_groups: Groups = None) -> Any:
+def psum(x: T, axis_name: AxisName, *, axis_index_groups: Groups = None) -> T:
     """The sum over all examples, which each of them gets.
 
     Args:
@@ -129,7 +131,7 @@ def psum(x: Any, axis_name: AxisName, *, axis_index_groups: Groups = None) -> An
     return _reduced("psum", ops.psum, x, axis_name, axis_index_groups)
 
 
-def pmean(x: Any, axis_name: AxisName, *, axis_index_groups: Groups = None) -> Any:
+def pmean(x: T, axis_name: AxisName, *, axis_index_groups: Groups = None) -> T:
     """The mean over all examples, which each of them gets.
 
     Args:
@@ -155,7 +157,7 @@ def pmean(x: Any, axis_name: AxisName, *, axis_index_groups: Groups = None) -> A
     return tree.map(mean, total)
 
 
-def pmax(x: Any, axis_name: AxisName, *, axis_index_groups: Groups = None) -> Any:
+def pmax(x: T, axis_name: AxisName, *, axis_index_groups: Groups = None) -> T:
     """The greatest value among all examples, element by element.
 
     Examples that tie share the derivative (JAX defines none).
@@ -173,7 +175,7 @@ def pmax(x: Any, axis_name: AxisName, *, axis_index_groups: Groups = None) -> An
     return _reduced("pmax", ops.pmax, x, axis_name, axis_index_groups)
 
 
-def pmin(x: Any, axis_name: AxisName, *, axis_index_groups: Groups = None) -> Any:
+def pmin(x: T, axis_name: AxisName, *, axis_index_groups: Groups = None) -> T:
     """The least value among all examples, element by element.
 
     Examples that tie share the derivative (JAX defines none).
@@ -230,14 +232,14 @@ def _is_bound(name: AxisName) -> bool:
 
 
 def all_gather(
-    x: Any,
+    x: T,
     axis_name: AxisName,
     *,
     axis_index_groups: Groups = None,
     axis: int = 0,
     tiled: bool = False,
     to: str = "varying",
-) -> Any:
+) -> T:
     """The values of all examples, which each of them gets.
 
     Args:
@@ -280,13 +282,13 @@ def all_gather(
 
 
 def psum_scatter(
-    x: Any,
+    x: T,
     axis_name: AxisName,
     *,
     scatter_dimension: int = 0,
     axis_index_groups: Groups = None,
     tiled: bool = False,
-) -> Any:
+) -> T:
     """The sum over all examples, of which example `j` gets part `j`.
 
     Args:
@@ -356,14 +358,14 @@ def _check_divides(
 
 
 def all_to_all(
-    x: Any,
+    x: T,
     axis_name: AxisName,
     split_axis: int,
     concat_axis: int,
     *,
     axis_index_groups: Groups = None,
     tiled: bool = False,
-) -> Any:
+) -> T:
     """Every example sends one part of its value to each other one: a transposition.
 
     Args:
@@ -435,7 +437,7 @@ def _exchanged(
     return reshape(x, new_sizes=(*rest[:concat], size * rest[concat], *rest[concat + 1 :]))
 
 
-def ppermute(x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> Any:
+def ppermute(x: T, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> T:
     """Examples send their values to one another, each to at most one.
 
     Args:
@@ -478,7 +480,7 @@ def _single(what: str, axis_name: Any) -> tuple[AxisName, int]:
     return names[0], _sizes(what, names)[0]
 
 
-def pshuffle(x: Any, axis_name: AxisName, perm: Sequence[int]) -> Any:
+def pshuffle(x: T, axis_name: AxisName, perm: Sequence[int]) -> T:
     """Example `j` gets the value of example `perm[j]`.
 
     Args:
@@ -507,7 +509,7 @@ def pshuffle(x: Any, axis_name: AxisName, perm: Sequence[int]) -> Any:
     return ppermute(x, axis_name, [(src, dst) for dst, src in enumerate(perm)])
 
 
-def pswapaxes(x: Any, axis_name: AxisName, axis: int, *, axis_index_groups: Groups = None) -> Any:
+def pswapaxes(x: T, axis_name: AxisName, axis: int, *, axis_index_groups: Groups = None) -> T:
     """Exchange the named axis with an axis of `x`, which has the same length.
 
     Args:
@@ -530,7 +532,7 @@ def pswapaxes(x: Any, axis_name: AxisName, axis: int, *, axis_index_groups: Grou
     return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
 
 
-def pbroadcast(x: Any, axis_name: AxisName, source: int) -> Any:
+def pbroadcast(x: T, axis_name: AxisName, source: int) -> T:
     """The value of one example, which all of them get.
 
     Args:

@@ -18,12 +18,13 @@ import numpy as np
 from perspex import config, errors, tree
 from perspex.advice import messages
 from perspex.arguments.types import ArrayLike
+from perspex.base.tree_paths import PyTree
 from perspex.control.bodies import Body, call, parameter, place, stage_body
 from perspex.control.loops import while_p
 from perspex.control.passing_through import forward_scan, forward_while
 from perspex.control.scan import scan_p
 from perspex.ir.avals import ShapedArray, shaped
-from perspex.lax.carries import Carry, check_tree, check_types, promoted, type_name
+from perspex.lax.carries import Carry, T, X, Y, check_tree, check_types, promoted, type_name
 from perspex.ops.elementwise import add, lt
 from perspex.ops.shape import concatenate, slice
 from perspex.ops.structural import convert, reshape, to_front
@@ -61,14 +62,14 @@ def _avals(name: str, what: str, value: Any, leaves: Sequence[Any]) -> list[Shap
 
 
 def scan(
-    f: Callable[[Any, Any], tuple[Any, Any]],
-    init: Any,
-    xs: Any = None,
+    f: Callable[[T, X], tuple[T, Y]],
+    init: PyTree,
+    xs: PyTree = None,
     length: int | None = None,
     reverse: bool = False,
     unroll: int | bool = 1,
     _split_transpose: bool = False,
-) -> tuple[Any, Any]:
+) -> tuple[T, Y]:
     """Apply a function along the first axis of arrays, carrying values along.
 
     What it computes, in Python:
@@ -300,7 +301,7 @@ def _examples(f: Callable[..., Any], xs: Any) -> Any:
     return tree.unflatten(out_tree, leaves)
 
 
-def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
+def map(f: Callable[[X], Y], xs: PyTree, *, batch_size: int | None = None) -> Y:
     """Apply a function to each element along the first axis of arrays, one after the other.
 
     Unlike `vmap` it needs no more memory than one call does; it is a `scan` without a carry.
@@ -373,8 +374,8 @@ def _merge_rows(x: Any) -> Any:
 
 
 def while_loop(
-    cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any
-) -> Any:
+    cond_fun: Callable[[T], ArrayLike], body_fun: Callable[[T], T], init_val: PyTree
+) -> T:
     """Repeat a function while a condition holds.
 
     What it computes, in Python:
@@ -501,11 +502,11 @@ def _counting(state: Any) -> Any:
 def fori_loop(
     lower: ArrayLike,
     upper: ArrayLike,
-    body_fun: Callable[[Any, Any], Any],
-    init_val: Any,
+    body_fun: Callable[[Any, T], T],
+    init_val: PyTree,
     *,
     unroll: int | bool | None = None,
-) -> Any:
+) -> T:
     """Repeat a function for each integer of a range.
 
     What it computes, in Python:
@@ -539,11 +540,11 @@ def fori_loop(
     Array(10, dtype=int32, weak_type=True)
     """
     _check_callable("fori_loop", "body_fun", body_fun)
-    lower, upper = _bounds(lower, upper)
+    low, high = _bounds(lower, upper)
     what = parameter(body_fun, 1, "value")
-    if is_concrete(lower) and is_concrete(upper):
+    if is_concrete(low) and is_concrete(high):
         # Known bounds are Python integers, whatever they were: so is the counter.
-        start, stop = int(lower), int(upper)
+        start, stop = int(low), int(high)
         if config.disable_jit.value:
             value = init_val
             for i in range(start, stop):
@@ -561,7 +562,7 @@ def fori_loop(
             "Can only use `unroll` in `fori_loop` if the loop bounds are statically known: "
             "leave it out, or give bounds that are Python integers"
         )
-    state = (lower, upper, init_val)
+    state = (low, high, init_val)
     names = ("i", "upper", what)
     return _while("fori_loop", _counting, call, body_fun, _count_turn, names, state)[2]
 

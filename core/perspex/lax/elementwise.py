@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import enum
 import operator
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -21,6 +21,8 @@ from perspex.lax.arrays import as_array, aval_of
 from perspex.lax.faces import accurate, adopt, binary, matched, unary
 from perspex.ops import elementwise as ops
 from perspex.tracing.trace import typeof
+
+T = TypeVar("T")
 
 __all__ = [
     "RoundingMethod", "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh",
@@ -231,7 +233,7 @@ def reduce_precision(x: ArrayLike, exponent_bits: int, mantissa_bits: int) -> Ar
     return ops.reduce_precision(x, exponent_bits=exponent, mantissa_bits=mantissa)
 
 
-def stop_gradient(x: Any) -> Any:
+def stop_gradient(x: T) -> T:
     """The arrays of a pytree as constants: they have no derivative.
 
     Args:

@@ -79,7 +79,7 @@ def gather(
         if fill_value is None:
             fill = default_fill(typeof(operand).dtype)
         else:
-            fill = FillValue(fill_value.item() if hasattr(fill_value, "aval") else fill_value)
+            fill = FillValue(fill_value.item() if isinstance(fill_value, Array) else fill_value)
     return ops.gather(
         operand,
         start_indices,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from perspex import dtypes, tree
+from perspex.api.shapes import ShapeDtypeStruct
 from perspex.arguments.types import Array, ArrayLike, DTypeLike, Shape
 from perspex.ir.avals import ShapedArray
 from perspex.lax.arrays import as_array, check_equal_dtypes, check_unsharded, dtype_of, shape_of
@@ -14,6 +15,8 @@ from perspex.ops import elementwise, structural
 from perspex.ops import shape as ops
 from perspex.runtime.dispatch import put_like
 from perspex.tracing.trace import typeof
+
+T = TypeVar("T")
 
 __all__ = [
     "bitcast_convert_type", "broadcasted_iota", "clamp", "convert_element_type", "dtype", "empty",
@@ -70,7 +73,7 @@ def _number(value: Any, aval: ShapedArray, dtype: Any, weak_type: bool = False) 
 
 
 def full_like(
-    x: Any,
+    x: ArrayLike | ShapeDtypeStruct,
     fill_value: ArrayLike,
     dtype: DTypeLike | None = None,
     shape: Shape | None = None,
@@ -96,7 +99,8 @@ def full_like(
     Array([7, 7], dtype=int32)
     """
     check_unsharded("full_like", sharding)
-    like = ShapedArray(x.shape, x.dtype) if not _is_value(x) else typeof(x)
+    kind: Any = x
+    like = typeof(x) if _is_value(x) else ShapedArray(kind.shape, kind.dtype)
     sizes = like.shape if shape is None else shape_of("full_like", shape)
     if like.is_extended or dtype is not None:
         return put_like(full(sizes, fill_value, None if dtype is None else dtype), x)
@@ -114,7 +118,7 @@ def _is_value(x: Any) -> bool:
     return True
 
 
-def zeros_like_array(x: ArrayLike) -> Array:
+def zeros_like_array(x: ArrayLike | ShapeDtypeStruct) -> Array:
     """Zeros of the shape and dtype of `x`.
 
     Args:
@@ -373,7 +377,7 @@ def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
     return elementwise.clamp(min, x, max)
 
 
-def optimization_barrier(operand: Any, /) -> Any:
+def optimization_barrier(operand: T, /) -> T:
     """The arrays of a pytree, none of which is available before all are computed.
 
     The compiler moves nothing across it.

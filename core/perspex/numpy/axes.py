@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
 
 from numpy.exceptions import AxisError
 
@@ -258,7 +258,15 @@ def _each(name: str, arys: Sequence[Any], f: Any) -> Any:
     return out[0] if len(arys) == 1 else out
 
 
-def atleast_1d(*arys: ArrayLike) -> Any:
+@overload
+def atleast_1d(x: ArrayLike, /) -> Array: ...
+
+
+@overload
+def atleast_1d(x: ArrayLike, y: ArrayLike, /, *arys: ArrayLike) -> tuple[Array, ...]: ...
+
+
+def atleast_1d(*arys: ArrayLike) -> Array | tuple[Array, ...]:
     """Scalars as arrays of one element; other arrays as they are.
 
     Args:
@@ -274,7 +282,15 @@ def atleast_1d(*arys: ArrayLike) -> Any:
     return _each("atleast_1d", arys, lambda x: x if x.ndim else expand(x, (0,)))
 
 
-def atleast_2d(*arys: ArrayLike) -> Any:
+@overload
+def atleast_2d(x: ArrayLike, /) -> Array: ...
+
+
+@overload
+def atleast_2d(x: ArrayLike, y: ArrayLike, /, *arys: ArrayLike) -> tuple[Array, ...]: ...
+
+
+def atleast_2d(*arys: ArrayLike) -> Array | tuple[Array, ...]:
     """Arrays with axes put in front until there are two.
 
     Args:
@@ -290,7 +306,15 @@ def atleast_2d(*arys: ArrayLike) -> Any:
     return _each("atleast_2d", arys, lambda x: expand(x, range(2 - x.ndim)))
 
 
-def atleast_3d(*arys: ArrayLike) -> Any:
+@overload
+def atleast_3d(x: ArrayLike, /) -> Array: ...
+
+
+@overload
+def atleast_3d(x: ArrayLike, y: ArrayLike, /, *arys: ArrayLike) -> tuple[Array, ...]: ...
+
+
+def atleast_3d(*arys: ArrayLike) -> Array | tuple[Array, ...]:
     """Arrays with at least three axes: `(n,)` becomes `(1, n, 1)`, `(m, n)` becomes `(m, n, 1)`.
 
     Args:

@@ -294,8 +294,8 @@ def interp(
             f"{np.shape(xp)} and {np.shape(fp)}"
         )
     beyond = (left == "extrapolate", right == "extrapolate")
-    values = [None if isinstance(v, str) else v for v in (left, right)]
-    return _interp(x, xp, fp, *values, period, (bool(beyond[0]), bool(beyond[1])))
+    low, high = (None if isinstance(v, str) else v for v in (left, right))
+    return _interp(x, xp, fp, low, high, period, (bool(beyond[0]), bool(beyond[1])))
 
 
 @fused(static=("extrapolate",))

@@ -38,7 +38,7 @@ def convolve(
     mode: str = "full",
     *,
     precision: PrecisionLike = None,
-    preferred_element_type: DTypeLike = None,
+    preferred_element_type: DTypeLike | None = None,
 ) -> Array:
     """The convolution of two vectors.
 
@@ -56,7 +56,7 @@ def correlate(
     mode: str = "valid",
     *,
     precision: PrecisionLike = None,
-    preferred_element_type: DTypeLike = None,
+    preferred_element_type: DTypeLike | None = None,
 ) -> Array:
     """The correlation of two vectors: sums of products with `conj(v)`, shifted along.
 

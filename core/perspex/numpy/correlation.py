@@ -39,7 +39,7 @@ def cov(
     ddof: int | None = None,
     fweights: ArrayLike | None = None,
     aweights: ArrayLike | None = None,
-    dtype: DTypeLike = None,
+    dtype: DTypeLike | None = None,
 ) -> Array:
     """The covariances of variables, from observations of them.
 
@@ -129,7 +129,7 @@ def _cov(m: Any, y: Any, fweights: Any, aweights: Any, ddof: Any, rowvar: bool, 
 
 
 def corrcoef(
-    x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtype: DTypeLike = None
+    x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtype: DTypeLike | None = None
 ) -> Array:
     """The correlation coefficients of variables, from observations of them.
 

@@ -43,7 +43,7 @@ __all__ = [
 
 def array(
     object: Any,
-    dtype: DTypeLike = None,
+    dtype: DTypeLike | None = None,
     *,
     copy: bool = True,
     order: str | None = "K",
@@ -85,7 +85,7 @@ def array(
 
 def asarray(
     a: Any,
-    dtype: DTypeLike = None,
+    dtype: DTypeLike | None = None,
     order: str | None = None,
     *,
     copy: bool | None = None,
@@ -278,7 +278,7 @@ def _stacked(arrays: list[Any]) -> Any:
 # ---- Filled with a number -----------------------------------------------------------------------
 
 
-def zeros(shape: int | Shape, dtype: DTypeLike = None, *, device: Placement = None) -> Array:
+def zeros(shape: int | Shape, dtype: DTypeLike | None = None, *, device: Placement = None) -> Array:
     """An array of zeros.
 
     Args:
@@ -297,7 +297,7 @@ def zeros(shape: int | Shape, dtype: DTypeLike = None, *, device: Placement = No
     return out if device is None else device_put(out, device)
 
 
-def ones(shape: int | Shape, dtype: DTypeLike = None, *, device: Placement = None) -> Array:
+def ones(shape: int | Shape, dtype: DTypeLike | None = None, *, device: Placement = None) -> Array:
     """An array of ones.
 
     Returns:
@@ -311,7 +311,7 @@ def ones(shape: int | Shape, dtype: DTypeLike = None, *, device: Placement = Non
     return out if device is None else device_put(out, device)
 
 
-def empty(shape: int | Shape, dtype: DTypeLike = None, *, device: Placement = None) -> Array:
+def empty(shape: int | Shape, dtype: DTypeLike | None = None, *, device: Placement = None) -> Array:
     """An array of zeros: memory without a value does not exist here.
 
     Returns:
@@ -326,7 +326,11 @@ def empty(shape: int | Shape, dtype: DTypeLike = None, *, device: Placement = No
 
 
 def full(
-    shape: int | Shape, fill_value: ArrayLike, dtype: DTypeLike = None, *, device: Placement = None
+    shape: int | Shape,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Placement = None,
 ) -> Array:
     """An array filled with a value.
 
@@ -349,7 +353,7 @@ def full(
 
 def zeros_like(
     a: ArrayLike | ShapeDtypeStruct,
-    dtype: DTypeLike = None,
+    dtype: DTypeLike | None = None,
     shape: int | Shape | None = None,
     *,
     device: Placement = None,
@@ -368,7 +372,7 @@ def zeros_like(
 
 def ones_like(
     a: ArrayLike | ShapeDtypeStruct,
-    dtype: DTypeLike = None,
+    dtype: DTypeLike | None = None,
     shape: int | Shape | None = None,
     *,
     device: Placement = None,
@@ -387,7 +391,7 @@ def ones_like(
 
 def empty_like(
     prototype: ArrayLike | ShapeDtypeStruct,
-    dtype: DTypeLike = None,
+    dtype: DTypeLike | None = None,
     shape: int | Shape | None = None,
     *,
     device: Placement = None,
@@ -410,7 +414,7 @@ def empty_like(
 def full_like(
     a: ArrayLike | ShapeDtypeStruct,
     fill_value: ArrayLike,
-    dtype: DTypeLike = None,
+    dtype: DTypeLike | None = None,
     shape: int | Shape | None = None,
     *,
     device: Placement = None,
@@ -462,8 +466,9 @@ def _like(name: str, a: Any, value: int, dtype: Any, shape: Any, device: Any) ->
 def _repeated(value: int, shape: tuple[int, ...], dtype: Any, weak: bool = False) -> Any:
     if dtype == dtypes.float0:
         return np.zeros(shape, dtype)
-    number = constant(value, ShapedArray((), dtype, True)) if weak else dtype.type(value)
-    return spread(number, shape) if weak else filled(number, shape)
+    if weak:
+        return spread(constant(value, ShapedArray((), dtype, True)), shape)
+    return filled(dtype.type(value), shape)
 
 
 def _spread(name: str, value: Any, shape: tuple[int, ...], dtype: Any, weak: bool = False) -> Any:

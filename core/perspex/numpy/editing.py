@@ -41,7 +41,7 @@ from perspex.ops.sorting import sort
 from perspex.ops.structural import broadcast_in_dim, convert
 from perspex.ops.structural import reshape as reshape_p
 from perspex.ops.windows import CLIP, FILL_OR_DROP, ScatterDimensionNumbers
-from perspex.tracing.trace import is_concrete
+from perspex.tracing.trace import Tracer
 
 __all__ = ["delete", "insert", "repeat", "tile", "trim_zeros"]
 
@@ -274,7 +274,7 @@ def delete(
     if isinstance(obj, slice):
         kept = np.delete(np.arange(n, dtype=INT32), obj)
         return _picked(x, kept, axis)
-    if not is_concrete(obj) and assume_unique_indices and obj.dtype != bool and obj.ndim:
+    if isinstance(obj, Tracer) and assume_unique_indices and obj.dtype != bool and obj.ndim:
         return _deleted(x, obj, axis)
     remedy = "give concrete places; or different integers, with assume_unique_indices=True."
     host = known("delete", obj, remedy)

@@ -32,7 +32,7 @@ def einsum(
     out: None = None,
     optimize: str | bool | Sequence[tuple[int, ...]] = "optimal",
     precision: PrecisionLike = None,
-    preferred_element_type: DTypeLike = None,
+    preferred_element_type: DTypeLike | None = None,
 ) -> Array:
     """The sum of products that `subscripts` describes, in Einstein's notation.
 

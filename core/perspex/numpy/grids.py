@@ -87,7 +87,7 @@ def _meshgrid(xi: tuple[Any, ...], sparse: bool, order: tuple[int, ...]) -> list
 
 
 def indices(
-    dimensions: Sequence[int], dtype: DTypeLike = None, sparse: bool = False
+    dimensions: Sequence[int], dtype: DTypeLike | None = None, sparse: bool = False
 ) -> Array | tuple[Array, ...]:
     """The coordinates of the elements of an array of shape `dimensions`.
 
@@ -107,14 +107,14 @@ def indices(
     Array([[[0, 0, 0]],
            [[0, 1, 2]]], dtype=int32)
     """
-    dtype = dtypes.check_user_dtype(int if dtype is None else dtype, "indices")
+    kind = dtypes.check_user_dtype(int if dtype is None else dtype, "indices")
     shape = canonical_shape("indices", dimensions)
-    axes = [arange(n, dtype=dtype) for n in shape]
+    axes = [arange(n, dtype=kind) for n in shape]
     if sparse:
         return meshgrid(*axes, sparse=True, indexing="ij")
     if not shape:
-        return filled(dtype.type(0), (0,))
-    return _coordinates(shape, dtype)
+        return filled(kind.type(0), (0,))
+    return _coordinates(shape, kind)
 
 
 @fused(static=("shape", "dtype"))

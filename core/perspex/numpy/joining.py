@@ -57,7 +57,7 @@ def _joined_dtype(name: str, arrays: Sequence[Any], dtype: Any) -> Sequence[Any]
 
 
 def concatenate(
-    arrays: Sequence[ArrayLike] | Array, axis: int | None = 0, dtype: DTypeLike = None
+    arrays: Sequence[ArrayLike] | Array, axis: int | None = 0, dtype: DTypeLike | None = None
 ) -> Array:
     """Join arrays along an existing axis.
 
@@ -136,7 +136,10 @@ def concat(arrays: Sequence[ArrayLike] | Array, /, *, axis: int | None = 0) -> A
 
 
 def stack(
-    arrays: Sequence[ArrayLike] | Array, axis: int = 0, out: None = None, dtype: DTypeLike = None
+    arrays: Sequence[ArrayLike] | Array,
+    axis: int = 0,
+    out: None = None,
+    dtype: DTypeLike | None = None,
 ) -> Array:
     """Join arrays of one shape along a new axis.
 
@@ -190,7 +193,7 @@ def _at_least(name: str, tup: Any, ndim: int) -> list[Any]:
     return [expand(x, range(ndim - x.ndim)) for x in arrays]
 
 
-def hstack(tup: Sequence[ArrayLike] | Array, dtype: DTypeLike = None) -> Array:
+def hstack(tup: Sequence[ArrayLike] | Array, dtype: DTypeLike | None = None) -> Array:
     """Join arrays side by side: along the second axis, or along the only one.
 
     Args:
@@ -207,7 +210,7 @@ def hstack(tup: Sequence[ArrayLike] | Array, dtype: DTypeLike = None) -> Array:
     return _concatenated("hstack", arrays, 0 if arrays[0].ndim == 1 else 1, dtype)
 
 
-def vstack(tup: Sequence[ArrayLike] | Array, dtype: DTypeLike = None) -> Array:
+def vstack(tup: Sequence[ArrayLike] | Array, dtype: DTypeLike | None = None) -> Array:
     """Join arrays along the first axis; vectors become rows.
 
     Args:
@@ -224,7 +227,7 @@ def vstack(tup: Sequence[ArrayLike] | Array, dtype: DTypeLike = None) -> Array:
     return _concatenated("vstack", _at_least("vstack", tup, 2), 0, dtype)
 
 
-def dstack(tup: Sequence[ArrayLike] | Array, dtype: DTypeLike = None) -> Array:
+def dstack(tup: Sequence[ArrayLike] | Array, dtype: DTypeLike | None = None) -> Array:
     """Join arrays along the third axis.
 
     Args:

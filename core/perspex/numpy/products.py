@@ -64,7 +64,7 @@ def contract(
     return structural.convert(out, dtype, weak)
 
 
-def _operands(name: str, *args: Any) -> list[Any]:
+def _operands(name: str, *args: Any) -> list[Array]:
     return [as_array(x) for x in promote_dtypes(name, *args)]
 
 
@@ -77,7 +77,7 @@ def dot(
     b: ArrayLike,
     *,
     precision: PrecisionLike = None,
-    preferred_element_type: DTypeLike = None,
+    preferred_element_type: DTypeLike | None = None,
 ) -> Array:
     """The sum of products over the last axis of `a` and the second to last (or only) axis of `b`.
 
@@ -104,7 +104,7 @@ def matmul(
     b: ArrayLike,
     *,
     precision: PrecisionLike = None,
-    preferred_element_type: DTypeLike = None,
+    preferred_element_type: DTypeLike | None = None,
 ) -> Array:
     """The matrix product `a @ b` over the last two axes; leading axes broadcast.
 
@@ -187,7 +187,7 @@ def vdot(
     b: ArrayLike,
     *,
     precision: PrecisionLike = None,
-    preferred_element_type: DTypeLike = None,
+    preferred_element_type: DTypeLike | None = None,
 ) -> Array:
     """The sum of products of all elements, with the conjugate of `a`.
 
@@ -211,7 +211,7 @@ def inner(
     b: ArrayLike,
     *,
     precision: PrecisionLike = None,
-    preferred_element_type: DTypeLike = None,
+    preferred_element_type: DTypeLike | None = None,
 ) -> Array:
     """The sum of products over the last axes of both; a scalar multiplies the other operand.
 
@@ -266,7 +266,7 @@ def vecdot(
     *,
     axis: int = -1,
     precision: PrecisionLike = None,
-    preferred_element_type: DTypeLike = None,
+    preferred_element_type: DTypeLike | None = None,
 ) -> Array:
     """The sum of products along an axis, with the conjugate of `x1`; other axes broadcast.
 
@@ -348,7 +348,7 @@ def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return reshape(out, new_sizes=(*out.shape[:-2], out.shape[-1]))
 
 
-def _vectors(name: str, x: Any, y: Any) -> list[Any]:
+def _vectors(name: str, x: Any, y: Any) -> list[Array]:
     check_arraylike(name, x, y)
     for v in (x, y):
         if np.ndim(v) == 0:
@@ -370,7 +370,7 @@ def tensordot(
     axes: int | Sequence[int | Sequence[int]] = 2,
     *,
     precision: PrecisionLike = None,
-    preferred_element_type: DTypeLike = None,
+    preferred_element_type: DTypeLike | None = None,
 ) -> Array:
     """The sum of products over some axes of both.
 

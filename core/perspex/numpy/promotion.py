@@ -14,12 +14,16 @@ import functools
 import operator
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from perspex import config, dtypes, errors
 from perspex.advice import messages
+from perspex.arguments.types import Array as Array
+from perspex.arguments.types import ArrayLike as ArrayLike
+from perspex.arguments.types import Axis as Axis
+from perspex.arguments.types import DTypeLike as DTypeLike
 from perspex.base import source
 from perspex.ir.avals import PYTHON_SCALARS, ShapedArray, shaped
 from perspex.ir.jaxpr import Literal
@@ -32,18 +36,7 @@ from perspex.tracing.array_methods import is_operand
 from perspex.tracing.staging import JaxprTrace, JaxprTracer
 from perspex.tracing.trace import Tracer, state
 
-if TYPE_CHECKING:
-    # What arrays can do is given to a C++ class at run time, where a type checker cannot see it.
-    Array: TypeAlias = Any
-    ArrayLike: TypeAlias = Any
-    DTypeLike: TypeAlias = Any
-else:
-    from perspex.typing import Array as Array
-    from perspex.typing import ArrayLike as ArrayLike
-    from perspex.typing import DTypeLike as DTypeLike
-
 BOOL = np.dtype(bool)
-Axis = int | Sequence[int] | None
 
 # (aval, type of a Python number) -> what makes the number one of the array's dtype. Only where the
 # array decides whatever the flags: a strong dtype beside a weak number.
@@ -169,7 +162,7 @@ def canonical_shape(name: str, shape: Any) -> tuple[int, ...]:
 # ---- Values -------------------------------------------------------------------------------------
 
 
-def constant(x: Any, aval: ShapedArray) -> Any:
+def constant(x: Any, aval: ShapedArray) -> Array:
     """The host value `x` as an array of type `aval`: on the device, or a literal while tracing."""
     trace: Any = state.trace
     bottom: Any = EVAL
@@ -182,12 +175,12 @@ def constant(x: Any, aval: ShapedArray) -> Any:
     return JaxprTracer(trace, atom)
 
 
-def as_array(x: Any) -> Any:
+def as_array(x: ArrayLike) -> Array:
     """An array of ours from what `check_arraylike` lets through."""
-    return x if hasattr(x, "aval") else constant(x, shaped(x))
+    return x if hasattr(x, "aval") else constant(x, shaped(x))  # type: ignore[return-value]
 
 
-def as_dtype(x: Any, dtype: np.dtype, weak: bool = False) -> Any:
+def as_dtype(x: Any, dtype: np.dtype, weak: bool = False) -> Array:
     """`x` as `dtype`: a number becomes a number of that dtype, an array is converted if need be."""
     if x.__class__ in PYTHON_SCALARS:
         return constant(x, ShapedArray((), dtype, True)) if weak else dtype.type(x)
@@ -202,14 +195,14 @@ def as_dtype(x: Any, dtype: np.dtype, weak: bool = False) -> Any:
     return convert_element_type(x, new_dtype=dtype, weak_type=weak)
 
 
-def filled(value: np.generic, shape: tuple[int, ...]) -> Any:
+def filled(value: np.generic, shape: tuple[int, ...]) -> Array:
     """An array of `shape` that repeats the number `value`."""
     if not shape:
         return constant(value, ShapedArray((), value.dtype))
     return broadcast_in_dim(value, shape=shape, broadcast_dimensions=())
 
 
-def like(x: Any, value: Any) -> Any:
+def like(x: Any, value: Any) -> Array:
     """The number `value` in the dtype of `x`; weakly typed if `x` is a weakly typed scalar."""
     aval = getattr(x, "aval", None)
     if aval is not None and aval.weak_type and not aval.shape:
@@ -217,7 +210,7 @@ def like(x: Any, value: Any) -> Any:
     return x.dtype.type(value)
 
 
-def weak_like(x: Any, value: Any) -> Any:
+def weak_like(x: Any, value: Any) -> Array:
     """The number `value` in the dtype of `x`; weakly typed if `x` is, whatever its shape."""
     aval = getattr(x, "aval", None)
     if aval is not None and aval.weak_type:
@@ -233,7 +226,7 @@ def real_dtype(dtype: np.dtype) -> np.dtype:
 # ---- Promotion ----------------------------------------------------------------------------------
 
 
-def promote(name: str, x: Any, y: Any) -> Sequence[Any]:
+def promote(name: str, x: Any, y: Any) -> Sequence[Array]:
     """Two operands at one dtype, and at one shape unless one is a scalar."""
     ax: Any = getattr(x, "aval", None)
     ay: Any = getattr(y, "aval", None)
@@ -257,7 +250,7 @@ def _differ_in_shape(x: ShapedArray, y: ShapedArray) -> bool:
     return x.dtype == y.dtype and not x.weak_type and not y.weak_type
 
 
-def promote_inexact(name: str, x: Any, y: Any) -> Sequence[Any]:
+def promote_inexact(name: str, x: Any, y: Any) -> Sequence[Array]:
     """Two operands at one floating or complex dtype, and one shape unless one is a scalar."""
     ax = getattr(x, "aval", None)
     if ax in _inexact:
@@ -273,12 +266,12 @@ def promote_inexact(name: str, x: Any, y: Any) -> Sequence[Any]:
     return promote_all(name, x, y, to=dtypes.to_inexact_dtype)
 
 
-def promote_numeric(name: str, x: Any, y: Any) -> tuple[Any, Any]:
+def promote_numeric(name: str, x: Any, y: Any) -> Sequence[Array]:
     """Two operands at one dtype that is not boolean, and one shape unless one is a scalar."""
     return promote_all(name, x, y, to=dtypes.to_numeric_dtype)
 
 
-def inexact(name: str, x: Any) -> Any:
+def inexact(name: str, x: Any) -> Array:
     """One operand at a floating or complex dtype."""
     try:
         if x.aval in _inexact:
@@ -294,7 +287,7 @@ def inexact(name: str, x: Any) -> Any:
     return as_dtype(x, dtypes.to_inexact_dtype(aval.dtype), aval.weak_type)
 
 
-def numeric(name: str, x: Any) -> Any:
+def numeric(name: str, x: Any) -> Array:
     """One operand as an array that is not boolean."""
     aval = getattr(x, "aval", None)
     if aval is None:
@@ -305,7 +298,7 @@ def numeric(name: str, x: Any) -> Any:
     return as_array(x)
 
 
-def arraylike(name: str, x: Any) -> Any:
+def arraylike(name: str, x: Any) -> Array:
     """One operand as an array of ours; `TypeError` for lists and other values."""
     if hasattr(x, "aval"):
         return x
@@ -313,7 +306,9 @@ def arraylike(name: str, x: Any) -> Any:
     return constant(x, shaped(x))
 
 
-def promote_dtypes(name: str, *args: Any, to: Callable[[Any], np.dtype] | None = None) -> list[Any]:
+def promote_dtypes(
+    name: str, *args: Any, to: Callable[[Any], np.dtype] | None = None
+) -> list[Array]:
     """Operands at one dtype, raised by `to`; their shapes stay as they are."""
     if len(args) == 2 and to is None:
         x, y = args
@@ -336,7 +331,7 @@ def promote_dtypes(name: str, *args: Any, to: Callable[[Any], np.dtype] | None =
     return [as_dtype(x, dtype, weak) for x in args]
 
 
-def promote_all(name: str, *args: Any, to: Callable[[Any], np.dtype] | None = None) -> Any:
+def promote_all(name: str, *args: Any, to: Callable[[Any], np.dtype] | None = None) -> list[Array]:
     """Operands at one dtype, raised by `to`, and at one shape unless they are scalars."""
     promoted = promote_dtypes(name, *args, to=to)
     shapes = {s for s in map(np.shape, promoted) if s}
@@ -382,7 +377,7 @@ def broadcast_shapes(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
         ) from None
 
 
-def broadcast(name: str, *args: Any) -> list[Any]:
+def broadcast(name: str, *args: Any) -> list[Array]:
     """Arrays at the shape that NumPy's rules give; scalars stay scalars."""
     shapes = [x.aval.shape if hasattr(x, "aval") else np.shape(x) for x in args]
     shape = broadcast_shapes(name, *shapes)
@@ -393,7 +388,7 @@ def broadcast(name: str, *args: Any) -> list[Any]:
     ]
 
 
-def spread(x: Any, shape: tuple[int, ...]) -> Any:
+def spread(x: Any, shape: tuple[int, ...]) -> Array:
     """`x` repeated to fill `shape`, which must be compatible; an equation unless it has it."""
     given = np.shape(x)
     if given == shape:
@@ -404,7 +399,7 @@ def spread(x: Any, shape: tuple[int, ...]) -> Any:
     return broadcast_in_dim(x, shape=shape, broadcast_dimensions=tuple(range(skip, len(shape))))
 
 
-def expand(x: Any, axes: Sequence[int]) -> Any:
+def expand(x: Any, axes: Sequence[int]) -> Array:
     """`x` with axes of size one put in, at the places `axes` of the result."""
     if not axes:
         return x
@@ -420,7 +415,7 @@ def _expanded(given: tuple[int, ...], axes: tuple[int, ...]) -> tuple[Any, tuple
     return tuple([sizes.get(i, 1) for i in range(len(given) + len(axes))]), kept
 
 
-def flat(x: Any) -> Any:
+def flat(x: Any) -> Array:
     """The elements in one axis."""
     return x if x.ndim == 1 else reshape(x, new_sizes=(x.size,))
 
@@ -448,12 +443,12 @@ def ordered(compare: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
     return ops.select(same, by_imag, compare(ops.real(x), ops.real(y)))
 
 
-def to_bool(x: Any) -> Any:
+def to_bool(x: Any) -> Array:
     """Whether the elements of an array differ from zero."""
     return x if x.dtype == BOOL else ops.ne(x, like(x, 0))
 
 
-def select(name: str, condition: Any, x: Any, y: Any) -> Any:
+def select(name: str, condition: Any, x: Any, y: Any) -> Array:
     """`x` where `condition` holds, else `y`: promoted, and spread over one shape."""
     condition = to_bool(arraylike(name, condition))
     x, y = promote_dtypes(name, x, y)

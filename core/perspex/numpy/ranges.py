@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -38,7 +38,7 @@ def arange(
     start: ArrayLike,
     stop: ArrayLike | None = None,
     step: ArrayLike | None = None,
-    dtype: DTypeLike = None,
+    dtype: DTypeLike | None = None,
     *,
     device: Placement = None,
 ) -> Array:
@@ -67,18 +67,18 @@ def arange(
     if start is None:
         raise TypeError("arange: the first argument must be a real number, not None")
     first = "the argument of arange" if stop is None else "start of arange"
-    start, stop = _known(first, start), _known("stop of arange", stop)
+    low, high = _known(first, start), _known("stop of arange", stop)
     step = _known("step of arange", step)
     if dtype is None:
-        dtype = dtypes.result_type(*[x for x in (start, stop, step) if x is not None])
-    if stop is None:
-        start, stop = 0, start
+        dtype = dtypes.result_type(*[x for x in (low, high, step) if x is not None])
+    if high is None:
+        low, high = 0, low
     if step is None:
-        size = int(np.ceil(stop - start))
+        size = int(np.ceil(high - low))
         # The start counts only where it is not 0, and so does the step.
-        out = _range(None if start == 0 else start, None, max(0, size), dtype)
+        out = _range(None if low == 0 else low, None, max(0, size), dtype)
     else:
-        out = _range(start, step, max(0, int(np.ceil((stop - start) / step))), dtype)
+        out = _range(low, step, max(0, int(np.ceil((high - low) / step))), dtype)
     return out if device is None else device_put(out, device)
 
 
@@ -108,17 +108,45 @@ def _range(start: Any, step: Any, size: int, dtype: Any) -> Any:
     return convert(out, dtype)
 
 
+@overload
+def linspace(
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: Literal[False] = False,
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+    *,
+    device: Placement = None,
+) -> Array: ...
+
+
+@overload
+def linspace(
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = 50,
+    endpoint: bool = True,
+    *,
+    retstep: Literal[True],
+    dtype: DTypeLike | None = None,
+    axis: int = 0,
+    device: Placement = None,
+) -> tuple[Array, Array]: ...
+
+
 def linspace(
     start: ArrayLike,
     stop: ArrayLike,
     num: int = 50,
     endpoint: bool = True,
     retstep: bool = False,
-    dtype: DTypeLike = None,
+    dtype: DTypeLike | None = None,
     axis: int = 0,
     *,
     device: Placement = None,
-) -> Array | tuple[Array, Array]:
+) -> Any:
     """`num` numbers at equal distances from `start` to `stop`.
 
     Returns:
@@ -201,7 +229,7 @@ def logspace(
     num: int = 50,
     endpoint: bool = True,
     base: ArrayLike = 10.0,
-    dtype: DTypeLike = None,
+    dtype: DTypeLike | None = None,
     axis: int = 0,
 ) -> Array:
     """`base` to the power of `num` numbers at equal distances from `start` to `stop`.
@@ -237,7 +265,7 @@ def geomspace(
     stop: ArrayLike,
     num: int = 50,
     endpoint: bool = True,
-    dtype: DTypeLike = None,
+    dtype: DTypeLike | None = None,
     axis: int = 0,
 ) -> Array:
     """`num` numbers in equal proportions from `start` to `stop`.

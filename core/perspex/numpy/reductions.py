@@ -61,7 +61,7 @@ __all__ = [
 def sum(
     a: ArrayLike,
     axis: Axis = None,
-    dtype: DTypeLike = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
     initial: ArrayLike | None = None,
@@ -81,7 +81,7 @@ def sum(
 def prod(
     a: ArrayLike,
     axis: Axis = None,
-    dtype: DTypeLike = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
     initial: ArrayLike | None = None,
@@ -103,7 +103,7 @@ def trace(
     offset: int = 0,
     axis1: int = 0,
     axis2: int = 1,
-    dtype: DTypeLike = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
 ) -> Array:
     """The sum of a diagonal.
@@ -364,7 +364,7 @@ def _cumulative(name: str, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
 
 
 def cumsum(
-    a: ArrayLike, axis: int | None = None, dtype: DTypeLike = None, out: None = None
+    a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
 ) -> Array:
     """The sums of the elements up to each one.
 
@@ -376,7 +376,7 @@ def cumsum(
 
 
 def cumprod(
-    a: ArrayLike, axis: int | None = None, dtype: DTypeLike = None, out: None = None
+    a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
 ) -> Array:
     """The products of the elements up to each one.
 
@@ -388,7 +388,7 @@ def cumprod(
 
 
 def nancumsum(
-    a: ArrayLike, axis: int | None = None, dtype: DTypeLike = None, out: None = None
+    a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
 ) -> Array:
     """The sums of the elements up to each one, with 0 in the place of NaN.
 
@@ -400,7 +400,7 @@ def nancumsum(
 
 
 def nancumprod(
-    a: ArrayLike, axis: int | None = None, dtype: DTypeLike = None, out: None = None
+    a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
 ) -> Array:
     """The products of the elements up to each one, with 1 in the place of NaN.
 
@@ -416,7 +416,7 @@ def cumulative_sum(
     /,
     *,
     axis: int | None = None,
-    dtype: DTypeLike = None,
+    dtype: DTypeLike | None = None,
     include_initial: bool = False,
 ) -> Array:
     """The sums of the elements up to each one, as in the array API standard.
@@ -437,7 +437,7 @@ def cumulative_prod(
     /,
     *,
     axis: int | None = None,
-    dtype: DTypeLike = None,
+    dtype: DTypeLike | None = None,
     include_initial: bool = False,
 ) -> Array:
     """The products of the elements up to each one, as in the array API standard.

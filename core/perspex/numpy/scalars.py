@@ -184,7 +184,7 @@ def array_repr(
     >>> jnp.array_repr(jnp.arange(2))
     'ArrayImpl([0, 1], dtype=int32)'
     """
-    return np.array_repr(arr, max_line_width, precision, suppress_small)
+    return np.array_repr(arr, max_line_width, precision, suppress_small)  # type: ignore[arg-type]
 
 
 def array_str(

@@ -248,7 +248,7 @@ def _resize(x: Any, sizes: tuple[int, ...]) -> Any:
     return reshape(part(x, 0, total, 0, x.shape), sizes)
 
 
-def view(a: ArrayLike, dtype: DTypeLike = None) -> Array:
+def view(a: ArrayLike, dtype: DTypeLike | None = None) -> Array:
     """The same bits read as another dtype: what `x.view(dtype)` is.
 
     Args:

@@ -54,7 +54,7 @@ __all__ = [
 def mean(
     a: ArrayLike,
     axis: Axis = None,
-    dtype: DTypeLike = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
     *,
@@ -147,7 +147,7 @@ def _average(a: Any, weights: Any, axis: Any, keepdims: bool) -> Any:
 def var(
     a: ArrayLike,
     axis: Axis = None,
-    dtype: DTypeLike = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     ddof: int = 0,
     keepdims: bool = False,
@@ -172,7 +172,7 @@ def var(
 def std(
     a: ArrayLike,
     axis: Axis = None,
-    dtype: DTypeLike = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     ddof: int = 0,
     keepdims: bool = False,
@@ -269,7 +269,7 @@ def _variance_dtypes(name: str, given: np.dtype, dtype: Any) -> tuple[np.dtype, 
 def nansum(
     a: ArrayLike,
     axis: Axis = None,
-    dtype: DTypeLike = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
     initial: ArrayLike | None = None,
@@ -288,7 +288,7 @@ def nansum(
 def nanprod(
     a: ArrayLike,
     axis: Axis = None,
-    dtype: DTypeLike = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
     initial: ArrayLike | None = None,
@@ -365,7 +365,7 @@ def nanargmin(
 def nanmean(
     a: ArrayLike,
     axis: Axis = None,
-    dtype: DTypeLike = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
     where: ArrayLike | None = None,
@@ -394,7 +394,7 @@ def _nanmean(a: Any, where: Any, axis: Any, dtype: Any, keepdims: bool) -> Any:
 def nanvar(
     a: ArrayLike,
     axis: Axis = None,
-    dtype: DTypeLike = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     ddof: int = 0,
     keepdims: bool = False,
@@ -414,7 +414,7 @@ def nanvar(
 def nanstd(
     a: ArrayLike,
     axis: Axis = None,
-    dtype: DTypeLike = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     ddof: int = 0,
     keepdims: bool = False,

@@ -48,7 +48,7 @@ def eye(
     N: int,
     M: int | None = None,
     k: ArrayLike = 0,
-    dtype: DTypeLike = None,
+    dtype: DTypeLike | None = None,
     *,
     device: Placement = None,
 ) -> Array:
@@ -97,7 +97,7 @@ def _positions(rows: int, columns: int) -> tuple[Any, Any]:
     return tuple([iota(dtype=_INT32, shape=shape, dimension=d) for d in (0, 1)])
 
 
-def identity(n: int, dtype: DTypeLike = None) -> Array:
+def identity(n: int, dtype: DTypeLike | None = None) -> Array:
     """An identity matrix.
 
     Args:
@@ -118,7 +118,7 @@ def identity(n: int, dtype: DTypeLike = None) -> Array:
     return eye(n, dtype=dtype)
 
 
-def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike = None) -> Array:
+def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None) -> Array:
     """A matrix with ones on and below a diagonal, zeros above.
 
     Args:

@@ -146,7 +146,7 @@ class ufunc(functools.partial[Any]):  # noqa: N801 - the name is NumPy's
         self,
         a: ArrayLike,
         axis: Axis = 0,
-        dtype: DTypeLike = None,
+        dtype: DTypeLike | None = None,
         out: None = None,
         keepdims: bool = False,
         initial: ArrayLike | None = None,
@@ -195,7 +195,7 @@ class ufunc(functools.partial[Any]):  # noqa: N801 - the name is NumPy's
         return folded(a, initial, where, self, axis, dtype, keepdims)
 
     def accumulate(
-        self, a: ArrayLike, axis: int = 0, dtype: DTypeLike = None, out: None = None
+        self, a: ArrayLike, axis: int = 0, dtype: DTypeLike | None = None, out: None = None
     ) -> Array:
         """The elements up to each one, combined along an axis.
 
@@ -298,7 +298,7 @@ class ufunc(functools.partial[Any]):  # noqa: N801 - the name is NumPy's
         a: ArrayLike,
         indices: ArrayLike,
         axis: int = 0,
-        dtype: DTypeLike = None,
+        dtype: DTypeLike | None = None,
         out: None = None,
     ) -> Array:
         """Slices of an axis combined: from each index up to the next.

@@ -8,13 +8,14 @@ or are scalars, which broadcast to it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from perspex import dtypes
 from perspex.ir.avals import ShapedArray
 from perspex.ops.structural import broadcast_in_dim, is_linear, to_front, unbroadcast
+from perspex.tracing.array_type import Array
 from perspex.tracing.primitive import Primitive
 from perspex.tracing.trace import typeof
 
@@ -130,6 +131,10 @@ class Elementwise(Primitive):
     """
 
     elementwise = True
+
+    if TYPE_CHECKING:
+
+        def __call__(self, *args: Any, **params: Any) -> Array: ...
 
     def __init__(
         self,

@@ -254,7 +254,7 @@ def fill_outside(
     """The gather of the windows inside, and `fill_value` in place of the others."""
     aval = typeof(operand)
     largest = [aval.shape[d] - slice_sizes[d] for d in dimension_numbers.start_index_map]
-    inside = np.bool_(True)
+    inside: Any = np.bool_(True)
     for k, limit in enumerate(largest):
         column = entry(indices, k)
         inside = bitwise_and(inside, ge(column, index_number(indices, 0)))

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from perspex import dtypes
 from perspex.hlo import types
 from perspex.ir.avals import ShapedArray
+from perspex.tracing.array_type import Array
 from perspex.tracing.primitive import Linear, Primitive
 from perspex.tracing.trace import typeof
 
@@ -23,6 +24,10 @@ class Structural(Primitive):
     """A primitive that is linear in its single array operand, and mostly moves its elements."""
 
     only_moves = True
+
+    if TYPE_CHECKING:
+
+        def __call__(self, *args: Any, **params: Any) -> Array: ...
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
         (t,) = tangents
@@ -58,7 +63,7 @@ def scalar_like(x: Any, value: Any) -> Any:
     return typeof(x).dtype.type(value)
 
 
-def move_axis(x: Any, source: int, destination: int) -> Any:
+def move_axis(x: Any, source: int, destination: int) -> Array:
     """`x` with one axis moved; no operation when it is there already."""
     if source == destination:
         return x

@@ -68,7 +68,7 @@ def Key(x: ArrayLike, /) -> Array:  # noqa: N802 - the name of a type in JAX
     >>> random.Key(random.key(0)).shape
     ()
     """
-    return x
+    return x  # type: ignore[return-value]
 
 
 def _resolve(name: str, impl: Any, dtype: Any) -> Generator:

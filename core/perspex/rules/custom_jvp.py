@@ -15,13 +15,13 @@ from perspex.jitted.signature import function_name
 from perspex.ops.elementwise import stop_gradient
 from perspex.ops.families import add_any
 from perspex.rules.custom_call import custom_jvp_call
-from perspex.rules.function import CustomFunction, FunctionRule, fitted, pair_of, type_text
+from perspex.rules.function import CustomFunction, FunctionRule, P, R, fitted, pair_of, type_text
 from perspex.rules.zeros import SymbolicZero, zero_tangent
 from perspex.tracing.trace import Tracer, in_its_place, typeof
 from perspex.transforms.jvp import is_differentiable
 
 
-class custom_jvp(CustomFunction):  # noqa: N801 - it is used as a decorator
+class custom_jvp(CustomFunction[P, R]):  # noqa: N801 - it is used as a decorator
     """Give a function a rule for derivatives: a decorator.
 
     The rule computes the tangents of the results. Forward and reverse mode follow from it, to any
@@ -127,8 +127,10 @@ class custom_jvp(CustomFunction):  # noqa: N801 - it is used as a decorator
                 f"`{self.name}`, got {len(jvps)}"
             )
 
+        function: Callable[..., Any] = self
+
         def jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-            out = self(*primals)
+            out = function(*primals)
             total: Any = None
             for rule, t in zip(jvps, tangents, strict=True):
                 if rule is None or all(_is_zero(leaf) for leaf in tree.leaves(t)):
@@ -166,9 +168,11 @@ class JvpRule(FunctionRule):
     """The rule of a `custom_jvp` function for one call, on flat lists."""
 
     equation = custom_jvp_call
-    owner: custom_jvp
+    owner: custom_jvp[..., Any]
 
-    def __init__(self, owner: custom_jvp, static: dict[int, Any], in_tree: Any, count: int) -> None:
+    def __init__(
+        self, owner: custom_jvp[..., Any], static: dict[int, Any], in_tree: Any, count: int
+    ) -> None:
         super().__init__(owner, static, in_tree, count)
         self.rule = owner.rule
         self.symbolic_zeros = owner.symbolic_zeros

@@ -15,7 +15,7 @@ from perspex.ir.avals import ShapedArray
 from perspex.jitted.signature import function_name, paths
 from perspex.rules.custom_call import Dense, closes_over_the_past, custom_vjp_call, with_values
 from perspex.rules.custom_lin import Pullback, custom_lin
-from perspex.rules.function import CustomFunction, FunctionRule, fitted, pair_of, type_text
+from perspex.rules.function import CustomFunction, FunctionRule, P, R, fitted, pair_of, type_text
 from perspex.rules.remat_opt import call_forward, is_written
 from perspex.rules.zeros import SymbolicZero, zero_tangent
 from perspex.tracing.trace import Tracer, in_its_place, typeof
@@ -37,7 +37,7 @@ class CustomVJPPrimal:
     perturbed: bool
 
 
-class custom_vjp(CustomFunction):  # noqa: N801 - it is used as a decorator
+class custom_vjp(CustomFunction[P, R]):  # noqa: N801 - it is used as a decorator
     """Give a function a rule for reverse mode: a decorator.
 
     In reverse mode the first half of the rule, `fwd`, runs in place of the function and keeps what
@@ -136,9 +136,11 @@ class VjpRule(FunctionRule):
     """The rule of a `custom_vjp` function for one call, on flat lists."""
 
     equation = custom_vjp_call
-    owner: custom_vjp
+    owner: custom_vjp[..., Any]
 
-    def __init__(self, owner: custom_vjp, static: dict[int, Any], in_tree: Any, count: int) -> None:
+    def __init__(
+        self, owner: custom_vjp[..., Any], static: dict[int, Any], in_tree: Any, count: int
+    ) -> None:
         super().__init__(owner, static, in_tree, count)
         self.fwd, self.bwd = owner.rule
         self.symbolic_zeros = owner.symbolic_zeros

@@ -11,12 +11,12 @@ from perspex.ir.avals import shaped
 from perspex.jitted.signature import function_name
 from perspex.ops.structural import to_front
 from perspex.rules.batching import BatchRule, custom_vmap_call
-from perspex.rules.function import CustomFunction, FunctionRule, pair_of
+from perspex.rules.function import CustomFunction, FunctionRule, P, R, pair_of
 from perspex.tracing.axes import Axis
 from perspex.tracing.trace import in_its_place
 
 
-class custom_vmap(CustomFunction):  # noqa: N801 - it is used as a decorator
+class custom_vmap(CustomFunction[P, R]):  # noqa: N801 - it is used as a decorator
     """Give a function a rule for `vmap`: a decorator.
 
     Args:
@@ -48,7 +48,7 @@ class custom_vmap(CustomFunction):  # noqa: N801 - it is used as a decorator
         "rule with @{name}.def_vmap, or leave @custom_vmap out."
     )
 
-    def __init__(self, fun: Callable[..., Any]) -> None:
+    def __init__(self, fun: Callable[P, R]) -> None:
         super().__init__(fun)
 
     def def_vmap(self, vmap_rule: Callable[..., tuple[Any, Any]]) -> Callable[..., tuple[Any, Any]]:

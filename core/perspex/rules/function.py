@@ -6,7 +6,7 @@ import functools
 import inspect
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -21,8 +21,11 @@ from perspex.runtime.dispatch import EVAL
 from perspex.tracing.trace import Tracer, state
 from perspex.transforms.jvp import is_differentiable
 
+P = ParamSpec("P")
+R = TypeVar("R")
 
-class CustomFunction:
+
+class CustomFunction(Generic[P, R]):
     """A function that is called as it is, and transformed by a rule that its user gives.
 
     `what` is the name of the decorator, `missing` the error where there is no rule.
@@ -33,7 +36,7 @@ class CustomFunction:
 
     def __init__(
         self,
-        fun: Callable[..., Any],
+        fun: Callable[P, R],
         nondiff_argnums: Sequence[int] = (),
         nondiff_argnames: Sequence[str] = (),
     ) -> None:
@@ -71,14 +74,15 @@ class CustomFunction:
                 )
         return tuple(sorted(numbers))
 
-    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
         if self.rule is None:
             raise AttributeError(self.missing.format(name=self.name))
         if state.trace is EVAL:
             return self.fun(*args, **kwargs)
+        given: tuple[Any, ...] = args
         if kwargs or len(args) != self.count:
-            args = self.by_position(args, kwargs)
-        leaves, rule = self.call_of(args)
+            given = self.by_position(args, kwargs)
+        leaves, rule = self.call_of(given)
         outs = call_function(*leaves, call=rule)
         return tree.unflatten(rule.out_tree, outs)
 

@@ -7,7 +7,7 @@ holds either Perspex or jax: both give the one C++ class its methods.
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,35 +23,37 @@ from perspex.runtime.keys import KeyArray
 from perspex.runtime.shards import Shard, shards
 from perspex.runtime.transfer import LARGE, assembled, put
 from perspex.sharding import NamedSharding
-from perspex.tracing import array_methods
-from perspex.tracing.array_methods import ArrayMethods
+from perspex.tracing import array_methods, array_type
 from perspex.tracing.trace import Tracer
 
 ArrayImpl = xla.ArrayImpl
 _block_until_ready = ArrayImpl.block_until_ready
 
 
-class _ArrayMeta(type):
-    def __instancecheck__(cls, instance: Any) -> bool:
-        if cls is Array:
-            return isinstance(instance, (ArrayImpl, Tracer, KeyArray))
-        return type.__instancecheck__(cls, instance)
+if TYPE_CHECKING:
+    Array = array_type.Array
+else:
 
+    class _ArrayMeta(type):
+        def __instancecheck__(cls, instance: Any) -> bool:
+            if cls is Array:
+                return isinstance(instance, (ArrayImpl, Tracer, KeyArray))
+            return type.__instancecheck__(cls, instance)
 
-class Array(ArrayMethods, metaclass=_ArrayMeta):
-    """The type of arrays, for annotations and `isinstance`; tracers are instances of it too.
+    class Array(array_type.Array, metaclass=_ArrayMeta):
+        """The type of arrays, for annotations and `isinstance`; tracers are instances of it too.
 
-    Arrays are made by the functions of `perspex.numpy`, and never change.
+        Arrays are made by the functions of `perspex.numpy`, and never change.
 
-    >>> import perspex.numpy as pnp
-    >>> isinstance(pnp.zeros(3), Array)
-    True
-    """
+        >>> import perspex.numpy as pnp
+        >>> isinstance(pnp.zeros(3), Array)
+        True
+        """
 
-    __slots__ = ()
+        __slots__ = ()
 
-    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        raise NotImplementedError("Array is not made directly; use perspex.numpy.array(values)")
+        def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+            raise NotImplementedError("Array is not made directly; use perspex.numpy.array(values)")
 
 
 def to_numpy(x: Any) -> np.ndarray:
@@ -95,37 +97,12 @@ def _scalar(x: Any, what: str) -> Any:
     return to_numpy(x)[()]
 
 
-class _Face(ArrayMethods):
+class _Face(array_type.Array):
     """What concrete arrays have beyond the methods that tracers have too."""
 
     __slots__ = ()
     _sharding: Any
     _committed: bool
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The length of each axis."""
-        return self.aval.shape
-
-    @property
-    def dtype(self) -> Any:
-        """The type of the elements."""
-        return self.aval.dtype
-
-    @property
-    def ndim(self) -> int:
-        """The number of axes."""
-        return self.aval.ndim
-
-    @property
-    def size(self) -> int:
-        """The number of elements."""
-        return self.aval.size
-
-    @property
-    def weak_type(self) -> bool:
-        """Whether the dtype gives way to that of another operand, as a Python number's does."""
-        return self.aval.weak_type
 
     @property
     def sharding(self) -> Any:
@@ -156,7 +133,7 @@ class _Face(ArrayMethods):
     @property
     def addressable_shards(self) -> list[Shard]:
         """The parts of the array, one for each device of this process that holds one."""
-        if self.is_deleted():  # type: ignore[attr-defined]
+        if self.is_deleted():
             raise deleted_error(self)
         return shards(self)
 
@@ -195,7 +172,7 @@ class _Face(ArrayMethods):
 
     def copy_to_host_async(self) -> None:
         """Start copying the numbers to the host, without waiting for them."""
-        if self.is_deleted():  # type: ignore[attr-defined]
+        if self.is_deleted():
             return
         if xla.sharding_of(self).__class__ is NamedSharding:
             for shard in self.addressable_shards:
@@ -260,7 +237,7 @@ class _Face(ArrayMethods):
         return str(to_numpy(self)) if self.nbytes < _PRINTED_BYTES else repr(self)
 
     def __repr__(self) -> str:
-        if self.is_deleted():  # type: ignore[attr-defined]
+        if self.is_deleted():
             return f"Array(deleted, {self.aval.str_short(short_dtypes=False)})"
         return represent(self)
 
@@ -281,7 +258,7 @@ class _Face(ArrayMethods):
         dl_device: Any = None,
         copy: bool | None = None,
     ) -> Any:
-        if self.is_deleted():  # type: ignore[attr-defined]
+        if self.is_deleted():
             raise deleted_error(self)
         _check_single(self)
         array = array_methods.face.copy(self) if copy else self
@@ -331,7 +308,7 @@ def _restore(value: np.ndarray, weak_type: bool) -> Any:
 
 def install(operators: dict[str, Any]) -> None:
     """Give the C++ class its methods; `operators` take the place of the Python ones."""
-    for base in (ArrayMethods, _Face):
+    for base in (array_methods.Operators, array_type.Array, _Face):
         for name, value in vars(base).items():
             if name not in ("__slots__", "__module__", "__doc__", "__dict__", "__annotations__"):
                 setattr(ArrayImpl, name, value)

@@ -7,14 +7,14 @@ C++ it is a container of that array, so that calls with typed keys are repeated 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from perspex.base.pytree_registry import call_registry
 from perspex.ir.avals import ShapedArray
-from perspex.tracing.array_methods import ArrayMethods
+from perspex.tracing.array_type import Array
 
 
-class KeyArray(ArrayMethods):
+class KeyArray(Array):
     """An array of keys of type `aval`, over the array `base` of their numbers."""
 
     __slots__ = ("__weakref__", "aval", "base")
@@ -24,25 +24,11 @@ class KeyArray(ArrayMethods):
         self.aval = aval
         self.base = base
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.aval.shape
+    if TYPE_CHECKING:
 
-    @property
-    def dtype(self) -> Any:
-        return self.aval.dtype
-
-    @property
-    def ndim(self) -> int:
-        return self.aval.ndim
-
-    @property
-    def size(self) -> int:
-        return self.aval.size
-
-    @property
-    def weak_type(self) -> bool:
-        return False
+        @property
+        def dtype(self) -> Any:
+            """A `KeyType`, which is no dtype of NumPy's."""
 
     @property
     def sharding(self) -> Any:

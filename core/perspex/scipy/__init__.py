@@ -6,7 +6,19 @@ The modules are imported when they are first asked for.
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from perspex.scipy import cluster as cluster
+    from perspex.scipy import fft as fft
+    from perspex.scipy import integrate as integrate
+    from perspex.scipy import linalg as linalg
+    from perspex.scipy import ndimage as ndimage
+    from perspex.scipy import optimize as optimize
+    from perspex.scipy import signal as signal
+    from perspex.scipy import sparse as sparse
+    from perspex.scipy import special as special
+    from perspex.scipy import stats as stats
 
 _MODULES = (
     "cluster",
@@ -22,10 +34,12 @@ _MODULES = (
 )
 
 
-def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:  # it would take every misspelt name for a module
+
+    def __getattr__(name: str) -> object:
+        if name in _MODULES:
+            return importlib.import_module(f"{__name__}.{name}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -54,7 +54,7 @@ def map_coordinates(
     Array([15. ,  2.5], dtype=float32)
     """
     x = arraylike("map_coordinates", input)
-    axes = [pnp.asarray(c) for c in coordinates]
+    axes = [pnp.asarray(c) for c in coordinates]  # type: ignore[union-attr]
     if len(axes) != x.ndim:
         raise ValueError(
             f"map_coordinates: coordinates must be a sequence of length input.ndim, but "

@@ -1,19 +1,17 @@
-"""The methods and operators of arrays, shared by tracers and by concrete arrays.
+"""How the methods and operators of arrays reach the functions of the array namespace.
 
-They forward to the functions of the array namespace, `perspex.numpy`, which lies far above: the
-namespace is set once, by `perspex/__init__.py`. Concrete arrays take these methods over in
-`runtime.array`, where the operators get a C++ fast path.
+That namespace, `perspex.numpy`, lies far above: it is set once, by `perspex/__init__.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 
-from perspex.advice import messages
-from perspex.base import source
+F = TypeVar("F", bound=Callable[..., Any])
 
 # Filled by `perspex/__init__.py`; `Any` because the layer below cannot know the one above.
 face: Any = None
@@ -39,7 +37,7 @@ def is_operand(x: Any) -> bool:
     """Whether an operator takes `x` beside an array."""
     if x.__class__ in _operand_types:
         return True
-    return isinstance(x, (ArrayMethods, np.generic, np.ndarray, bool, int, float, complex))
+    return isinstance(x, (Operators, np.generic, np.ndarray, bool, int, float, complex))
 
 
 def accepts(x: Any) -> bool:
@@ -57,7 +55,7 @@ def accepts(x: Any) -> bool:
     return False
 
 
-def _binary(name: str) -> Callable[[Any, Any], Any]:
+def _binary(name: str) -> Any:
     def operator(self: Any, other: Any) -> Any:
         kind = other.__class__
         if kind is self.__class__ or kind in _operand_types or accepts(other):
@@ -68,7 +66,7 @@ def _binary(name: str) -> Callable[[Any, Any], Any]:
     return operator
 
 
-def _reflected(name: str) -> Callable[[Any, Any], Any]:
+def _reflected(name: str) -> Any:
     def operator(self: Any, other: Any) -> Any:
         if accepts(other):
             return getattr(face, name)(other, self)
@@ -78,7 +76,7 @@ def _reflected(name: str) -> Callable[[Any, Any], Any]:
     return operator
 
 
-def _unary(name: str) -> Callable[[Any], Any]:
+def _unary(name: str) -> Any:
     def operator(self: Any) -> Any:
         return getattr(face, name)(self)
 
@@ -86,22 +84,25 @@ def _unary(name: str) -> Callable[[Any], Any]:
     return operator
 
 
-def _method(name: str) -> Callable[..., Any]:
+_NAMES = ("__module__", "__name__", "__qualname__", "__annotations__")
+
+
+def forwarded(declared: F) -> F:
+    """The method that calls the function of that name, with the signature that is declared."""
+    name = declared.__name__
+
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         return getattr(face, name)(self, *args, **kwargs)
 
-    method.__name__ = name
     method.__doc__ = f"`perspex.numpy.{name}` of this array."
-    return method
+    return functools.update_wrapper(method, declared, _NAMES)  # type: ignore[return-value]
 
 
-class ArrayMethods:
-    """What an array can do, in terms of the array namespace."""
+class Operators:
+    """The operators of arrays; `Array` says what they take and return."""
 
     __slots__ = ()
     __array_priority__ = 100
-
-    aval: Any
 
     __add__, __radd__ = _binary("add"), _reflected("add")
     __sub__, __rsub__ = _binary("subtract"), _reflected("subtract")
@@ -125,121 +126,3 @@ class ArrayMethods:
 
     # Arrays compare elementwise, so they have no hash, as in NumPy.
     __hash__ = None  # type: ignore[assignment]
-
-    def __round__(self, ndigits: int | None = None) -> Any:
-        # Python's `round(x)` is an integer, `round(x, n)` a float.
-        return face.astype(face.round(self), int) if ndigits is None else face.round(self, ndigits)
-
-    def __len__(self) -> int:
-        return len(self.aval)
-
-    def __iter__(self) -> Iterator[Any]:
-        return face.iterate(self)
-
-    def __getitem__(self, index: Any) -> Any:
-        return face.getitem(self, index)
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        raise TypeError(messages.item_assignment(type(self).__name__, source.statement()))
-
-    def __delitem__(self, index: Any) -> None:
-        raise TypeError(
-            f"{type(self).__name__} object does not support item deletion: arrays are immutable. "
-            "Use `perspex.numpy.delete`, which returns a new array."
-        )
-
-    @property
-    def at(self) -> Any:
-        """`x.at[idx].set(y)` and its kin: a new array with some elements updated.
-
-        The operations are `set add subtract multiply divide power min max apply get`.
-        """
-        return face.at(self)
-
-    @property
-    def T(self) -> Any:
-        """The array with its axes reversed."""
-        return face.transpose(self)
-
-    @property
-    def mT(self) -> Any:
-        """The array with its last two axes swapped."""
-        return face.matrix_transpose(self)
-
-    @property
-    def real(self) -> Any:
-        """The real part."""
-        return face.real(self)
-
-    @property
-    def imag(self) -> Any:
-        """The imaginary part; zeros for an array of reals."""
-        return face.imag(self)
-
-    @property
-    def itemsize(self) -> int:
-        """Bytes of one element."""
-        return self.aval.dtype.itemsize
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all elements."""
-        return self.aval.size * self.aval.dtype.itemsize
-
-    def astype(self, dtype: Any, copy: bool = False, device: Any = None) -> Any:
-        """The array converted to `dtype`."""
-        return face.astype(self, dtype, copy=copy, device=device)
-
-    def reshape(self, *shape: Any, order: str = "C", copy: Any = None) -> Any:
-        """The same elements in another shape; one entry may be -1."""
-        return face.reshape(self, shape[0] if len(shape) == 1 else shape, order=order)
-
-    def transpose(self, *axes: Any) -> Any:
-        """The array with its axes permuted; reversed when no axes are given."""
-        if not axes or axes == (None,):
-            return face.transpose(self)
-        return face.transpose(self, axes[0] if len(axes) == 1 else axes)
-
-    def flatten(self, order: str = "C") -> Any:
-        """The elements in one axis."""
-        return face.ravel(self, order=order)
-
-    @property
-    def flat(self) -> Any:
-        """Refused: an iterator over memory that cannot be written to. Use `x.ravel()`."""
-        raise NotImplementedError("arrays have no .flat, which could be assigned to; use x.ravel()")
-
-    def view(self, dtype: Any = None) -> Any:
-        """The same bits as another dtype."""
-        return face.view(self, dtype)
-
-    def item(self, *args: int) -> Any:
-        """The only element, or the one at `args`, as a Python number."""
-        return np.asarray(self).item(*args)
-
-    def tolist(self) -> Any:
-        """The elements as nested lists of Python numbers."""
-        return np.asarray(self).tolist()
-
-    def tobytes(self, order: str = "C") -> bytes:
-        """The bytes of the elements."""
-        return np.asarray(self).tobytes(order)  # type: ignore[arg-type]
-
-    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
-        return face
-
-    all, any = _method("all"), _method("any")
-    argmax, argmin = _method("argmax"), _method("argmin")
-    argpartition, argsort = _method("argpartition"), _method("argsort")
-    choose, clip, compress = _method("choose"), _method("clip"), _method("compress")
-    conj = conjugate = _method("conjugate")
-    copy = _method("copy")
-    cumprod, cumsum = _method("cumprod"), _method("cumsum")
-    diagonal, dot = _method("diagonal"), _method("dot")
-    max, mean, min = _method("max"), _method("mean"), _method("min")
-    nonzero, partition = _method("nonzero"), _method("partition")
-    prod, ptp = _method("prod"), _method("ptp")
-    ravel, repeat, round = _method("ravel"), _method("repeat"), _method("round")
-    searchsorted, sort, squeeze = _method("searchsorted"), _method("sort"), _method("squeeze")
-    std, sum, swapaxes = _method("std"), _method("sum"), _method("swapaxes")
-    take, trace, var = _method("take"), _method("trace"), _method("var")

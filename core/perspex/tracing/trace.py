@@ -21,7 +21,7 @@ from perspex import config, errors
 from perspex.advice import messages
 from perspex.base import source
 from perspex.ir.avals import ShapedArray, shaped
-from perspex.tracing.array_methods import ArrayMethods
+from perspex.tracing.array_type import Array
 
 _depth = config.trace_depth.cell
 
@@ -123,32 +123,12 @@ def bottom() -> Trace:
     return _State.trace
 
 
-class Tracer(ArrayMethods):
+class Tracer(Array):
     """Stands for an array while a function is traced. Has the array's shape and dtype, no value."""
 
     __slots__ = ()
     aval: ShapedArray
     _trace: Trace
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.aval.shape
-
-    @property
-    def dtype(self) -> Any:
-        return self.aval.dtype
-
-    @property
-    def ndim(self) -> int:
-        return self.aval.ndim
-
-    @property
-    def size(self) -> int:
-        return self.aval.size
-
-    @property
-    def weak_type(self) -> bool:
-        return self.aval.weak_type
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.aval.str_short(short_dtypes=False)})"

@@ -112,7 +112,7 @@ def _method(operation: str, summary: str, example: str) -> Callable[..., Any]:
         return updated(x, index, values, Options(operation, inside=True))
 
     row.__name__ = f"{operation}_row"
-    update_row = fused(row)
+    update_row: Any = fused(row)
     update.__name__, update.__qualname__ = operation, f"_IndexUpdateRef.{operation}"
     update.__doc__ = f"""{summary}
 

@@ -93,7 +93,7 @@ def getitem(x: Array, index: Any) -> Array:
 
 
 @fused
-def _row(x: Any, place: Any) -> Any:
+def _any_row(x: Any, place: Any) -> Any:
     check_place(0, x.shape)
     return read(x, Index((Point(place), *whole(x.shape[1:]))))
 
@@ -102,6 +102,9 @@ def _row(x: Any, place: Any) -> Any:
 def _read_far(x: Any, index: Index) -> Any:
     """What is on axes with places that int32 does not hold: they stand in the program."""
     return read(x, index)
+
+
+_row: Any = _any_row
 
 
 def _known_row(x: Any, place: int, shape: tuple[int, ...]) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 from perspex.arguments.glossary import describe
 from perspex.arguments.types import Array, ArrayLike
@@ -97,6 +97,18 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
     return adjoint(out) if upper else out
 
 
+@overload
+def qr(a: ArrayLike, mode: Literal["reduced", "complete", "raw"] = "reduced") -> QRResult: ...
+
+
+@overload
+def qr(a: ArrayLike, mode: Literal["r"]) -> Array: ...
+
+
+@overload
+def qr(a: ArrayLike, mode: str) -> Array | QRResult: ...
+
+
 def qr(a: ArrayLike, mode: str = "reduced") -> Any:
     """Factor matrices into orthonormal columns and an upper triangle, `q @ r = a`.
 
@@ -134,6 +146,37 @@ def _qr(a: Any, mode: str) -> Any:
         return QRResult(swapped(packed), taus)
     q, r = ops.qr(a, full_matrices=mode in ("complete", "full"), pivoting=False)
     return r if mode == "r" else QRResult(q, r)
+
+
+@overload
+def svd(
+    a: ArrayLike,
+    full_matrices: bool = True,
+    compute_uv: Literal[True] = True,
+    hermitian: bool = False,
+    subset_by_index: tuple[int, int] | None = None,
+) -> SVDResult: ...
+
+
+@overload
+def svd(
+    a: ArrayLike,
+    full_matrices: bool = True,
+    *,
+    compute_uv: Literal[False],
+    hermitian: bool = False,
+    subset_by_index: tuple[int, int] | None = None,
+) -> Array: ...
+
+
+@overload
+def svd(
+    a: ArrayLike,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    hermitian: bool = False,
+    subset_by_index: tuple[int, int] | None = None,
+) -> Array | SVDResult: ...
 
 
 def svd(

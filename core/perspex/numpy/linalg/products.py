@@ -11,6 +11,7 @@ import numpy as np
 from perspex.arguments.glossary import describe
 from perspex.arguments.types import Array, ArrayLike, DTypeLike
 from perspex.jitted.fused import fused
+from perspex.lax.linear import PrecisionLike
 from perspex.numpy import axes, products, reductions, triangles, words
 from perspex.numpy.products import matmul
 from perspex.numpy.promotion import as_array, check_arraylike, inexact, spread
@@ -117,7 +118,7 @@ def _matrix_power(a: Any, n: int) -> Any:
     return out
 
 
-def multi_dot(arrays: Sequence[ArrayLike], *, precision: Any = None) -> Array:
+def multi_dot(arrays: Sequence[ArrayLike], *, precision: PrecisionLike = None) -> Array:
     """The product of several matrices, in the order that takes the fewest multiplications.
 
     Args:
@@ -238,7 +239,7 @@ def tensordot(
     /,
     *,
     axes: int | Sequence[int] | Sequence[Sequence[int]] = 2,
-    precision: Any = None,
+    precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
     out_sharding: None = None,
 ) -> Array:

@@ -20,8 +20,8 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _vectors(name: str, x: ArrayLike, least: int = 0) -> Any:
-    x = pnp.atleast_1d(arraylike(name, x))
+def _vectors(name: str, operand: ArrayLike, least: int = 0) -> Array:
+    x = pnp.atleast_1d(arraylike(name, operand))
     if x.shape[-1] < least:
         raise ValueError(
             f"{name}: the last axis must have at least {least} elements, got the shape {x.shape}"
@@ -213,7 +213,7 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
     return full[..., start : start + length, :]
 
 
-def dft(n: int, scale: str | None = None, *, dtype: DTypeLike = None) -> Array:
+def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> Array:
     """Matrix of the discrete Fourier transform: `exp(-2j * pi * j * k / n)`.
 
     Args:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,7 @@ RAISES = (
 RAISES_FOR_ONE = "TypeError: if the argument is not a real array or number."
 
 
-def floats(name: str, *args: Any) -> Any:
+def floats(name: str, *args: Any) -> Sequence[Array]:
     """Operands at one floating dtype, and one shape unless they are scalars."""
     if len(args) == 1:
         return (inexact(name, args[0]),)
@@ -47,7 +48,7 @@ def floats(name: str, *args: Any) -> Any:
     return promote_all(name, *args, to=dtypes.to_inexact_dtype)
 
 
-def strong(x: Any) -> Any:
+def strong(x: Any) -> Array:
     """`x` without a weak type."""
     return as_dtype(x, typeof(x).dtype)
 

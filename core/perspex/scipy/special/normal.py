@@ -135,7 +135,7 @@ def wofz(z: ArrayLike) -> Array:
     return integrals.wofz(z)
 
 
-def _check_float(name: str, x: Any) -> Any:
+def _check_float(name: str, x: Any) -> Array:
     check_arraylike(name, x)
     dtype = dtypes.dtype_of(x)
     if dtype not in (np.dtype("float32"), np.dtype("float64")):

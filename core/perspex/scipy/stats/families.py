@@ -79,9 +79,9 @@ def at(condition: Any, x: Any, elsewhere: float) -> Array:
     return pnp.where(condition, x, elsewhere)
 
 
-def floats(name: str, *args: Any) -> Any:
+def floats(name: str, *operands: Any) -> list[Array]:
     """Arguments at one floating dtype, and one shape unless they are scalars."""
-    args = promote_all(name, *args, to=dtypes.to_inexact_dtype)
+    args = promote_all(name, *operands, to=dtypes.to_inexact_dtype)
     if typeof(args[0]).dtype.kind == "c":
         raise ValueError(f"{name} does not support complex arguments; take real ones")
     return args

@@ -79,7 +79,7 @@ class gaussian_kde:  # noqa: N801 - the name in SciPy
         self.dataset, self.weights = data, share
         self.neff = 1 / pnp.sum(share**2)
         if bw_method is None or bw_method == "scott":
-            factor = self.neff ** (-1 / (d + 4))
+            factor: Any = self.neff ** (-1 / (d + 4))
         elif bw_method == "silverman":
             factor = (self.neff * (d + 2) / 4) ** (-1 / (d + 4))
         elif callable(bw_method):

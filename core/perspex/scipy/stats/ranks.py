@@ -21,7 +21,7 @@ class ModeResult(NamedTuple):
     """The most frequent values and how often they occur."""
 
     mode: Array
-    count: Array
+    count: Array  # type: ignore[assignment]  # a method of tuples
 
 
 def _check_nan_policy(name: str, nan_policy: str) -> None:

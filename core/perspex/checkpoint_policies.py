@@ -192,7 +192,7 @@ def save_from_both_policies(policy_1: _Policy, policy_2: _Policy) -> Callable[..
     """Store what one of the two policies stores.
 
     Args:
-      policy_1, policy_2: two policies; the second is asked where the first stores nothing.
+      policy_1, policy_2: two policies; the second decides where the first stores nothing.
 
     Returns:
       A policy.
@@ -266,7 +266,7 @@ def save_and_offload_only_these_names(
     if saved & offloaded:
         raise ValueError(
             "save_and_offload_only_these_names: the names "
-            f"{sorted(saved & offloaded)} are to be saved and to be offloaded; choose one"
+            f"{sorted(saved & offloaded)} are both saved and offloaded; choose one"
         )
 
     def policy(prim: Any, *args: Any, **params: Any) -> Any:

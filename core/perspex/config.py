@@ -192,7 +192,7 @@ check_tracer_leaks = Flag(
 compiler_options = Flag(
     "compiler_options",
     (),
-    "Options of XLA for every program, by name; those of a `jit` go before. Like `XLA_FLAGS`, "
+    "Options of XLA for every program, by name; those of a `jit` come first. Like `XLA_FLAGS`, "
     "but they can be changed while the process runs.",
     _options,
     True,
@@ -221,7 +221,7 @@ enable_compilation_cache = Flag(
 compilation_cache_max_size = Flag(
     "compilation_cache_max_size",
     10**9,
-    "Bytes that the folder may hold; beyond, the least recently used go. -1: no limit.",
+    "Bytes that the folder may hold; beyond, the least recently used are evicted. -1: no limit.",
     int,
     False,
 )
@@ -254,7 +254,7 @@ platforms = Flag(
 recompile_cards = Flag(
     "recompile_cards",
     True,
-    "Show under a cell, in a notebook, which functions were compiled again and why.",
+    "In a notebook, show below a cell which functions were recompiled, and why.",
     _boolean,
     False,
 )
@@ -273,12 +273,12 @@ flags["platform_name"] = platforms  # JAX's older name for it
 # Not for users. `trace_depth` is nonzero while a function is traced, which takes the C++ fast paths
 # out of play; `post_hook`, when set, is called by jaxlib after every fast call.
 trace_depth = Flag("perspex_trace_depth", 0, "Identity of the current trace.", _anything, True)
-# C++ keeps calls apart by it; a program is the same whoever asks for it, so it is no part of
+# C++ keeps calls apart by it; a program is the same for every caller, so it is no part of
 # `context()`, and a function that was called is not traced again when it is differentiated.
 _retracing.remove(trace_depth)
-# Likewise: a call under another policy is asked for again, and finds its program.
+# Likewise: a call under another policy goes through Python again, and finds its program.
 _retracing.remove(stale_captures)
-# Likewise: while a cell is profiled, each call comes to Python, which writes down who called what.
+# Likewise: while a cell is profiled, each call goes through Python, which records the caller.
 profiling = Flag("perspex_profiling", False, "Whether calls are written down.", _boolean, True)
 _retracing.remove(profiling)
 # The other way round: programs are traced under it, but C++ never sees a call that depends on it,

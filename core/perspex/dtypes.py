@@ -94,7 +94,7 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
 
 
 def check_user_dtype(dtype: Any, name: str = "") -> Any:
-    """The dtype that a user's `dtype=` argument asks for, within what is enabled.
+    """The dtype that a user's `dtype=` argument requests, as far as it is enabled.
 
     Args:
       dtype: an `np.dtype`, a scalar type, a name, a Python number type, a `KeyType`; `None` is the
@@ -132,7 +132,7 @@ def check_user_dtype(dtype: Any, name: str = "") -> Any:
     try:
         full = np.dtype(dtype)
     except TypeError as error:
-        raise TypeError(f"{error}{where}: {dtype!r} names no dtype") from None
+        raise TypeError(f"{error}{where}: {dtype!r} does not name a dtype") from None
     if full not in NUMBERS and full != float0:
         raise TypeError(
             f"only booleans and numbers are supported, got dtype {full}{where}; {_remedy(full)}"
@@ -298,7 +298,7 @@ def _join(nodes: list[str], strict: bool) -> str:
     narrow = [d.name for d in (*SMALL_INTS, *SMALL_FLOATS) if d.name in small]
     raise TypePromotionError(
         f"Input dtypes ({names}) have no available implicit dtype promotion path: "
-        f"{' and '.join(narrow)} promote to nothing, lest precision be lost or gained unseen. "
+        f"{' and '.join(narrow)} never promote, because precision would change silently. "
         f"Convert explicitly, e.g. x.astype('{'float32' if 'float' in narrow[0] else 'int32'}')."
     )
 
@@ -456,7 +456,7 @@ def scalar_type_of(x: Any) -> type:
     for family, scalar in _PYTHON_OF.items():
         if issubdtype(dtype, family):
             return scalar
-    raise TypeError(f"the elements of {x!r}, of dtype {dtype}, are no numbers")
+    raise TypeError(f"the elements of {x!r}, of dtype {dtype}, are not numbers")
 
 
 _PYTHON_OF = {np.bool_: bool, np.integer: int, np.floating: float, np.complexfloating: complex}
@@ -500,7 +500,7 @@ def to_inexact_dtype(dtype: Any) -> DType:
     """
     if isinstance(dtype, KeyType):
         raise TypeError(
-            f"dtype {dtype.name} is not one of numbers; random.key_data(key) gives the numbers"
+            f"dtype {dtype.name} is not a dtype of numbers; random.key_data(key) gives the numbers"
         )
     found: DType = np.dtype(dtype)
     if found == BOOL or issubdtype(found, np.integer):

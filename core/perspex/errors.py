@@ -1,9 +1,9 @@
-"""The exceptions, and the words that they say.
+"""The exceptions of Perspex.
 
     Exception
      +- TypeError
      |   +- JAXTypeError                      a program that tracing cannot follow
-     |   |   +- ConcretizationTypeError       a value was needed while there is only a type
+     |   |   +- ConcretizationTypeError       a value was needed, and there is only a type
      |   |   |   +- TracerBoolConversionError         `if`, `while`, `and`, `bool()`
      |   |   +- TracerArrayConversionError    a tracer was given to NumPy
      |   |   +- TracerIntegerConversionError  a tracer was used as an index or a length
@@ -44,7 +44,7 @@ class JAXTypeError(TypeError):
 
     @property
     def card(self) -> Card | None:
-        """What the message says, in parts, where it tells of a traced value."""
+        """The parts of the message, if it is about a traced value."""
         return card_of(self)
 
 
@@ -67,8 +67,8 @@ class ConcretizationTypeError(JAXTypeError):
     """A concrete value was needed where there is only a traced one.
 
     While a function is traced its arguments stand for *all* arrays of their shape and dtype. They
-    have no value, so nothing in Python can depend on one. An argument that Python does depend on is
-    marked static: the function is then traced once for each of its values.
+    have no value, so nothing in Python can depend on one. If Python must depend on an argument,
+    mark it static: the function is then traced once for each of its values.
 
     >>> from functools import partial
     >>> import perspex.numpy as jnp
@@ -86,10 +86,10 @@ class ConcretizationTypeError(JAXTypeError):
 
 
 class TracerBoolConversionError(ConcretizationTypeError):
-    """A traced value was asked whether it is true.
+    """Python needed to know whether a traced value is true.
 
-    `if`, `while`, `and`, `or`, `not`, `assert` and `bool()` ask. Python takes one branch, and a
-    traced value has not decided yet. Compute both and select, or let the device choose.
+    `if`, `while`, `and`, `or`, `not`, `assert` and `bool()` need to know. Python takes one branch,
+    and a traced value has no truth value yet. Compute both and select, or let the device choose.
 
     >>> import perspex.numpy as jnp
     >>> from perspex import jit, lax
@@ -138,7 +138,7 @@ class TracerIntegerConversionError(JAXTypeError):
 
 
 class NonConcreteBooleanIndexError(JAXIndexError):
-    """A traced mask was used as an index: how many elements it keeps is not known yet.
+    """A traced mask was used as an index, so the size of the result is unknown.
 
     >>> import perspex.numpy as jnp
     >>> from perspex import jit
@@ -153,9 +153,9 @@ class NonConcreteBooleanIndexError(JAXIndexError):
 
 
 class UnexpectedTracerError(JAXTypeError):
-    """A traced value was used after the function whose tracing made it had returned.
+    """A traced value was used after the traced function had returned.
 
-    It got out by a side effect: stored in a list, a global or an attribute. Return it instead.
+    It escaped through a side effect: a list, a global or an attribute. Return it instead.
 
     >>> from perspex import jit
     >>> seen = []
@@ -183,17 +183,17 @@ class KeyReuseError(JAXTypeError):
 
 
 class StaleCaptureError(RuntimeError):
-    """A jitted function was called although a variable that it captured has changed.
+    """A jitted function was called after a variable that it captured had changed.
 
-    Raised under the policy `error` of the flag `stale_captures`, in a notebook, where changes are
-    noticed. Trace the function again with its method `retrace`, or pass the value as an argument.
+    Raised in a notebook under the policy `error` of the flag `stale_captures`. Trace the function
+    again with its method `retrace`, or pass the value as an argument.
     """
 
 
 class StaleCaptureWarning(UserWarning):
     """A jitted function ran with the old value of a variable that it captured.
 
-    Given once for each change under the policy `warn` of the flag `stale_captures`, in a notebook.
+    Issued in a notebook, once for each change, under the policy `warn` of `stale_captures`.
     `function` is its name, and `changes` says what has changed.
     """
 

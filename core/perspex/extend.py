@@ -1,4 +1,4 @@
-"""What a new primitive is made of, for those who define one outside the package.
+"""Everything that you need to define a primitive outside the package.
 
 A primitive is an object of a class derived from `Primitive`, whose methods are its rules; the
 docstring of `Primitive` is the contract, and `docs/primitives.md` walks through two examples.

@@ -176,8 +176,8 @@ def _explain_unsortable(tree: Any, is_leaf: IsLeaf | None, error: ValueError) ->
                 kinds = ", ".join(sorted({type(key).__name__ for key in node}))
                 at = f" at {keystr(path)}" if path else ""
                 raise ValueError(
-                    f"the keys of a dict in a pytree must sort, and those of the dict{at} do not: "
-                    f"they are of types {kinds}; use keys of one type, or an OrderedDict"
+                    f"the keys of a dict in a pytree must be sortable, but those of the dict{at} "
+                    f"have the types {kinds}; use keys of one type, or an OrderedDict"
                 ) from error
         one = default_registry.flatten_one_level_with_keys(node)
         if one is not None:

@@ -255,7 +255,7 @@ def test_asking_for_64_bits_warns_each_time(spec: Any) -> None:
     "spec, error, words",
     [
         ("foo", TypeError, "'foo' not understood in zeros"),
-        (5, TypeError, "5 names no dtype"),
+        (5, TypeError, "5 does not name a dtype"),
         (str, TypeError, "booleans and numbers.*in zeros"),
         (object, TypeError, "dtype object in zeros"),
         ("datetime64[s]", TypeError, "datetime64"),
@@ -373,7 +373,7 @@ def test_key_types_are_interned() -> None:
 
 
 def test_keys_have_no_number_type() -> None:
-    with pytest.raises(TypeError, match="no numbers"):
+    with pytest.raises(TypeError, match="are not numbers"):
         dtypes.scalar_type_of(KEY)
 
 

@@ -1,1 +1,1 @@
-"""What to write instead, where Python asked a traced value for what it does not have."""
+"""What to write instead where Python needed the value of a traced array."""

@@ -12,7 +12,7 @@ from perspex.advice.story import Remedy
 from perspex.advice.straight import a_name, assigned, needed_from_outside, only_assigns
 
 _WHERE = (
-    "`{}.where` chooses element by element and computes both values, where `lax.cond` would run "
+    "`{}.where` chooses element by element and computes both values; `lax.cond` would run only "
     "one of two functions"
 )
 _COND = "`{}.cond` runs one of two functions; both must return the same shapes and dtypes"

@@ -18,7 +18,7 @@ _ON_ALL = {"max": "max", "min": "min", "any": "any", "all": "all", "sorted": "so
 def choose(place: Place, is_scalar: bool) -> Remedy | None:
     """The remedy where a truth value was asked for; `None` if the code is of another form.
 
-    Of an array with axes only its elements can choose.
+    For an array with axes, only its elements can choose.
     """
     found = _choose(place, is_scalar)
     if is_scalar or found is None or found.patch is None:

@@ -15,18 +15,18 @@ from typing import Any
 from perspex.advice.story import Patch
 from perspex.base import source
 
-# A line of a notebook that is no Python.
+# A line of a notebook that is not Python.
 _MAGIC = re.compile(r"^\s*(%|!)")
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef, ast.Module)
 
 UNKNOWN = object()
-"""What `Place.value` gives for an expression whose value only running it would tell."""
+"""What `Place.value` returns for an expression that would have to run."""
 
 
 class File:
-    """The text of a file or cell, and its syntax tree; `tree` is `None` if it is no Python.
+    """The text of a file or cell, and its syntax tree; `tree` is `None` if it is not Python.
 
-    Nodes are shared with what is made of them, and never changed.
+    Nodes are shared with patches, and never changed.
     """
 
     def __init__(self, name: str, lines: Sequence[str]) -> None:
@@ -69,7 +69,7 @@ class File:
     def replaced(
         self, first: ast.stmt, last: ast.stmt, new: list[ast.stmt], imports: tuple[str, ...] = ()
     ) -> Patch | None:
-        """The patch that puts statements in the place of others, whole lines each."""
+        """The patch that replaces statements, whole lines each."""
         start, end = first.lineno, last.end_lineno or last.lineno
         head = self.lines[start - 1]
         indent = head[: len(head) - len(head.lstrip())]
@@ -87,7 +87,7 @@ class File:
         return self._patch(start, end, after, imports)
 
     def edited(self, node: ast.expr, text: str, imports: tuple[str, ...] = ()) -> Patch | None:
-        """The patch that puts another expression in the place of one, the rest of its lines kept.
+        """The patch that replaces an expression and keeps the rest of its lines.
 
         `text` must be an expression that needs no parentheses wherever it stands.
         """
@@ -165,7 +165,7 @@ class Place:
         return source.line_name(self.file.name, self.frame.f_lineno)
 
     def value(self, node: ast.AST) -> Any:
-        """What an expression stands for, if looking tells; `UNKNOWN` if only running it would.
+        """The value of an expression, if looking is enough; `UNKNOWN` if it would have to run.
 
         Looks up names, attributes of modules and of instances, and items of containers.
         """
@@ -191,7 +191,7 @@ class Place:
         return UNKNOWN
 
     def is_local(self, name: str) -> bool:
-        """Whether assigning to a name leaves no trace outside: of a function, its own variables.
+        """Whether assigning to a name has no effect outside the function.
 
         In a cell that is traced, what it assigns is returned.
         """
@@ -244,7 +244,7 @@ class Place:
         return self.call(self.module("perspex.lax", "lax"), name, *args)
 
     def edited(self, node: ast.expr, new: ast.expr) -> Patch | None:
-        """The patch that puts `new` in the place of `node`."""
+        """The patch that replaces `node` with `new`."""
         text = ast.unparse(ast.fix_missing_locations(new))
         parent = self.file.parents[node]
         alone = isinstance(parent, (ast.Return, ast.Assign, ast.Expr, ast.AnnAssign))
@@ -253,7 +253,7 @@ class Place:
         return self.file.edited(node, text, self._imports(text))
 
     def replaced(self, first: ast.stmt, last: ast.stmt, *new: ast.stmt) -> Patch | None:
-        """The patch that puts statements in the place of others."""
+        """The patch that replaces statements with others."""
         text = "\n".join([ast.unparse(ast.fix_missing_locations(statement)) for statement in new])
         return self.file.replaced(first, last, list(new), self._imports(text))
 

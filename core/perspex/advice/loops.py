@@ -49,7 +49,7 @@ _ORDER = "biufc"
 
 
 class Kind(NamedTuple):
-    """What a loop must keep of a value. `dtype` is empty for a Python number, which gives way."""
+    """What a loop must keep of a value. `dtype` is empty for a Python number, which is weak."""
 
     category: str
     dtype: str
@@ -162,7 +162,7 @@ def _tuple(names: list[str]) -> ast.expr:
 
 
 def _carried(place: Place, loop: ast.While | ast.For, asked: set[str]) -> list[str] | None:
-    """The names that one turn hands to the next or to what follows.
+    """The names that one turn passes to the next, or to the code after the loop.
 
     `None` if one of them has no value before the loop.
     """

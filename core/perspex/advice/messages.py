@@ -1,7 +1,7 @@
 """The messages of errors about traced values.
 
-A message says what happened to which value, where that value comes from, and the remedy: what to
-write in the place of the user's line where that is certain (`suggest`), general advice elsewhere.
+A message says what happened to which value, where that value comes from, and what to do: the lines
+to write instead where these are certain (`suggest`), general advice elsewhere.
 The functions below compose it from a description of the tracer (`float32[3]`) and its origin; the
 exceptions of `perspex.errors` only carry it.
 """
@@ -31,9 +31,9 @@ def _tell(
 ) -> Message:
     """The message of an error about a traced value, and its card.
 
-    Where the user's line is of a form that has a remedy of its own, that one takes the place of
-    the `general` one; it stands beside one that the operation has of its `own`. `need` is what was
-    asked for, one of the constants of `suggest`. `static` goes on where a `jit` may be around.
+    If the user's line has a form with a remedy, that remedy replaces the `general` one. A remedy
+    of the operation's `own` is kept beside it. `need` is what was needed, one of the constants of
+    `suggest`. `static` is added where a `jit` may surround the line.
     """
     story = recall(origin)
     if static and (story is None or story.is_staged):
@@ -58,7 +58,7 @@ def _without_arguments(story: Story | None) -> str:
     if story is None or not story.is_constant:
         return ""
     return (
-        "it depends on no argument, so it can be computed before, outside of "
+        "it depends on no argument: compute it outside of "
         f"`{story.function}`, or under `perspex.ensure_compile_time_eval()`"
     )
 
@@ -238,16 +238,16 @@ def leaked_tracer(kind: str, origin: str = "", used: str = "", name: str = "") -
       name: what it is called there, as in `kept[0]`; may be empty.
 
     >>> print(leaked_tracer("float32[]", used="train.py:7", name="kept[0]").splitlines()[1])
-    It was used at train.py:7 as `kept[0]`, after the function whose tracing made it had returned.
+    It was used at train.py:7 as `kept[0]`, after the traced function had returned.
     """
     story = recall(origin)
     called = f" as `{name}`" if name else ""
     at = f"at {used}{called}, " if used else ""
     headline = f"Encountered an unexpected tracer: a traced array with shape {kind} has leaked."
     why = _compose(
-        f"It was used {at}after the function whose tracing made it had returned.",
+        f"It was used {at}after the traced function had returned.",
         stored_by(name, story)
-        or "It got out by a side effect: a list, a global, an attribute, a closure.",
+        or "It escaped through a side effect: a list, a global, an attribute, a closure.",
     )
     remedy = Remedy("return the value from the traced function and use what the call returns.")
     sentences, steps, left_out = _parts(origin, story)

@@ -23,7 +23,7 @@ _INSTALLED = tuple({sysconfig.get_path(name) for name in ("stdlib", "purelib", "
 
 
 def register_static_speller(speller: Speller) -> Callable[[], None]:
-    """Let a notebook say how arguments are marked static where it jits code itself.
+    """Register how a notebook marks arguments static where it jits code itself.
 
     Args:
       speller: takes the file name of a cell, the names, and whether the names are those of a
@@ -38,7 +38,7 @@ def register_static_speller(speller: Speller) -> Callable[[], None]:
 
 
 def mark_static(place: Place, story: Story | None) -> Remedy | None:
-    """The remedy by which Python knows the value; `None` if its arguments cannot be static."""
+    """The remedy that lets Python know the value; `None` if its arguments cannot be static."""
     if story is None or not story.can_be_static or story.jitted is None:
         return None
     owner = story.jitted()
@@ -46,7 +46,7 @@ def mark_static(place: Place, story: Story | None) -> Remedy | None:
         return None
     names = [argument.name for argument in story.arguments]
     listed = " and ".join(f"`{name}`" for name in names)
-    text = f"mark {listed} static: Python then knows the value, and each new one is compiled anew"
+    text = f"mark {listed} static: Python then knows the value, and each new value recompiles"
     fun = inspect.unwrap(owner.fun)
     code = getattr(fun, "__code__", None)
     patch = None
@@ -55,7 +55,7 @@ def mark_static(place: Place, story: Story | None) -> Remedy | None:
         patch = (None if internal else _in_code(place, fun, names)) or _spelled(place, code, names)
     if patch is None:
         value = ast.unparse(_keyword("static_argnames", names))
-        text = f"mark {listed} static, by `{value}` where `{owner.name}` is jitted"
+        text = f"mark {listed} static: pass `{value}` where `{owner.name}` is jitted"
     return Remedy(text, patch)
 
 
@@ -74,7 +74,7 @@ def _spelled(place: Place, code: CodeType, names: list[str]) -> Patch | None:
 
 
 def _files(frame: FrameType) -> Iterator[str]:
-    """The user's files that are running, innermost first; not those of what runs the user's."""
+    """The user's files that are running, innermost first, without those that run the user's."""
     at: FrameType | None = frame
     while at is not None:
         file = at.f_code.co_filename

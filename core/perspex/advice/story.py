@@ -1,7 +1,7 @@
 """What an error knows of a traced value: its way from the arguments, and what to write instead.
 
-Everything here is text. A message outlives the trace that it tells of, and must keep no array
-and no program alive.
+Everything here is text. A message outlives the trace that it is about, and must keep no array and
+no program alive.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class Remedy:
 
 @dataclass(frozen=True)
 class Card:
-    """An error in parts, for whoever draws it: the message has the same as text."""
+    """An error in parts, for displays. The message says the same as text."""
 
     headline: str
     origin: str
@@ -145,7 +145,7 @@ _told = _Told()
 
 
 def remember(text: str, story: Story) -> None:
-    """Keep the story that `text` tells until the message that holds the text is composed.
+    """Keep the story of `text` until a message with that text is composed.
 
     The text passes through the traces between, which put sentences of theirs before it.
     """
@@ -163,7 +163,7 @@ def recall(origin: str) -> Story | None:
 
 
 def forbid_static() -> None:
-    """Say of the story told last that to mark its arguments static would not help."""
+    """Note on the last story that marking its arguments static would not help."""
     if _told.story is not None:
         _told.story = replace(_told.story, jitted=None)
 
@@ -184,6 +184,6 @@ def remedy_lines(remedy: Remedy) -> list[str]:
 
 
 def imports_told(patch: Patch) -> str:
-    """A sentence on what a patch needs to have been imported; empty if that is nothing."""
+    """A sentence on the imports that a patch needs; empty if it needs none."""
     listed = " and ".join([f"`{line}`" for line in patch.imports])
     return f"This needs {listed}." if listed else ""

@@ -1,8 +1,8 @@
-"""What to write instead, where Python asked a traced value for what it has not got.
+"""What to write instead where Python needed the value of a traced array.
 
-`suggest` looks at the syntax of the user's line and at the names around it, and gives the lines to
-write in its place. It is asked only when an error is raised, runs none of the user's code, and says
-nothing where it is not sure: then the message has the general remedy.
+`suggest` looks at the syntax of the user's line and at the names around it, and returns the lines
+to write instead. It is called only when an error is raised, and runs none of the user's code. Where
+it is not sure it returns nothing, and the message has the general remedy.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from perspex.advice.story import Remedy, Story
 from perspex.advice.values import for_index, for_mask, for_number, for_numpy, for_store
 
 BOOL, NUMBER, INDEX, ARRAY, MASK, SHAPE = "bool", "number", "index", "array", "mask", "shape"
-"""What Python or NumPy asked a traced value for."""
+"""What Python or NumPy needed of a traced value."""
 
 
 def suggest(need: str, kind: str, story: Story | None) -> tuple[Remedy | None, str]:
@@ -36,7 +36,7 @@ def suggest(need: str, kind: str, story: Story | None) -> tuple[Remedy | None, s
     try:
         return _suggest(place, need, kind, story), place.line
     except Exception:
-        # The error that is being told of counts for more than advice on it.
+        # The error itself matters more than advice on it.
         return None, place.line
 
 

@@ -91,7 +91,8 @@ def for_store(place: Place) -> Remedy | None:
     update = ast.Attribute(ast.Subscript(at, node.slice, ast.Load()), "set")
     new = ast.Assign([array], ast.Call(update, [statement.value], []))
     patch = place.replaced(statement, statement, new)
-    return Remedy("NumPy's arrays hold numbers; update one of ours", patch) if patch else None
+    text = "a NumPy array cannot hold a traced value; update a Perspex array"
+    return Remedy(text, patch) if patch else None
 
 
 def _numpy_path(place: Place, function: ast.expr) -> str:
@@ -244,11 +245,11 @@ def for_index(place: Place) -> Remedy | None:
     items = _items(place, node.value)
     if items and all(isinstance(item, (bool, int, float, complex)) for item in items):
         array = place.jnp("array", node.value)
-        text = "index an array: a list needs an integer of Python"
+        text = "index an array: a list needs a Python integer"
         return Remedy(text, place.edited(node, ast.Subscript(array, node.slice, ast.Load())))
     if _alike(items):
         array = place.jnp("stack", node.value)
-        text = "index one array: a list needs an integer of Python"
+        text = "index one array: a list needs a Python integer"
         return Remedy(text, place.edited(node, ast.Subscript(array, node.slice, ast.Load())))
     call = place.parent
     if (
@@ -314,7 +315,7 @@ def for_mask(place: Place) -> Remedy | None:
         return None
     if not _same_shape(place, node):
         return None
-    text = "leave elements out by `where=`, which keeps the shape"
+    text = "leave elements out with `where=`, which keeps the shape"
     return Remedy(text, place.edited(call, new))
 
 

@@ -1,8 +1,8 @@
 """Python called from compiled programs: `pure_callback` and `io_callback`.
 
-Inside `jit` a function of arrays is compiled, and Python is gone by the time it runs. These leave a
-call of Python in the program: it gets arrays, and what it returns goes on in the program.
-`perspex.debug` holds the two that only show something.
+Inside `jit` a function of arrays is compiled, and no Python runs when the program does. These
+functions leave a call of Python in the program: it gets arrays and returns arrays to the program.
+`perspex.debug` has the two that only show something.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def _flatten(
             raise TypeError(
                 f"Error interpreting argument to {what} as a JAX value. The problematic value is "
                 f"of type {type(leaf)} and is leaf {i} of its arguments; let the callback close "
-                "over what is no array (functools.partial)"
+                "over values that are not arrays (functools.partial)"
             ) from None
     return leaves, FlatCallback(callback, in_tree)
 

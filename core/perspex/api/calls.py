@@ -75,7 +75,7 @@ class Call:
 
     @functools.cached_property
     def avals(self) -> list[ShapedArray]:
-        """The types of the leaves, all of which must be arrays for whoever asks."""
+        """The types of the leaves, which must all be arrays."""
         return argument_avals(self.what, self.leaves, self.path)
 
     @property

@@ -1,4 +1,4 @@
-"""What derivatives ask of a call: which arguments, of which dtypes, and what result."""
+"""What derivatives require of a call: its arguments, their dtypes, and its result."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def argument_positions(argnums: Any) -> tuple[int, ...]:
                 f"of type {type(argnums)}"
             )
     if not given:
-        raise ValueError("argnums is empty: name at least one argument to differentiate by")
+        raise ValueError("argnums is empty: name at least one argument of the derivative")
     if len(set(given)) != len(given):
         raise ValueError(f"argnums {argnums} names an argument twice")
     return tuple([int(n) for n in given])
@@ -62,7 +62,7 @@ def call_of(
         raise TypeError(
             f"differentiating with respect to argnums={shown} requires at least {least} positional "
             f"arguments to be passed by the caller, but got only {len(args)} positional arguments, "
-            f"for {place(fun)}; pass by position what to differentiate by."
+            f"for {place(fun)}; pass those arguments by position."
         )
     # What is given by name is part of the function.
     of_args = functools.partial(fun, **kwargs) if kwargs else fun

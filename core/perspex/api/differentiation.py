@@ -85,7 +85,7 @@ def jvp(
       primals: a tuple of its arguments, where to differentiate.
       tangents: a tuple of the same structure, shapes and dtypes. Integers and booleans have
         tangents of dtype `float0`.
-      has_aux: `fun` returns a pair, of which the second part is not differentiated.
+      has_aux: `fun` returns a pair; its second part is not differentiated.
 
     Returns:
       `(results, tangents of the results)`, and the auxiliary output if there is one.
@@ -213,8 +213,8 @@ class _Point:
         if len(given) != 1:
             raise TypeError(
                 f"the function returned by `vjp` applied to `{self.name}` was called with "
-                f"{len(given)} arguments, but it takes one, of the structure of what `{self.name}` "
-                "returns: for a tuple of results call it with a tuple, `pull((ct_a, ct_b))`"
+                f"{len(given)} arguments, but it takes one, with the structure of the result of "
+                f"`{self.name}`: for a tuple of results call it with a tuple, `pull((ct_a, ct_b))`"
             )
         (ct,) = given
         cts, ct_tree = tree.flatten(ct)
@@ -320,7 +320,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     Args:
       fun: a function of pytrees of arrays.
       primals: its arguments.
-      has_aux: `fun` returns a pair, of which the second part is not differentiated.
+      has_aux: `fun` returns a pair; its second part is not differentiated.
 
     Returns:
       `(results, function from tangents of the arguments to tangents of the results)`, and the
@@ -367,7 +367,7 @@ def vjp(
     Args:
       fun: a function of pytrees of arrays.
       primals: its arguments.
-      has_aux: `fun` returns a pair, of which the second part is not differentiated.
+      has_aux: `fun` returns a pair; its second part is not differentiated.
       reduce_axes: only `()`.
 
     Returns:
@@ -406,7 +406,7 @@ def fwd_and_bwd(
     Args:
       fun: a function of pytrees of arrays.
       argnums: which positional arguments to differentiate with respect to.
-      has_aux: `fun` returns a pair, of which the second part is not differentiated.
+      has_aux: `fun` returns a pair; its second part is not differentiated.
       jitted: compile both functions.
 
     Returns:
@@ -471,7 +471,7 @@ def grad(
       fun: a function of pytrees of arrays that returns a floating point scalar.
       argnums: which positional arguments to differentiate with respect to; a tuple gives a tuple of
         gradients.
-      has_aux: `fun` returns a pair, of which the second part is not differentiated.
+      has_aux: `fun` returns a pair; its second part is not differentiated.
       holomorphic: differentiate a complex function with respect to complex arguments.
       allow_int: let arguments be integers or booleans, whose gradients have the dtype `float0`.
       reduce_axes: only `()`.
@@ -541,7 +541,7 @@ def value_and_grad(
       fun: a function of pytrees of arrays that returns a floating point scalar.
       argnums: which positional arguments to differentiate with respect to; a tuple gives a tuple of
         gradients.
-      has_aux: `fun` returns a pair, of which the second part is not differentiated.
+      has_aux: `fun` returns a pair; its second part is not differentiated.
       holomorphic: differentiate a complex function with respect to complex arguments.
       allow_int: let arguments be integers or booleans, whose gradients have the dtype `float0`.
       reduce_axes: only `()`.

@@ -70,7 +70,7 @@ def jacfwd(
       fun: a function of pytrees of arrays.
       argnums: which positional arguments to differentiate with respect to; a tuple gives a tuple of
         Jacobians.
-      has_aux: `fun` returns a pair, of which the second part is not differentiated.
+      has_aux: `fun` returns a pair; its second part is not differentiated.
       holomorphic: differentiate a complex function with respect to complex arguments.
 
     Returns:
@@ -162,7 +162,7 @@ def jacrev(
       fun: a function of pytrees of arrays.
       argnums: which positional arguments to differentiate with respect to; a tuple gives a tuple of
         Jacobians.
-      has_aux: `fun` returns a pair, of which the second part is not differentiated.
+      has_aux: `fun` returns a pair; its second part is not differentiated.
       holomorphic: differentiate a complex function with respect to complex arguments.
       allow_int: let arguments be integers or booleans, whose Jacobians have the dtype `float0`.
 
@@ -226,7 +226,7 @@ def hessian(
       fun: a function of pytrees of arrays.
       argnums: which positional arguments to differentiate with respect to; a tuple gives nested
         tuples.
-      has_aux: `fun` returns a pair, of which the second part is not differentiated.
+      has_aux: `fun` returns a pair; its second part is not differentiated.
       holomorphic: differentiate a complex function with respect to complex arguments.
 
     Returns:

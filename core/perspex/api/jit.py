@@ -179,7 +179,7 @@ def jit(
     if inspect.isgeneratorfunction(fun) or inspect.iscoroutinefunction(fun):
         raise TypeError(f"jit cannot compile {fun}: a generator or coroutine has no array results")
     if stale is not None and stale not in POLICIES:
-        raise ValueError(f"jit: stale is one of {', '.join(POLICIES)}, got {stale!r}")
+        raise ValueError(f"jit: stale must be one of {', '.join(POLICIES)}, got {stale!r}")
     static = _resolve(fun, static_argnums, static_argnames, "static")
     donated = _resolve(fun, donate_argnums, donate_argnames, "donate")
     both = (set(static[0]) & set(donated[0])) | (set(static[1]) & set(donated[1]))
@@ -194,8 +194,8 @@ def jit(
     single = {d for _, found in placed for d in found}
     if single and (len(single) > 1 or any(p is not None for p, _ in placed)):
         raise ValueError(
-            "jit runs a function on one device or on those of one mesh, got shardings of "
-            f"{sorted(map(str, single))} beside others"
+            "jit runs a function on one device or on the devices of one mesh, but got shardings of "
+            f"{sorted(map(str, single))} and others"
         )
     if place is not None and (single or any(p is not None for p, _ in placed)):
         raise ValueError("jit takes either a device or in_shardings and out_shardings, not both")

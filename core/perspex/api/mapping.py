@@ -107,13 +107,13 @@ def vmap(
 
 
 def _flatten_axes(what: str, treedef: Any, axes: Any, value: Callable[[], str]) -> list[Any]:
-    """The axes of all leaves; `value` says in an error what they are the axes of."""
+    """The axes of all leaves; `value` names their owner in errors."""
     try:
         return tree.flatten_axes(f"vmap {what}", treedef, axes)
     except ValueError as error:
         raise ValueError(
-            f"{error}\nThe value is the {value()} of the function; give {what} its containers, or "
-            "one axis for all that is in one"
+            f"{error}\nThe value is the {value()} of the function; give {what} the same "
+            "containers, or one axis for a whole container"
         ) from None
 
 
@@ -154,7 +154,7 @@ def _column(call: Call, i: int, axis: Any) -> _Column:
             f"vmap was requested to map its {call.path(i)} along axis {axis}, which implies that "
             f"its rank should be at least {axis + 1 if axis >= 0 else -axis}, but is only "
             f"{aval.ndim} (its shape is {aval.shape}); give another axis{at}, or None for a value "
-            "that all examples have in common"
+            "that all examples share"
         )
     return _Column(aval, axis % aval.ndim)
 
@@ -187,7 +187,7 @@ def _size(call: Call, columns: dict[int, _Column], given: int | None) -> int:
         "vmap got inconsistent sizes for array axes to be mapped:\n"
         + ";\n".join(lines)
         + ".\nRemedy: `in_axes` gives the axis of each argument, and None for one that all "
-        "examples have in common."
+        "examples share."
     )
 
 
@@ -211,9 +211,8 @@ def _place(call: Call, i: int, y: Any, at: int | None, wanted: Any, size: int) -
         if at is not None:
             raise ValueError(
                 f"at {tree.axis_path('vmap out_axes', call.out_tree, i)}, got axis spec None but "
-                f"output was batched on axis {at}: this result of {place(call.fun)} differs from "
-                "example to example; give the axis where they are to be stacked, or reduce over "
-                "the examples"
+                f"output was batched on axis {at}: this result of {place(call.fun)} differs "
+                "between examples; give the axis along which to stack it, or reduce over them"
             )
         return y
     aval = shaped(y)
@@ -222,8 +221,8 @@ def _place(call: Call, i: int, y: Any, at: int | None, wanted: Any, size: int) -
     if not -ndim <= wanted < ndim:
         raise ValueError(
             f"at {tree.axis_path('vmap out_axes', call.out_tree, i)}, axis {wanted} is out of "
-            f"bounds for array of dimension {ndim}, which this result of {place(call.fun)} is with "
-            "the axis of the examples"
+            f"bounds for array of dimension {ndim}: this result of {place(call.fun)}, counting the "
+            "axis of the examples"
         )
     wanted %= ndim
     if at is not None:

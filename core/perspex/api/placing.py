@@ -56,14 +56,14 @@ def make_mesh(
     sizes = tuple([operator.index(n) for n in axis_shapes])
     names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
     if len(sizes) != len(names):
-        raise ValueError(f"make_mesh: {len(sizes)} lengths {sizes} and {len(names)} names {names}")
+        raise ValueError(f"make_mesh takes one name for each length, got {sizes} and {names}")
     check_axis_types(axis_types, len(names))
     found = client.devices() if devices is None else list(devices)
     if math.prod(sizes) > len(found):
         raise ValueError(
-            f"make_mesh: a mesh of {' x '.join(map(str, sizes))} takes {math.prod(sizes)} devices, "
-            f"and there are {len(found)}; before the first use, "
-            "config.update('num_cpu_devices', n) makes n of a CPU"
+            f"make_mesh: a mesh of {' x '.join(map(str, sizes))} needs {math.prod(sizes)} devices, "
+            f"but there are {len(found)}; to make n devices of a CPU, call "
+            "config.update('num_cpu_devices', n) before the first use of a device"
         )
     array = np.array(found[: math.prod(sizes)], dtype=object).reshape(sizes)
     return Mesh(array, names, axis_types)
@@ -123,7 +123,7 @@ def make_array_from_callback(
       shape: the shape of the whole array.
       sharding: where its parts go: a `NamedSharding` or a `SingleDeviceSharding`.
       data_callback: takes the place of a part in the whole, a slice for each axis, and returns the
-        part, an array or a number. It is asked once for each part, however many devices hold it.
+        part, an array or a number. It is called once for each part, however many devices hold it.
       dtype: the dtype that the parts must have.
 
     Returns:
@@ -164,8 +164,8 @@ def _checked(part: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     aval = shaped(part)
     if aval.shape != shape:
         raise ValueError(
-            f"make_array_from_callback: data_callback returned a part of shape {aval.shape} where "
-            f"{shape} was asked for"
+            f"make_array_from_callback: data_callback returned a part of shape {aval.shape}, but "
+            f"the sharding needs {shape}"
         )
     if dtype is not None and aval.dtype != dtypes.check_user_dtype(dtype, "make_array"):
         raise ValueError(
@@ -176,7 +176,7 @@ def _checked(part: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 
 def _on_host(part: Any) -> np.ndarray:
-    """The numbers of a part, which nobody else can write to."""
+    """The numbers of a part, as a copy that nobody else can write to."""
     aval, host = shaped(part), np.asarray(part)
     return host.astype(aval.dtype, copy=host is part)
 
@@ -212,21 +212,21 @@ def make_array_from_single_device_arrays(
     by_device = {}
     for x in arrays:
         if not isinstance(x, ArrayImpl) or isinstance(x.sharding, NamedSharding):
-            raise TypeError(f"{name}: each part is an array on one device, got {x!r}")
+            raise TypeError(f"{name}: each part must be an array on one device, got {x!r}")
         by_device[x.device] = x
     if len(by_device) != len(arrays):
         raise ValueError(f"{name}: two of the parts lie on the same device")
     missing = sharding.device_set - set(by_device)
     if missing or len(arrays) != sharding.num_devices:
         raise ValueError(
-            f"{name}: the sharding has {sharding.num_devices} devices, and there are "
+            f"{name}: the sharding has {sharding.num_devices} devices, but there are "
             f"{len(arrays)} parts; no part lies on {sorted(map(str, missing))}"
         )
     found = {x.dtype for x in arrays}
     if dtype is not None:
         found.add(dtypes.check_user_dtype(dtype, name))
     if len(found) > 1:
-        raise ValueError(f"{name}: parts of one dtype, got {sorted(d.name for d in found)}")
+        raise ValueError(f"{name}: parts must have one dtype, got {sorted(d.name for d in found)}")
     if isinstance(sharding, SingleDeviceSharding):
         return device_put(arrays[0], sharding)
     aval = ShapedArray(tuple(shape), arrays[0].dtype)

@@ -135,8 +135,8 @@ def _without_static(
     count = len(args)
     if any(not -count <= n < count for n in numbers):
         raise ValueError(
-            f"checkpoint: static_argnums {numbers} of {place(fun)} are positions from {-count} to "
-            f"{count - 1} of a call with {count} arguments"
+            f"checkpoint: static_argnums {numbers} of {place(fun)} must be positions from "
+            f"{-count} to {count - 1} of a call with {count} arguments"
         )
     fixed = {n % count: args[n] for n in numbers}
     named = {name: kwargs[name] for name in names if name in kwargs}
@@ -152,7 +152,7 @@ def _without_static(
     try:
         return variants.setdefault(key, given), rest, others
     except TypeError:
-        # Without a hash it cannot be remembered what was traced for it.
+        # A program is remembered by the hash of its static arguments.
         return given, rest, others
 
 

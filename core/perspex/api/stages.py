@@ -1,4 +1,4 @@
-"""The stages between a function and its executable, for those who want to look at them.
+"""The stages between a function and its executable, to look at.
 
 `jit(f).trace(*args)` gives a `Traced` with the jaxpr; its `lower()` a `Lowered` with the StableHLO;
 its `compile()` a `Compiled`, which can be called.

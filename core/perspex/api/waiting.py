@@ -1,4 +1,4 @@
-"""What is done with values as a whole: waiting, fetching, clearing."""
+"""Waiting for arrays, fetching them, listing them, and clearing caches."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from perspex.base import jax_finder
 JAX_VERSION = "0.12.0"
 
 # What an error about a missing name adds.
-_WHY = "docs/names.md tells why, and what does nearly the same."
+_WHY = "docs/names.md says why, and what to use instead."
 
 # Where a module of jax is found in Perspex, if not under the same name.
 _ELSEWHERE = {

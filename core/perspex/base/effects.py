@@ -1,6 +1,6 @@
 """What an operation does beyond its results: the kinds of effects.
 
-An equation with an effect stays in its program although nobody reads its results. Effects that are
+An equation with an effect stays in its program even if nobody reads its results. Effects that are
 *ordered* happen in the order in which the program has them, across compiled calls too
 (`transforms.sequence`); of the others only the number is certain.
 

@@ -1,7 +1,7 @@
 """What the machine does on the user's behalf, published as it happens.
 
-The core publishes; who listens (the panel, the clock, a test) subscribes, and the core never knows
-who. A site asks `listeners` first, so that nothing is computed when nobody listens.
+The core publishes; a listener (the panel, the clock, a test) subscribes, and the core never knows
+it. A site reads `listeners` first, so that nothing is computed when nobody listens.
 
 Kinds and their `data`:
 
@@ -59,9 +59,9 @@ class Phase:
     """Work that is going on: a context around a stage, which is in `running` meanwhile.
 
     Another thread may look there to say what takes so long. `kind` and `name` are those of the
-    event that tells of the end; `start` is by `time.perf_counter`, and so is `end` when it is over.
-    `is_apart` says that a process of its own does the work, which an interrupt ends. A stage that
-    fails is told of as `failed`.
+    event at its end; `start` is by `time.perf_counter`, and so is `end` when it is over.
+    `is_apart` says that another process does the work, which an interrupt ends. A stage that fails
+    publishes the event `failed`.
     """
 
     __slots__ = ("_is_heard", "_ran_before", "end", "is_apart", "kind", "name", "start", "thread")
@@ -103,9 +103,9 @@ _looking = _Looking()
 
 @contextlib.contextmanager
 def unheard() -> Iterator[None]:
-    """Tell nobody of what this thread does meanwhile.
+    """Publish nothing of what this thread does inside the context.
 
-    For whoever lowers a program only to look at it: nothing of that is the user's.
+    For code that lowers a program only to look at it, which is not the user's work.
 
     >>> import perspex, perspex.numpy as pnp
     >>> seen = []
@@ -136,9 +136,9 @@ def seconds_in_phases() -> float:
 
 
 def count_as_phase(ran_before: float) -> None:
-    """Count what the processor has run this thread since then, unless a phase of it goes on.
+    """Count the processor time of this thread since then, unless one of its phases is running.
 
-    For work that is told of as an event without being in `running` meanwhile.
+    For work that is published as an event without being in `running` meanwhile.
     """
     thread = threading.get_ident()
     if not any(phase.thread == thread for phase in running.copy()):
@@ -146,7 +146,7 @@ def count_as_phase(ran_before: float) -> None:
 
 
 def forget_phases() -> None:
-    """Take the phases of this thread for over, where none can be going on.
+    """Forget the phases of this thread, where none can be running.
 
     An interrupt may come between the beginning of one and the statement that would end it.
     """
@@ -160,7 +160,7 @@ Listener = Callable[[Event], None]
 
 # Read by every publishing site: empty means free.
 listeners: tuple[Listener, ...] = ()
-# The listeners, each with the kinds that it wants (`None`: all); by kind as they are asked for.
+# The listeners, each with the kinds that it wants (`None`: all); by kind once looked up.
 _subscriptions: tuple[tuple[Listener, frozenset[str] | None], ...] = ()
 _audiences: dict[str, tuple[Listener, ...]] = {}
 _subscribing = threading.Lock()
@@ -199,8 +199,8 @@ def subscribe(listener: Listener, kinds: Iterable[str] | None = None) -> Callabl
 
 
 def audience(kind: str) -> tuple[Listener, ...]:
-    """Who wants events of that kind: for sites that are often passed, as moving an array is."""
-    audiences = _audiences  # before the subscriptions, lest old ones get into a new table
+    """The listeners for events of that kind; for sites that run often, such as transfers."""
+    audiences = _audiences  # before the subscriptions, so that old ones get into no new table
     found = audiences.get(kind)
     if found is None:
         found = audiences[kind] = tuple(
@@ -223,7 +223,7 @@ def publish(
     at: source.Source | None = None,
     **data: Any,
 ) -> None:
-    """Tell the listeners of something that began at `start` and has just ended."""
+    """Call the listeners with an event that began at `start` and has just ended."""
     heard_by = audience(kind) if listeners else ()
     if not heard_by or _looking.is_on:
         return
@@ -238,7 +238,7 @@ def publish(
 
 
 def report_ignored(error: BaseException, where: str, culprit: object) -> None:
-    """Do with an exception that has nobody to go to what Python itself does."""
+    """Report an exception that nobody can catch, as Python itself does."""
     # `sys.unraisablehook` takes arguments of a type that only Python can make, so the exception is
     # raised where Python ignores those: in what is called as an object goes.
     short_lived = _Ignored(error, where, culprit)

@@ -186,9 +186,7 @@ def register_dataclass(
         raise TypeError(f"{name}: give both data_fields and meta_fields, or neither")
     if data_fields is None or meta_fields is None:
         if not dataclasses.is_dataclass(nodetype):
-            raise TypeError(
-                f"{name}: it is no dataclass, so data_fields and meta_fields are needed"
-            )
+            raise TypeError(f"{name}: it is not a dataclass; give data_fields and meta_fields")
         fields = [f for f in dataclasses.fields(nodetype) if f.init and f.name not in drop_fields]
         meta_fields = [f.name for f in fields if f.metadata.get("static", False)]
         data_fields = [f.name for f in fields if f.name not in meta_fields]
@@ -198,7 +196,7 @@ def register_dataclass(
     if dataclasses.is_dataclass(nodetype):
         init = {f.name for f in dataclasses.fields(nodetype) if f.init}
         if unknown := {*data, *meta} - init:
-            raise ValueError(f"{name}: {sorted(unknown)} are no fields of its `__init__`")
+            raise ValueError(f"{name}: {sorted(unknown)} are not fields of its `__init__`")
         if missing := init - {*data, *meta, *drop_fields}:
             raise ValueError(
                 f"{name}: {sorted(missing)} are neither data nor meta fields; "

@@ -152,7 +152,7 @@ def capture(skip: int = 1) -> Source | None:
 
 
 def user_frame(skip: int = 1) -> FrameType | None:
-    """The frame whose instruction `capture(skip)` would name, for who looks further from there."""
+    """The frame whose instruction `capture(skip)` would name."""
     frame: FrameType | None = _getframe(skip)
     while frame is not None:
         name = frame.f_code.co_filename

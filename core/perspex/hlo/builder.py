@@ -250,7 +250,7 @@ class Builder:
         return [self._everywhere(x, aval) for x, aval in zip(results, out_avals, strict=True)]
 
     def _everywhere(self, value: Any, aval: ShapedArray) -> Any:
-        """The value, of which each device has all."""
+        """The value, replicated on every device."""
         axes = ", ".join(["{}"] * aval.physical().ndim)
         whole = types.attribute(f"#sdy.sharding<{self.module.mesh}, [{axes}]>")
         return self.op("sdy.sharding_constraint", value, attributes={"sharding": whole}, aval=aval)

@@ -1,8 +1,8 @@
 """Optimized HLO, read from its text: what a profile needs to know of each instruction.
 
-jaxlib gives the program that XLA has made as text only. Read here are the names, kinds and sizes of
-the instructions, the computations that they call, and the number of the operation of the module
-from which each comes (`hlo.numbering`).
+jaxlib gives the optimized program as text only. From that come the names, kinds and sizes of the
+instructions, the computations that they call, and the number of the operation of the module that
+each one belongs to (`hlo.numbering`).
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Instructions:
             if inner.weight:
                 key = inner.number, inner.kind
                 weights[key] = weights.get(key, 0.0) + times * inner.weight
-        # What the compiler has added counts with what it added it to.
+        # Instructions that the compiler added count with the ones that it added them to.
         named = {key: weight for key, weight in weights.items() if key[0] is not None}
         total = sum(named.values())
         if not total:

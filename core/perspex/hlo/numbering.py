@@ -1,14 +1,13 @@
-"""Numbers for the operations of a module, so that what XLA makes of one can be told.
+"""Numbers for the operations of a module, so that XLA's instructions lead back to them.
 
-XLA keeps the name in an operation's location as the `op_name` of the instructions that it makes of
-it, through fusion and inlining. What it compiles has the operation's number in that name, as in
-`attention/dot_general#12`: the position in the module, in the order of `walk`. Locations themselves
-would not do, because programs that compute the same share an executable, wherever they were
-written; but then their modules are the same operation by operation, so a number in one's executable
-means the operation of that number in the other's module.
+XLA keeps the name in an operation's location as the `op_name` of its instructions, through fusion
+and inlining. We put the operation's number into that name, as in `attention/dot_general#12`: its
+position in the module, in the order of `walk`. Source lines would not do, because programs that
+compute the same share an executable, wherever they were written. But their modules agree operation
+by operation, so a number from one executable is right for both modules.
 
-The numbers are written when XLA is going to compile, into a copy; that takes 2 us an operation,
-where XLA takes some 100.
+The numbers are written just before XLA compiles, into a copy of the module. That takes 2 us an
+operation; XLA takes about 100.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ from typing import Any, NamedTuple
 from perspex.base.xla import ir
 from perspex.hlo import types
 
-# Kinds of instructions, and the operations of which XLA makes them.
+# Kinds of instructions, and the operations that become them.
 PRODUCTS = ("dot", "convolution")
 _PRODUCTS = ("stablehlo.dot_general", "stablehlo.convolution")
 _REARRANGING = ("stablehlo.transpose", "stablehlo.reshape", "stablehlo.convert")
 _LONGEST_CHAIN = 4
 # Behind what XLA has put in front, for operations of functions and loops that it has inlined.
 _NUMBER = re.compile(r"#(\d+)$")
-# The end of what MLIR says of an exception in Python.
+# The end of MLIR's message about an exception in Python.
 _INTERRUPTED = re.compile(r"\nKeyboardInterrupt\b.*\s*$")
 
 
@@ -50,7 +49,7 @@ def number_in(name: str) -> int | None:
 def _walk(operation: Any, visit: Callable[[Any], Any]) -> None:
     """Call `visit` with each operation, in the order of the text.
 
-    What it raises becomes a `RuntimeError` in MLIR; an interrupt comes out as what it is.
+    An exception in it becomes a `RuntimeError` in MLIR; an interrupt stays an interrupt.
     """
     try:
         operation.walk(visit, ir.WalkOrder.PRE_ORDER)

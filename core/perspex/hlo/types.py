@@ -71,7 +71,7 @@ def element_type(dtype: np.dtype) -> Any:
     try:
         return _ELEMENTS[dtype]()
     except KeyError:
-        raise TypeError(f"arrays of dtype {dtype} cannot be computed with") from None
+        raise TypeError(f"XLA cannot compute with arrays of dtype {dtype}") from None
 
 
 _tensor_types: dict[ShapedArray, Any] = {}

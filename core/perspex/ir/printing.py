@@ -105,7 +105,7 @@ def _layout(
 ) -> list[str]:
     """The pieces of the text.
 
-    `mark(n, item)` is told of each beginning and end of an equation before the n-th.
+    `mark(n, item)` is called at the begin and end of each equation before the n-th.
     """
     out: list[str] = []
     column = 0

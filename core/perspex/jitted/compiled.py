@@ -45,16 +45,16 @@ from perspex.tracing.trace import Tracer, leaked, state
 
 
 class Program(NamedTuple):
-    """A traced function: its jaxpr, and the shape of what it returns."""
+    """A traced function: its jaxpr, and the tree of its results."""
 
     closed: ClosedJaxpr
     out_tree: Any
 
 
 class Origin(NamedTuple):
-    """What an executable was made of, each until nobody else holds it any more.
+    """The function and the program behind an executable, held weakly.
 
-    The event `compile` has it, so that whoever is told of a program can look at it later.
+    The event `compile` has it, so that a listener can look at the program later.
     """
 
     owner: Callable[[], Compiled | None]
@@ -105,11 +105,11 @@ class Compiled:
         self.options = options
         self.programs = Recent[Signature, Program](MOST_PROGRAMS)
         self.executables = Recent[Key, Executable](MOST_PROGRAMS)
-        # Why what was compiled is here no more, by the hash of its key.
+        # Why executables were forgotten, by the hash of their keys.
         self.forgotten: dict[int, tuple[Difference, ...]] = {}
         self.log: misses.Log | None = None
         self.made_at = source.capture()
-        # What the programs captured, where somebody watches that, and the callables to call off.
+        # What the programs captured, if an observer watches that, and the fast calls to drop.
         self.watched = Recent[Signature, stale.Traced](MOST_PROGRAMS)
         self.callables: weakref.WeakSet[Any] = weakref.WeakSet()
         with _owners_lock:
@@ -223,7 +223,7 @@ class Compiled:
         return found, program.out_tree
 
     def _published(self, key: Key, hit: bool) -> Miss | None:
-        """Tell the listeners that a call was looked up; what it missed by, if anyone asks."""
+        """Publish that a call was looked up; returns the reason of a miss, if anyone listens."""
         if not events.audience("cache") and (
             hit or not events.audience("recompile") or misses.is_ours(self.fun)
         ):
@@ -290,7 +290,7 @@ class Compiled:
         found = op_by_op(closed.jaxpr, closed.consts, call.leaves)
         return found or invalid.InvalidValueError(
             f"{error}: a result of the compiled function `{self.name}`. Run one by one, its "
-            "operations give no such value: compiled together they round otherwise."
+            "operations give no such value: XLA rounds differently when it compiles them together."
         )
 
     def staged(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -314,16 +314,16 @@ class Compiled:
         return tree.unflatten(program.out_tree, outs)
 
     def clear(self, because: Sequence[Difference] = ()) -> None:
-        """Forget all programs; `because` is what a later miss says of it."""
+        """Forget all programs; a later miss gives `because` as its reason."""
         misses.forget(self, because)
         self.programs.clear()
         self.executables.clear()
         self.watched.clear()
 
     def take_place_of(self, earlier: Compiled, because: Sequence[Difference]) -> None:
-        """Count this function, which is new, as another form of `earlier`: `because` tells of what.
+        """Count this new function as another form of `earlier`; `because` says what differs.
 
-        For who makes a function anew where its captures have changed, as magics do of a cell.
+        For code that makes a function again when its captures have changed, as magics do for cells.
         """
         if earlier.log is None:
             earlier.log = misses.Log([])
@@ -336,7 +336,7 @@ class Compiled:
         return [key for key, _ in self.executables.entries() if key[0] in signatures]
 
     def evict(self, closed: ClosedJaxpr) -> None:
-        """Forget the executables that were made of a program; what it was traced to stays."""
+        """Forget the executables of a program; the traced program stays."""
         for key in self.keys_of(closed):
             self.forgotten[hash(key)] = (misses.cleared(self),)
             self.executables.pop(key, None)
@@ -345,7 +345,7 @@ class Compiled:
     # ---- captures that have changed ---------------------------------------------------------
 
     def check_captures(self, key: Signature) -> None:
-        """Forget the programs if what the one for `key` captured has changed and the policy is so.
+        """Forget the programs if captures of the one for `key` have changed and the policy says so.
 
         Warnings and errors: as the policies `warn` and `error` say.
         """
@@ -354,7 +354,7 @@ class Compiled:
             self.retrace()
 
     def retrace(self) -> None:
-        """Trace anew from now on, and so the functions within whose captures have changed."""
+        """Trace again from now on, and also the inner functions whose captures have changed."""
         changes: dict[str, stale.Change] = {}
         for traced in list(self.watched.values()):
             changes.update({change.variable: change for change in traced.changes})
@@ -380,7 +380,7 @@ def reference(fun: Any) -> Callable[[], Any]:
     """What gives a function for as long as it lives; one that cannot be weakly held is kept."""
     try:
         hash(fun)
-        if not isinstance(fun, types.MethodType):  # a bound method is made anew at each access
+        if not isinstance(fun, types.MethodType):  # each access makes a new bound method
             return weakref.ref(fun)
     except TypeError:
         pass

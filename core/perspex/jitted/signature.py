@@ -29,7 +29,7 @@ class Options(NamedTuple):
 
 
 class Places(NamedTuple):
-    """A pytree of shardings, with `None` where nothing is asked for, that has a hash."""
+    """A hashable pytree of shardings, with `None` where none is requested."""
 
     leaves: tuple[Any, ...]
     structure: Any

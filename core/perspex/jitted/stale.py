@@ -1,12 +1,12 @@
 """What a remembered program captured, and what happens once that has changed.
 
 Tracing freezes whatever a function reads besides its arguments: globals, closure variables,
-defaults, helper functions. The program goes on with the old values after such a variable has been
-changed. Somebody who can see the variables (a notebook: `perspex_magics.captures.watcher`) may
-`observe`: it is shown each program when it has been traced, keeps a record of what was captured,
-and marks the program `suspect` when something of that may have changed. Nothing is looked at in a
-call: marking drops the function's fast calls, so that the next one comes to Python, where
-`must_retrace` asks the record what has really changed and applies the policy.
+defaults, helper functions. When such a variable changes, the program keeps using the old value. An
+observer that can see the variables (in a notebook: `perspex_magics.captures.watcher`) calls
+`observe`. It sees each program when that has been traced, records what was captured, and marks the
+program `suspect` when a captured variable may have changed. A call itself checks nothing: marking
+drops the function's fast calls, so the next call reaches Python, where `must_retrace` asks the
+record what has changed and applies the policy.
 
 With no observer, as in plain Python, this costs one truth test per trace.
 """
@@ -25,14 +25,14 @@ from perspex.base import events, source
 from perspex.errors import StaleCaptureError, StaleCaptureWarning
 
 POLICIES = ("warn", "retrace", "error", "ignore")
-# Of more changes at a time a message tells the number only.
+# A message lists at most so many changes, and counts the others.
 MOST_SHOWN = 6
 # How many changes of one program are remembered as told.
 _MOST_TOLD = 256
 
 
 class Change(NamedTuple):
-    """A captured variable that is not what it was: `old` and `new` are short texts.
+    """A captured variable that has changed: `old` and `new` are short texts.
 
     `changed` and `traced` are the user's lines where it was changed and where the function was
     traced, as in `Cell In[3]:2`; empty where that is not known.
@@ -45,7 +45,7 @@ class Change(NamedTuple):
     traced: str = ""
 
     def sentence(self, function: str) -> str:
-        """What has happened, in one line."""
+        """The change in one line."""
         traced = f" (in {self.traced})" if self.traced else ""
         changed = f", changed in {self.changed}" if self.changed else ""
         return (
@@ -67,7 +67,7 @@ class Record(Protocol):
 
 
 class Owner(Protocol):
-    """What holds a function's programs and its fast calls; it may have a policy of its own."""
+    """The holder of a function's programs and fast calls; it may have a policy of its own."""
 
     @property
     def stale_policy(self) -> str | None: ...
@@ -80,7 +80,7 @@ class Owner(Protocol):
 
 
 class Traced:
-    """A remembered program of a function: who watches what it captured, and what is known of it.
+    """A remembered program of a function, its observer's record, and the changes found.
 
     `fun` gives the function, `inner` are the programs of other functions that became part of it,
     and `changes` is what was found at the last look.
@@ -103,7 +103,7 @@ class Traced:
         self, name: str, fun: Callable[[], Any], inner: Sequence[Traced], owner: Owner | None
     ) -> None:
         self.name, self.fun, self.inner = name, fun, inner
-        # Weak, since the owner holds this object: what it compiled goes when the function does.
+        # Weak, since the owner holds this object: executables go when the function does.
         self.owner = None if owner is None else weakref.ref(owner)
         self.at = source.capture()
         self.records: list[Record] = []
@@ -112,7 +112,7 @@ class Traced:
         self.told: set[tuple[str, str]] = set()
 
     def look(self, wait: bool = True) -> tuple[Change, ...]:
-        """Find what has changed since the trace; tells the listeners of what is new in that."""
+        """Find what has changed since the trace, and publish what is new."""
         start = time.perf_counter()
         self.suspect = False
         before = self.changes
@@ -133,7 +133,7 @@ class Traced:
         return self.changes
 
     def untold(self) -> list[Change]:
-        """The changes that no warning has told."""
+        """The changes that no warning has mentioned."""
         return [c for c in self.changes if (c.variable, c.new) not in self.told]
 
     def parts(self) -> Iterator[Traced]:
@@ -169,7 +169,7 @@ def observe(observer: Observer) -> Callable[[], None]:
     """Show `observer` each program from now on; returns a function that ends that.
 
     It is called in the thread of the trace. What it returns is the program's record, or `None`
-    where it has nothing to say.
+    if it keeps none.
     """
     global observers
     observers = (*observers, observer)
@@ -207,7 +207,7 @@ class Tracing:
     def remember(
         self, name: str, fun: Callable[[], Any], owner: Owner | None = None
     ) -> Traced | None:
-        """What the observers record of the program; `None` if they have nothing to say."""
+        """What the observers record of the program; `None` if they keep no record."""
         traced = Traced(name, fun, self.inner, owner)
         for observer in observers:
             record = observer(traced)
@@ -223,7 +223,7 @@ def use(traced: Traced | None) -> None:
 
 
 def suspect(traced: Traced) -> None:
-    """Have the next call of the function look at its captures."""
+    """Make the next call of the function check its captures."""
     if not traced.suspect:
         traced.suspect = True
         owner = None if traced.owner is None else traced.owner()
@@ -301,10 +301,9 @@ def _text(traced: Traced, changes: Sequence[Change], outcome: str) -> str:
 
 
 def remedy(function: str) -> str:
-    """How to have the new value, as a sentence."""
+    """What to do to use the new value, in two sentences."""
     how = f"`{function}.retrace()`" if function.isidentifier() else "its method `retrace()`"
     return (
-        f"To trace it again: {how}, or always: "
-        '`perspex.config.update("stale_captures", "retrace")`. '
-        "Or pass the value as an argument."
+        f"Call {how}, or pass the value as an argument. To always retrace, set "
+        '`perspex.config.update("stale_captures", "retrace")`.'
     )

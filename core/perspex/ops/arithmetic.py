@@ -219,7 +219,7 @@ class Comparison(Elementwise):
         if self.equality and avals[0].is_extended:
             return ShapedArray(broadcast_shape(self.name, avals), np.dtype(bool))
         if not self.equality and dtype.kind == "c":
-            raise TypeError(f"{self.name} does not accept dtype {dtype.name}: no order on it")
+            raise TypeError(f"{self.name} does not accept dtype {dtype.name}: it has no order")
         return super().type(*avals)
 
 
@@ -385,7 +385,7 @@ class Clamp(Primitive):
     def type(self, low: ShapedArray, x: ShapedArray, high: ShapedArray) -> ShapedArray:
         dtype = same_dtype(self.name, (low, x, high))
         if dtype.kind == "c":
-            raise TypeError(f"clamp does not accept dtype {dtype.name}: no order on it")
+            raise TypeError(f"clamp does not accept dtype {dtype.name}: it has no order")
         for bound in (low, high):
             if bound.shape not in ((), x.shape):
                 raise TypeError(

@@ -145,7 +145,7 @@ def _hash_pairs(keys: Any, count: int) -> Any:
     """
     if count >= 2**32:
         raise OverflowError(
-            f"{count} numbers are more than one key gives with threefry_partitionable off; "
+            f"one key cannot give {count} numbers with threefry_partitionable off; "
             "switch it on, or split the key and draw in parts"
         )
     batch = typeof(keys).shape[:-1]

@@ -88,7 +88,7 @@ class KeyPrimitive(Primitive):
         if not aval.is_extended:
             raise TypeError(
                 f"{self.name} takes typed keys, got {aval.str_short()}; "
-                "random.wrap_key_data makes keys of their numbers"
+                "random.wrap_key_data makes keys from their numbers"
             )
         return aval
 

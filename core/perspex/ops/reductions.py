@@ -269,7 +269,7 @@ class ArgExtremum(Primitive):
             raise ValueError(f"{self.name}: axis {axis} is out of range for shape {x.shape}")
         if x.shape[axis] == 0:
             raise ValueError(
-                f"{self.name}: the axis {axis} of shape {x.shape} is empty, so nothing is extreme"
+                f"{self.name}: the axis {axis} of shape {x.shape} is empty: no extreme value"
             )
         return ShapedArray(without(x.shape, axes), index_dtype)
 

@@ -516,7 +516,7 @@ class BitcastConvertType(Primitive):
         for dtype in (x.dtype, new_dtype):
             if dtype.kind == "b" or dtypes.issubdtype(dtype, dtypes.extended):
                 raise TypeError(
-                    f"bitcast_convert_type: no bits of {x.dtype.name} read as {new_dtype.name}; "
+                    f"bitcast_convert_type: cannot read {x.dtype.name} as {new_dtype.name}; "
                     "convert_element_type converts values"
                 )
         if (x.dtype.kind == "c") != (new_dtype.kind == "c"):

@@ -233,7 +233,7 @@ class TopK(Primitive):
         self, x: ShapedArray, *, axis: int, is_stable: bool, k: int
     ) -> tuple[ShapedArray, ...]:
         if x.dtype.kind == "c" or x.is_extended:
-            raise ValueError(f"top_k: there is no order on dtype {x.dtype.name}")
+            raise ValueError(f"top_k: values of dtype {x.dtype.name} have no order")
         if k < 0:
             raise ValueError(f"top_k: k must not be negative, got {k}")
         if not 0 <= axis < x.ndim:

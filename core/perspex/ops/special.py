@@ -43,11 +43,12 @@ def _bell(t: Any, x: Any, factor: float) -> Any:
 
 
 def unknown(name: str, operand: str, kind: type[Exception] = NotImplementedError) -> Rule:
-    """The derivative by an operand for which there is no formula: an error of the kind JAX has."""
+    """The derivative with respect to an operand without a formula: an error of the kind JAX has."""
 
     def rule(*_: Any) -> Any:
         raise kind(
-            f"{name} has no derivative by `{operand}`; keep {operand} constant, with stop_gradient"
+            f"{name} has no derivative with respect to `{operand}`; "
+            f"keep {operand} constant with stop_gradient"
         )
 
     return rule

@@ -275,9 +275,9 @@ def _check_single(x: Any) -> None:
     if xla.sharding_of(x).__class__ is NamedSharding:
         sharding = xla.sharding_of(x)
         raise BufferError(
-            f"DLPack hands over an array on one device, and this one lies on "
-            f"{sharding.num_devices} as {sharding.spec}; move it to one with device_put, or "
-            "hand over the `.data` of each of its addressable_shards"
+            f"DLPack exports arrays on one device, but this one lies on {sharding.num_devices} as "
+            f"{sharding.spec}; move it to one device with device_put, or export the `.data` of "
+            "each of its addressable_shards"
         )
 
 

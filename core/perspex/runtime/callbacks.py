@@ -1,10 +1,10 @@
 """Compiled programs that call Python: how they are run, how they fail, and when they are done.
 
 XLA calls a Python function with NumPy arrays, on the thread that started the program or on one of
-its own, at a time of its choosing. So each run of such a program takes along the `contextvars` of
-whoever started it, which is how a notebook knows the cell that output belongs to. Programs with
-effects leave a token behind that tells when they are done; `effects_barrier` waits for all of them.
-Ordered effects of one thread take a token from program to program, as an array.
+its own, at a time of its choosing. So each run of such a program copies the `contextvars` of its
+caller, which is how a notebook knows the cell that output belongs to. Programs with effects leave a
+token that says when they are done; `effects_barrier` waits for all of them. Ordered effects of one
+thread pass a token from program to program, as an array.
 
 XLA cannot be told to stop, but a callback can: an interrupt ends a program at its next callback.
 """
@@ -36,7 +36,7 @@ from perspex.tracing.trace import bottom, under
 
 ArrayImpl = xla.ArrayImpl
 
-# So many programs with effects may be under way before the next one waits for the first of them.
+# At most this many programs with effects are under way; the next one waits for the first.
 _MOST_PENDING = 256
 _pending: deque[Run] = deque()
 
@@ -45,7 +45,7 @@ _is_inside = contextvars.ContextVar("perspex_is_inside_callback", default=False)
 
 
 class Run:
-    """One run of a program: the context it was started in, and whether it is to stop.
+    """One run of a program: the context of its caller, and whether it must stop.
 
     `returned` says whether XLA has taken it over, `token` when it is done.
     """
@@ -63,7 +63,7 @@ class Run:
         """Let a run that was cancelled end: its callbacks would take the next run for theirs."""
         if not self.cancelled:
             return
-        if _is_inside.get():  # a callback of a program that is to stop
+        if _is_inside.get():  # a callback of a program that must stop
             raise KeyboardInterrupt
         while not self.returned:
             time.sleep(0.005)
@@ -87,7 +87,7 @@ class Run:
             self.token.block_until_ready()
 
     def has_context_of(self, other: Run) -> bool:
-        """Whether callbacks see the same, on behalf of whichever run they are called."""
+        """Whether callbacks of both runs see the same context variables."""
         mine, theirs = self.context, other.context
         return len(mine) == len(theirs) and all(
             theirs.get(variable, _is_inside) is value for variable, value in mine.items()
@@ -95,7 +95,7 @@ class Run:
 
 
 class _Failure:
-    """What a callback raised, how we call that, and whether the user has been told."""
+    """What a callback raised, its text, and whether the user has seen it."""
 
     __slots__ = ("error", "text", "told")
 
@@ -107,7 +107,7 @@ class _Failure:
 
 # Errors of programs that were waited for to make room.
 _errors: deque[JaxRuntimeError] = deque(maxlen=8)
-# What callbacks have raised of late, for the errors that XLA makes of it.
+# What callbacks raised recently, for the errors that XLA raises in turn.
 _failures: deque[_Failure] = deque(maxlen=8)
 # How often an ordered callback has failed: a token from before may be one that never comes.
 _broken = 0
@@ -148,7 +148,7 @@ class HostCall:
         self.at = at
         self.ordered = ordered
         self.wide = config.enable_x64.value
-        # The one under way; C++ does not say which one it calls for (see `Engines`).
+        # The run under way; C++ does not say for which run it calls (see `Engines`).
         self.run: Run | None = None
 
     def __call__(self, *buffers: np.ndarray) -> tuple[Any, ...]:
@@ -244,8 +244,8 @@ class Engine:
 class Engines:
     """The executables of one program that calls Python: usually one.
 
-    XLA does not tell a callback on behalf of which run it is called. So an executable serves runs
-    of one context at a time; another thread that calls the program meanwhile gets one of its own.
+    XLA does not tell a callback which run it belongs to. So an executable serves runs of one
+    context at a time; another thread that calls the program meanwhile gets its own executable.
     """
 
     def __init__(self, first: Engine, another: Callable[[], Engine]) -> None:
@@ -346,7 +346,7 @@ def wait_in_order() -> None:
 
 
 def wait(until_ready: Callable[[], Any]) -> None:
-    """`until_ready()`; an error because of a callback has the callback's exception behind it."""
+    """`until_ready()`; an error of a callback has the callback's exception as its cause."""
     try:
         until_ready()
     except JaxRuntimeError as error:
@@ -355,7 +355,7 @@ def wait(until_ready: Callable[[], Any]) -> None:
 
 
 def explained(error: JaxRuntimeError) -> BaseException:
-    """The error of a program whose callback failed, with what the callback raised behind it."""
+    """The error of a program whose callback failed, with the callback's exception as its cause."""
     failure = _failure_behind(error)
     if failure is None:
         return error
@@ -375,16 +375,17 @@ def _failure_behind(error: JaxRuntimeError) -> _Failure | None:
 def effects_barrier() -> None:
     """Wait until everything that computations print, write and call has happened.
 
-    Computations run behind Python; what `debug.print` and the callbacks inside them do may come
-    later than the call. After the barrier it has come. The end of a notebook's cell and the end of
-    the program are barriers by themselves.
+    Computations run asynchronously, so `debug.print` and callbacks may run after the call has
+    returned. After the barrier they have run. The end of a notebook's cell and the end of the
+    program are barriers too.
 
     Returns:
       `None`.
 
-    Errors:
-      `JaxRuntimeError` if a callback has failed, with the callback's exception as its cause, unless
-      that was raised before; `RuntimeError` inside a callback, for which it would wait for ever.
+    Raises:
+      JaxRuntimeError: if a callback has failed and no error was raised for it yet; the callback's
+        exception is the cause.
+      RuntimeError: inside a callback, where the barrier would wait for ever.
 
     >>> import perspex
     >>> f = perspex.jit(lambda x: perspex.debug.print("x = {}", x))
@@ -393,8 +394,8 @@ def effects_barrier() -> None:
     """
     if _is_inside.get():
         raise RuntimeError(
-            "effects_barrier was called in a callback, and would wait for the program that calls "
-            "it; call it where the program was started"
+            "effects_barrier was called in a callback, where it would wait for its own program; "
+            "call it outside the program"
         )
     while _pending:
         try:

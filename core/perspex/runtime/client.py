@@ -155,8 +155,8 @@ def on_context_mesh(spec: PartitionSpec) -> NamedSharding:
     mesh = context_mesh()
     if mesh is None:
         raise ValueError(
-            f"{spec} names axes of a mesh, and there is none: write it inside `with mesh:`, or "
-            "give NamedSharding(mesh, spec)"
+            f"{spec} names axes of a mesh, but no mesh is set: use it inside `with mesh:`, or pass "
+            "NamedSharding(mesh, spec)"
         )
     return NamedSharding(mesh, spec)
 

@@ -57,10 +57,10 @@ def fast_callable(
     static_argnames: Sequence[str] = (),
     key: Any = None,
 ) -> Any:
-    """A C++ callable that repeats compiled calls; `miss` is asked the first time.
+    """A C++ callable that repeats compiled calls; it calls `miss` the first time.
 
     `miss(*args, **kwargs)` returns the result and a `FastPath`, or `None` for a call that must
-    always be asked for. With `disable_jit` set, `fun` is called instead.
+    always go through Python. With `disable_jit` set, `fun` is called instead.
     """
     return xla.pjit(
         name,
@@ -199,20 +199,23 @@ def op_by_op(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> Except
 
 
 def device_put(x: Any, device: Any = None, *, may_alias: bool | None = None) -> Any:
-    """Arrays on a device, or cut over several: every leaf of the pytree `x`, copied if need be.
+    """Put every leaf of a pytree on a device, or distribute it over several, copying if needed.
 
     Args:
       x: a pytree of arrays and numbers.
       device: a device, a sharding, a `PartitionSpec` inside `with mesh:`, or (where JAX takes no
         text) a platform's name, whose first device it means; or a pytree of them that is a prefix
         of `x`. It commits the arrays to that place, so that computations with them run there.
-        With `None` arrays stay where they lie, and the rest goes to the default device.
+        With `None`, arrays stay where they are, and everything else goes to the default device.
 
-    Errors:
-      `ValueError` for anything else, and for an array that the sharding cannot cut.
+    Returns:
+      A pytree of the same structure, of arrays on the device or devices.
 
-    In a traced function, where nothing lies anywhere yet, a sharding over several devices is a
-    constraint (`lax.with_sharding_constraint`) and a single device changes nothing.
+    Raises:
+      ValueError: for anything else as `device`, and for an array that the sharding cannot cut.
+
+    Inside a traced function, a sharding over several devices is a constraint
+    (`lax.with_sharding_constraint`), and a single device changes nothing.
 
     >>> import numpy as np
     >>> device_put(np.arange(3))

@@ -44,7 +44,7 @@ def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = Non
     kind, _ = external_array.__dlpack_device__()
     if kind != _CPU:
         raise RuntimeError(
-            f"from_dlpack: memory of DLPack device type {int(kind)} cannot be reached from here; "
+            f"from_dlpack: this process cannot reach memory of DLPack device type {int(kind)}; "
             "move it to the CPU first"
         )
     source = client.local_devices(backend="cpu")[0]
@@ -58,8 +58,8 @@ def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = Non
         if writable or host.dtype != aval.dtype:
             if copy is False:
                 raise ValueError(
-                    "from_dlpack: writable NumPy memory, or another width of numbers, needs a "
-                    "copy; use copy=None"
+                    "from_dlpack: writable NumPy memory and numbers of another width must be "
+                    "copied; use copy=None"
                 )
             array = put(host.copy(), source, aval=aval)
             return array if device is None else device_put(array, device)

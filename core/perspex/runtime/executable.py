@@ -82,7 +82,7 @@ def _attribute(sharding: NamedSharding, aval: ShapedArray) -> Any:
 
 
 def _uncut_keys(mesh: Mesh, aval: ShapedArray) -> NamedSharding | None:
-    """What is asked of results that are typed keys: the numbers of one key lie together."""
+    """The constraint on results that are typed keys: the numbers of one key lie together."""
     if not aval.is_extended:
         return None
     return NamedSharding(mesh, PartitionSpec(*[UNCONSTRAINED] * aval.ndim))
@@ -348,8 +348,7 @@ class Executable:
             if is_donated and sum(x is other for other in buffers) > 1:
                 raise JaxRuntimeError(
                     f"`{self.name}` was given an array of type {x.aval.str_short()} twice, and "
-                    f"argument {i} of the program gives up its memory: donate none of the two, or "
-                    "pass a copy"
+                    f"argument {i} of the program is donated; pass a copy, or donate neither"
                 )
 
     def _run(self, args: Sequence[Any]) -> list[Any]:
@@ -415,11 +414,11 @@ class Executable:
         if invalid.is_checking() or profile.is_on():
             return None
         if self.engines is not None:
-            return None  # each run has its token, and tells the callbacks who started it
+            return None  # each run has its own token and context
         if any(aval.is_float0 for aval in self.out_avals):
             return None  # C++ would give the booleans that stand for them
         if not self.is_plain:
-            # The program returns the numbers of typed keys, of which C++ is to make keys. It cannot
+            # The program returns the numbers of typed keys, and C++ makes keys of them. It cannot
             # for those in a container of a class that only the default registry knows.
             numbers, out_tree = call_registry.flatten(result)
             if any(x.__class__ is not ArrayImpl for x in numbers):

@@ -1,9 +1,10 @@
 """Waiting for C++ in a way that Ctrl-C and a notebook's stop button can end.
 
 Python runs signal handlers between its own instructions, so a call into C++ that takes a minute
-holds an interrupt back for a minute. Run in another thread, the call lets the main one wait on a
-lock, which a signal ends. Work that another process does ends with that (`Stop`). All other work
-goes on until it is done, and is in `left` meanwhile, so that the user can be told of it.
+delays an interrupt by a minute. Here the call runs in another thread, and the main thread waits on
+a lock, which a signal ends. If another process does the work, the interrupt ends that process
+(`Stop`). All other work continues until it is done, and is listed in `left`, so that a notebook can
+show it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from perspex.base import events
 
 T = TypeVar("T")
 
-# Shorter waits are not told of: to tell would cost as much.
+# Shorter waits are not published: that would cost as much as the wait.
 _WORTH_TELLING = 10e-6
 # Seconds until a waiting thread looks for signals. One that arrives just before it begins to wait,
 # or in another thread, does not end the wait by itself.
@@ -27,7 +28,7 @@ _LOOK = 0.05
 
 
 def waited(start: float) -> None:
-    """Tell who listens that Python has waited for the device since `start`."""
+    """Publish that Python has waited for the device since `start`."""
     long = time.perf_counter() - start > _WORTH_TELLING
     if long and events.audience("wait") and not events.is_inside("compile"):
         events.publish("wait", "device", start)
@@ -58,18 +59,18 @@ class Left:
                 left.remove(self)
 
 
-# What goes on although nobody waits for it, oldest first.
+# Work that continues although nobody waits for it, oldest first.
 left: list[Left] = []
 
 
 class StoppedError(Exception):
-    """Work has ended because an interrupt asked it to; nobody waits for its result."""
+    """An interrupt has ended the work; nobody waits for its result."""
 
 
 class Stop:
-    """The way from an interrupt to the work that it ends the wait for.
+    """Connects an interrupt with the work that the interrupted thread waits for.
 
-    The work says what would end it, once it knows: `enter`. The waiting thread asks for the end.
+    The work calls `enter` with what would end it. The waiting thread calls `end`.
     """
 
     __slots__ = ("_end", "_is_beyond", "_lock", "is_asked", "phase")
@@ -103,7 +104,7 @@ class Stop:
 
 
 class _Call:
-    """One piece of work: what to do, what came of it, and who is told when nobody waits."""
+    """One piece of work, its outcome, and whom to notify when nobody waits."""
 
     __slots__ = ("done", "left", "outcome", "work")
 
@@ -139,7 +140,7 @@ class _Worker:
             except BaseException as error:  # handed over to the waiting thread
                 call.outcome = (False, error)
             call.work = None
-            # Whoever left set this before looking at the outcome: one of both sees the other.
+            # The waiter sets this before it reads the outcome: one of the two sees the other.
             if call.left is not None:
                 call.left.end()
             done = call.done

@@ -1,8 +1,8 @@
 """`debug_nans` and `debug_infs`: every result is looked at before it is returned.
 
-With one of the flags set C++ repeats no call, and each executable waits for its results and checks
-them. That finds the first compiled program with a NaN or an infinity among its results; who
-compiled several operations into one runs them again one by one, to find the operation.
+With one of the flags set, C++ repeats no call, and each executable waits for its results and checks
+them. That finds the first compiled program with a NaN or an infinity among its results. Its
+operations are then run again one by one, to find the operation.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ class KeyArray(Array):
         self.base.delete()
 
     def __bool__(self) -> bool:
-        raise TypeError("a typed key is neither true nor false; random.bernoulli(key) draws either")
+        raise TypeError("a typed key has no truth value; random.bernoulli(key) draws a boolean")
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         raise TypeError(

@@ -1,7 +1,7 @@
-"""Out of memory: what XLA's error is told about who holds the memory.
+"""Out of memory: a note on XLA's error says who holds the memory.
 
-The core knows arrays and no names. Whoever knows names (a notebook) adds a function to `owners`;
-in plain Python the list is empty and the error stays what XLA made of it.
+The core knows arrays and no names. A notebook, which knows names, adds a function to `owners`. In
+plain Python the list is empty, and XLA's error stays as it is.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ def is_exhausted(error: BaseException) -> bool:
 
 
 def explain(error: BaseException) -> str:
-    """Note on an out-of-memory `error` who holds the memory; returns the note, if there is one.
+    """Add to an out-of-memory `error` a note on who holds the memory; returns the note, if any.
 
-    The owners that were added last are asked first, and one answer is enough. An error is told
-    once, by the first of those through whose hands it goes.
+    The functions in `owners` are called last added first, until one has an answer. An error gets
+    at most one note.
     """
     if not is_exhausted(error) or _TOLD in vars(error):
         return ""

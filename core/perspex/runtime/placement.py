@@ -68,10 +68,10 @@ def arguments(place: Place, count: int) -> list[Any]:
 
 
 def results_of(xla: Any, place: Place, ndims: Sequence[int], said: Sequence[Any]) -> list[Any]:
-    """The shardings of what an executable returns.
+    """The shardings of an executable's results.
 
-    `ndims` tells how many axes its results have, and `said` how those lie of which the program says
-    so.
+    `ndims` are the numbers of axes of its results, and `said` the shardings that the program
+    itself gives to some of them.
     """
     if place.__class__ is not Spread:
         return [whole(place)] * len(ndims)
@@ -132,7 +132,7 @@ def choose_place(
 
 
 def _committed_to(arg: Any) -> Any:
-    """Where an argument asks to be computed with; a type without values can ask, too."""
+    """Where an argument was committed to; a type without values can be, too."""
     array = arg.base if arg.__class__ is KeyArray else arg
     if array.__class__ is ArrayImpl:
         return xla.sharding_of(array) if xla.is_committed(array) else None
@@ -143,7 +143,7 @@ def _committed_to(arg: Any) -> Any:
 def _disagree(what: str, one: Any, other: Any) -> ValueError:
     return ValueError(
         f"{what} got arguments committed to different devices, {_text(one)} and {_text(other)}; "
-        "move them to the same with device_put"
+        "move them to one place with device_put"
     )
 
 
@@ -166,8 +166,8 @@ def spread(mesh: Mesh, args: Sequence[Any], wanted: Sequence[Any] | None = None)
             asked.check(shape, f"argument {i}")
             if lies is not None and not asked.is_equivalent_to(lies, ndim):
                 raise ValueError(
-                    f"jit was given in_shardings with {asked.spec} for argument {i}, which lies "
-                    f"as {lies.spec} on {lies.mesh}; move it with device_put, or leave "
+                    f"in_shardings asks for {asked.spec} for argument {i}, but it lies as "
+                    f"{lies.spec} on {lies.mesh}; move it with device_put, or leave "
                     "in_shardings out"
                 )
             shardings.append(asked)
@@ -187,7 +187,7 @@ def meshes(jaxpr: Jaxpr) -> Iterator[Mesh]:
 
 
 def settled(place: Place, committed: bool, jaxpr: Jaxpr, args: Sequence[Any]) -> tuple[Place, bool]:
-    """The place for a program: what it says about its arrays decides where arguments do not."""
+    """The place for a program: its constraints decide where its arguments do not."""
     if not sharding_constraint.is_used:
         return place, committed
     for mesh in meshes(jaxpr):
@@ -197,7 +197,7 @@ def settled(place: Place, committed: bool, jaxpr: Jaxpr, args: Sequence[Any]) ->
         if devices != tuple(mesh.devices.flat):
             raise ValueError(
                 "a program runs on the devices of its arguments, "
-                f"{_text(place if len(devices) == 1 else place.mesh)}, and a sharding constraint "
+                f"{_text(place if len(devices) == 1 else place.mesh)}, but a sharding constraint "
                 f"in it names {_text(mesh)}; move the arguments there with device_put"
             )
     return place, committed

@@ -1,20 +1,19 @@
 """Device time by line of the user's code, from jaxlib's profiler in this process.
 
-XLA notes when each instruction of a program begins and ends, by its name. Which line that is, is
-known in two steps: an instruction names an operation of the module (`hlo.numbering`), and the
-module, written once more, says which equation and so which line the operation comes from. So times
-are right even where an executable was first compiled for the same program in another place. Of a
-program that no user has written, an operation of the array namespace called by itself, the line is
-that of the call; and so it is of what XLA has added to a program, as copies.
+XLA records the begin and end of each instruction of a program, by name. Two steps lead from an
+instruction to a line: its name has the number of an operation of the module (`hlo.numbering`), and
+the module, lowered once more, has the equation of each operation, and so its line. Times are right
+even if the executable was first compiled for the same program in another place. Programs that no
+user wrote (a single operation of the array namespace), and instructions that XLA added (copies),
+count for the line of the call.
 
-While somebody profiles, every call comes to Python, is noted with its line, and waited for. So
-programs run one after another, each alone, and what the profiler saw between the beginning and the
-end of a call is that program's.
+During a profile every call goes through Python, which notes its line and waits for it. So programs
+run one at a time, and everything that the profiler records during a call belongs to that program.
 
-What is measured on a CPU: how long an instruction took from its beginning to its end, whatever the
-number of threads that worked on it. Those that ran at the same time share the time in which they
-did. Where an instruction does the work of several lines, a fusion or a small loop that XLA has made
-one kernel, its time is shared out by a guess of their work, and `shared` says how much was.
+On a CPU, an instruction's time runs from its begin to its end, whatever the number of threads that
+worked on it. Instructions that overlap share the time of the overlap. If an instruction does the
+work of several lines (a fusion, or a small loop that XLA compiled to one kernel), its time is split
+by an estimate of their work; `shared` says how much time was split.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ _LINKS = ("_p", "_c")
 _NANO = 1e-9
 # Instructions in which others are carried out one by one.
 _HOLDING = ("while", "conditional", "call")
-# Calls that are noted; those beyond are run as ever.
+# At most so many calls are measured; later ones just run.
 _MOST_RUNS = 100_000
 
 
@@ -55,7 +54,7 @@ class Place(NamedTuple):
 
 @dataclass
 class LineTime:
-    """Seconds of device time of a line, in so many runs of programs.
+    """Seconds of device time of a line, and in how many runs of programs.
 
     `shared` is the part of them that was shared out between several lines by a guess.
     """
@@ -132,7 +131,7 @@ class Session:
         """Measure from here on what this thread runs."""
         with contextlib.ExitStack() as started:
             if not _one_at_a_time.acquire(blocking=False):
-                raise BusyError("device time is being measured already, by another cell")
+                raise BusyError("another cell is already measuring device time; wait until it ends")
             started.callback(_one_at_a_time.release)
             started.enter_context(config.profiling(True))
             _here.session = self
@@ -211,7 +210,7 @@ def measured(executable: Any, run: Callable[[Any], Any], args: Any) -> Any:
 
 
 class _Span(NamedTuple):
-    """An instruction, from its beginning to its end, by which other threads may have worked on it.
+    """An instruction from its begin to its end; several threads may have worked on it.
 
     `holds` says that it is a loop, a branch or a call, in which others are carried out.
     """
@@ -236,7 +235,7 @@ class _Program:
         self._parts: dict[tuple[str, bool], list[tuple[Place | None, float]]] = {}
 
     def place(self, number: int | None, kind: str) -> Place | None:
-        """The line of the operation of that number, of which XLA made an instruction of a kind."""
+        """The line of the operation of that number, for an instruction of a kind."""
         if self._lines is None:
             numbers: dict[Any, int] = {}
             self._lines = []
@@ -282,7 +281,7 @@ def _number(
 
 
 class _Seen(NamedTuple):
-    """What the profiler notes; `link` is what the end of an instruction has in common with it."""
+    """An event of the profiler; `link` connects an instruction with its end."""
 
     time: float
     duration: float
@@ -349,7 +348,7 @@ def _spans(
     latest: float,
     instructions: Instructions,
 ) -> list[_Span]:
-    """The instructions of one run, which ends at the latest then.
+    """The instructions of one run, up to its end.
 
     The profiler's event lasts as long as the thread that began an instruction was busy with it. It
     is over when its end is noted, maybe by another thread, which took it to an end; but that thread

@@ -14,7 +14,7 @@ from perspex.runtime import client as platform
 from perspex.sharding import NamedSharding
 
 _batched_device_put = xla.batched_device_put
-# From so many bytes on it is noted how long the processor was busy with them.
+# For at least so many bytes, the processor time of the transfer is counted.
 LARGE = 1 << 20
 
 
@@ -28,7 +28,7 @@ def put(x: Any, place: Any, committed: bool = False, aval: ShapedArray | None = 
     start = time.perf_counter()
     aval = shaped(x) if aval is None else aval
     host = np.asarray(x)
-    # The clock is asked only where the answer is longer than the question takes.
+    # Small transfers take less time than reading the clock.
     is_heard = events.audience("transfer")
     ran_before = time.thread_time() if is_heard and host.nbytes >= LARGE else None
     if host.dtype == object:

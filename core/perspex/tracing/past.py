@@ -1,10 +1,10 @@
-"""What is remembered of the values of a transform that computes at once, for errors.
+"""The past of values in transforms that compute at once, for errors.
 
-A staging trace has its equations, in which the way of a value can be looked up. A transform outside
-of `jit` has none: there each tracer has a `Past`, which holds those of its operands, for as long as
-somebody holds the tracer. A past holds no array. No more than `KEPT` of them in a row are kept one
-by one: those before are folded into one that has each line of the user's once, so that a loop of a
-million rounds takes no more memory than one of a thousand.
+A staging trace has equations, in which errors look up where a value came from. A transform outside
+of `jit` has none. There each tracer has a `Past`, which refers to the pasts of its operands and
+lives as long as the tracer. A past holds no array. At most `KEPT` of them in a row are kept one by
+one; earlier ones are folded into one that has each of the user's lines once. So a loop of a million
+rounds takes no more memory than one of a thousand.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from perspex.base.source import Source
 from perspex.ir.avals import ShapedArray
 
 KEPT = 1_000
-# When that many are folded, no more than so many are looked at.
+# When pasts are folded, at most this many are looked at.
 _LOOKED_AT = 2 * KEPT
 
 Node = TypeVar("Node", bound=Hashable)
@@ -48,7 +48,7 @@ class Past:
 
 
 class Argument(Past):
-    """The value is an argument of a function; `arg_names` is `None` if nobody knows of which.
+    """The value is an argument of a function; `arg_names` is `None` if the function is unknown.
 
     What was given for it may have a past in a trace `around`.
     """
@@ -66,7 +66,7 @@ class Argument(Past):
         self.arg_names, self.index, self.aval = arg_names, index, aval
 
 
-# Of a value of which nothing is remembered.
+# The past of a value about which nothing is known.
 UNKNOWN = Argument(None, 0, None)
 
 

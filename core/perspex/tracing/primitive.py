@@ -51,11 +51,11 @@ class Primitive:
     * `batch(axis_size, operands, axes, **params)` applies the operation to operands with one more
       axis at `axes[i]` (`None`: not batched); returns result and its axis, or two lists of them.
       Where `takes_axis` is true, `batch(axis, operands, axes, **params)` gets the `Axis` with its
-      name. It is asked also when no operand is batched, if the name is one of `axis_names(params)`.
-    * `effects(params)` says what an equation does beyond its results. One with effects stays in its
-      program though nobody reads it, and one with ordered effects has the rule
-      `sequence(token, *operands, **params)`: the same equation after all that led to `token`;
-      returns the token after it, and the results.
+      name. It is also called when no operand is batched, if `axis_names(params)` has the name.
+    * `effects(params)` says what an equation does beyond its results. An equation with effects
+      stays in its program even if nobody reads it. One with ordered effects has the rule
+      `sequence(token, *operands, **params)`: it binds the same equation after everything that led
+      to `token`, and returns the next token and the results.
     * `evaluate(*operands, **params)`, where `on_host` is true, gives the results outside every
       trace: a call of Python takes the place of a compiled program.
     * `staged(avals, operands, **params)`, where `untraced` is true: the params hold a function of
@@ -63,8 +63,8 @@ class Primitive:
       function has been traced: primitive, operands, params. `call_batched(trace, operands,
       **params)` is what it is in a batching trace.
     * `flops(operands, results, params)` is how many operations of arithmetic one run of an equation
-      of these types takes, one for each element of a sum, a product, a sine; `None` where nobody
-      can say. `traffic(operands, results, params)` is how many bytes it reads and writes by itself,
+      of these types takes, one for each element of a sum, a product, a sine; `None` where that is
+      unknown. `traffic(operands, results, params)` is how many bytes it reads and writes by itself,
       not fused with others.
     * `physical(in_avals, out_avals, params)` gives the params that do the same to arrays whose
       elements carry trailing axes: what an operation on typed PRNG keys is in terms of numbers.
@@ -157,7 +157,7 @@ class Primitive:
         results: Sequence[ShapedArray],
         params: dict[str, Any],
     ) -> float | None:
-        """The operations of arithmetic in one run; `None` where nobody can say."""
+        """The arithmetic operations of one run; `None` where they are unknown."""
         return 0.0 if self.only_moves else None
 
     def traffic(
@@ -202,5 +202,5 @@ class Primitive:
 
 
 def refused(primitive: Primitive, error: TypeError) -> TypeError:
-    """The error for an operand that is no array, with the name of the operation."""
+    """The error for an operand that is not an array, with the name of the operation."""
     return TypeError(f"{primitive}: {error}") if type(error) is TypeError else error

@@ -1,10 +1,10 @@
 """Where a traced value comes from: its way from the arguments through the user's lines.
 
-Every equation of a trace knows its line, so the way is found by going back from a variable to the
-equation that made it, and from its operands on. Nothing is noted for it while tracing: the walk
-begins when an error asks. A transform that computes at once has no equations; there the walk goes
-through the `history` of the value. Of several ways from an argument the shortest is told, one step
-for each line of the user's.
+Every equation of a trace knows its line. The walk goes from a variable to the equation that made
+it, then to the operands of that equation, and so on. Tracing records nothing for it; the walk runs
+when an error is raised. A transform that computes at once has no equations; there the walk follows
+the value's `past`. Of several ways from an argument, the error shows the shortest, with one step
+for each of the user's lines.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from perspex.ir.jaxpr import Var
 from perspex.tracing import past
 from perspex.tracing.trace import Tracer, bottom, state
 
-# The errors of operations about what they were given.
+# The errors of operations about their operands.
 ABOUT_OPERANDS = (TypeError, ValueError, IndexError)
-# Of the lines on a way at most so many are shown: the first and the last half of them.
+# A way shows at most so many lines: half from its beginning, half from its end.
 LINES_SHOWN = 12
 _MOST_ARGUMENTS = 4
 _LONGEST_LINE = 60
@@ -49,7 +49,7 @@ _GENERAL = "Remedy: "
 def tell(tracer: Any, origin: str) -> str:
     """`origin` and, below it, the way of a tracer from the arguments.
 
-    The story is remembered for the message that is composed next (`remedies.story.recall`).
+    The story is remembered for the message that is composed next (`advice.story.recall`).
     """
     story = find_story(tracer, source.capture())
     text = "\n".join([origin, *told(story)])
@@ -71,7 +71,7 @@ def told(story: Story) -> list[str]:
         for where, text, operation, kind in rows
     ]
     if story.left_out:
-        more = f"  … {story.left_out} line{'s' if story.left_out > 1 else ''} more"
+        more = f"  … {story.left_out} more line{'s' if story.left_out > 1 else ''}"
         lines.insert(len(lines) - LINES_SHOWN // 2, more)
     return [WAY, *lines]
 
@@ -92,7 +92,7 @@ def find_story(tracer: Any, needed: source.Source | None) -> Story:
     shown = [Step(f"argument of `{name}`", f"`{a.name}`", "", a.kind) for name, a in arguments]
     if len(shown) > _MOST_ARGUMENTS:
         more = len(shown) - _MOST_ARGUMENTS + 1
-        shown[_MOST_ARGUMENTS - 1 :] = [Step("", f"and {more} arguments more", "", "")]
+        shown[_MOST_ARGUMENTS - 1 :] = [Step("", f"and {more} more arguments", "", "")]
     return Story(
         trace.name,
         (*shown, *lines),
@@ -227,7 +227,7 @@ def _operands(frame: FrameType) -> list[Any]:
 
 
 def _slots(x: Any) -> Sequence[str]:
-    """The names of what an object of ours keeps; it computes nothing to be asked for them."""
+    """The attributes that an object of ours stores, found without computing anything."""
     slots = getattr(type(x), "__slots__", ())
     return (slots,) if isinstance(slots, str) else tuple(slots)
 
@@ -375,7 +375,7 @@ def kind_of(avals: Sequence[Any]) -> str:
 
 
 def line_text(frame: source.Frame) -> str:
-    """A line of the user's; of one that is too long to show, what is around the operation."""
+    """A line of the user's; if it is too long, the part around the operation."""
     line = linecache.getline(frame.file, frame.line)
     text = line.strip()
     if len(text) <= _LONGEST_LINE:

@@ -21,7 +21,7 @@ from perspex.tracing import provenance
 from perspex.tracing.primitive import Linear, Primitive, refused
 from perspex.tracing.trace import Trace, Tracer, leaked, refuse_leaks, state, under
 
-# What is being written now, outermost first, in all threads: for whoever reports on long traces.
+# The traces under way in all threads, outermost first, for reports on long traces.
 writing: list[JaxprTrace] = []
 
 # While there are any: so many collections of recent garbage before one of all, and the number that

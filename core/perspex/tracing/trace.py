@@ -3,8 +3,8 @@
 Every operation of the language ends in `Primitive.__call__`, which hands itself to the *current
 trace* of the thread. A trace gives operations their meaning: the bottom trace evaluates them, a
 staging trace writes them down, a transforming trace calls the rule of its transform with its parent
-as the current trace. There is no stack to search: whoever starts a trace makes it current with
-`under` and the previous one is current again when it ends.
+as the current trace. There is no stack to search: code that starts a trace makes it current with
+`under`, and the previous one is current again when it ends.
 
 A tracer is a value that stands for an array inside a trace. It knows its aval and its trace.
 """
@@ -111,7 +111,7 @@ def current(trace: Trace) -> Iterator[None]:
 
 
 def reset() -> None:
-    """Leave every trace: what a kernel does before a cell, whatever interrupted the last one."""
+    """Leave every trace. A kernel does this before each cell, in case the last was interrupted."""
     state.trace = _State.trace
     state.source = None
     _depth.set_local(_State.trace.jit_key)
@@ -218,13 +218,13 @@ def refuse_leaks(trace: Trace) -> None:
         by = f" as `{name}`" if name else ""
         raise errors.UnexpectedTracerError(
             f"Leaked trace: a traced array with shape {kind} is still held{by}, although the "
-            f"function whose tracing made it has returned.\n{origin}\n"
+            f"traced function has returned.\n{origin}\n"
             "Remedy: return the value from the traced function and use what the call returns."
         )
 
 
 def leaked(tracer: Tracer) -> errors.UnexpectedTracerError:
-    """The error for a tracer found outside the function whose tracing made it."""
+    """The error for a tracer that was used after its traced function had returned."""
     kind, story = tracer._story()
     name = source.expression_for(tracer)
     return errors.UnexpectedTracerError(messages.leaked_tracer(kind, story, source.here(), name))

@@ -104,7 +104,7 @@ def _way(steps: Sequence[Step], left_out: int) -> Markup:
             )
         )
     if left_out:
-        more = f"… {left_out} line{'s' if left_out > 1 else ''} more"
+        more = f"… {left_out} more line{'s' if left_out > 1 else ''}"
         middle = len(rows) - LINES_SHOWN // 2
         rows.insert(
             middle, tag("tr", tag("td", escape(more), style=f"{cell};{MUTED}", colspan="3"))

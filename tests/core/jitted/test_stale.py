@@ -264,7 +264,7 @@ def test_clear_cache_forgets_what_was_captured(world: World) -> None:
 
 
 def test_policies_are_checked() -> None:
-    with pytest.raises(ValueError, match="stale is one of warn, retrace, error, ignore, got 'no'"):
+    with pytest.raises(ValueError, match="must be one of warn, retrace, error, ignore, got 'no'"):
         perspex.jit(lambda x: x, stale="no")
     with pytest.raises(ValueError, match="expected one of"):
         config.update("stale_captures", "no")

@@ -191,7 +191,7 @@ def test_a_sample_moves_along_its_quantile(a: float) -> None:
 def test_derivatives_without_a_formula(op: Any, at: int, kind: type[Exception]) -> None:
     x = np.float32(0.5)
     n = len(op.jvps)
-    with pytest.raises(kind, match=f"{op.name} has no derivative by `{'ab'[at]}`"):
+    with pytest.raises(kind, match=f"{op.name} has no derivative with respect to `{'ab'[at]}`"):
         op.jvp([x] * n, [x if i == at else None for i in range(n)])
 
 

@@ -93,7 +93,7 @@ def test_left_of_zero(x: float) -> None:
 )
 def test_derivatives_without_a_formula(op: Any, operand: str, kind: type[Exception]) -> None:
     x = np.float32(2)
-    with pytest.raises(kind, match=f"{op.name} has no derivative by `{operand}`"):
+    with pytest.raises(kind, match=f"{op.name} has no derivative with respect to `{operand}`"):
         op.jvp([x, x], [x, None])
 
 

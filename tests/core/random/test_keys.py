@@ -356,5 +356,5 @@ def test_keys_are_not_numbers() -> None:
         with pytest.raises(TypeError, match="key_data"):
             call()
     for keys in (one, some):
-        with pytest.raises(TypeError, match="neither true nor false"):
+        with pytest.raises(TypeError, match="has no truth value"):
             bool(keys)

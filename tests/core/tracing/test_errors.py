@@ -42,7 +42,7 @@ def test_sizes_that_disagree_name_the_arguments() -> None:
         "  * one axis had size 3: axis 0 of argument a of type float32[3];",
         "  * one axis had size 4: axis 0 of argument b['k'] of type float32[4,2].",
         "Remedy: `in_axes` gives the axis of each argument, and None for one that all examples "
-        "have in common.",
+        "share.",
     ]
 
 
@@ -289,7 +289,8 @@ def test_leaked_tracers_say_where_they_were_made_and_what_holds_them(
     text = str(info.value)
     assert "It was " + origin.format(line=line_after(leaky, 1)) in text, text
     assert re.search(
-        rf"It was used at {here} \(.*\) as `kept\[0\]`, after the function whose", text
+        rf"It was used at {here} \(.*\) as `kept\[0\]`, after the traced function had returned",
+        text,
     )
     assert "Remedy: return the value from the traced function" in text
 

@@ -128,7 +128,7 @@ def test_without_a_folder(cells: Notebook, tmp_path: Path) -> None:
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o777)
     with config.compilation_cache_dir(tmp_path / "open"):
-        with pytest.warns(RuntimeWarning, match="others may write"):
+        with pytest.warns(RuntimeWarning, match="other users can write"):
             cells.ok(DEFINE.format(5.5) + "wave(x)")
         assert "problem: compiled programs are not kept on disk" in shown(cells, "%cache")
 

@@ -1,7 +1,7 @@
 """Compiled programs by what they compute, so that nothing is compiled twice.
 
 The key of a program is a hash of its StableHLO without source locations, and of all else that
-decides what XLA makes of it. So a function that is defined anew, moved to another line or found in
+decides what XLA makes of it. So a function that is defined again, moved to another line or found in
 another process has the key that it had. Large constants are arguments of the program, and no part
 of it. Programs are kept in memory, and on disk by `perspex.runtime.compiler.disk`.
 
@@ -37,7 +37,7 @@ _REMEMBERED = 1024
 # So many programs can be pinned: far from as many as a process can hold.
 MOST_PINNED = 256
 
-# Seconds to wait for what is just being written to disk.
+# Seconds to wait for an entry that is being written to disk.
 _PATIENCE = 10.0
 
 # Where an executable came from: the `source` of `compile` events.
@@ -73,7 +73,7 @@ _memory: OrderedDict[bytes, Entry] = OrderedDict()
 # Keys of programs that stay in memory when others have to go.
 _pinned: set[bytes] = set()
 _lock = threading.Lock()
-# What is being loaded or compiled, maybe behind an interrupt: nobody starts it a second time.
+# Programs being loaded or compiled, maybe after an interrupt: none is started twice.
 _flights: dict[bytes, Future[Entry]] = {}
 
 
@@ -154,7 +154,7 @@ def _processor() -> bytes:
 
 
 class Wanted(NamedTuple):
-    """A program that is asked for; without a key it is looked for nowhere, and not kept."""
+    """A requested program; without a key it is neither looked up nor kept."""
 
     key: bytes
     place: Place
@@ -285,7 +285,7 @@ def unpin(key: bytes | None = None) -> None:
 
 
 def evict(key: bytes) -> None:
-    """Forget a program, in memory and on disk. Who holds its executable goes on using it."""
+    """Forget a program, in memory and on disk. Existing references keep working."""
     with _lock:
         _memory.pop(key, None)
         _pinned.discard(key)
@@ -297,14 +297,14 @@ def evict(key: bytes) -> None:
 
 @pressure.register
 def forget() -> None:
-    """Empty the cache in memory, but for what is pinned."""
+    """Empty the cache in memory, except for pinned programs."""
     with _lock:
         for key in [key for key in _memory if key not in _pinned]:
             del _memory[key]
 
 
 def _after_fork() -> None:
-    """In the child, in which nobody goes on compiling."""
+    """In the child of a fork, where no compilation continues."""
     global _lock
     _lock = threading.Lock()
     _flights.clear()

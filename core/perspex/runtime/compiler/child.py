@@ -1,4 +1,4 @@
-"""The process that compiles for another one, which can thereby end a compilation by ending it.
+"""The compiler process: another process ends a compilation by ending it.
 
 It is run as a script, by its path, and imports nothing of Perspex: only jaxlib, which takes 0.15 s.
 It reads requests from its standard input and writes answers to a pipe of its own, because XLA may
@@ -54,7 +54,7 @@ def _exactly(file: IO[bytes], size: int) -> bytes:
 
 
 def versions(client: Any, version: str) -> tuple[bytes, bytes]:
-    """What has to be the same at both ends for their programs to be the same."""
+    """What must agree at both ends, so that their programs agree."""
     return version.encode(), client.platform_version.encode()
 
 
@@ -90,7 +90,7 @@ class _Compiler:
 
 
 def _give_way() -> None:
-    """If memory runs out, Linux is to end this process and not the notebook."""
+    """Make Linux end this process, and not the notebook, when memory runs out."""
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write("500")
 

@@ -1,19 +1,18 @@
 """Where XLA compiles a program: in this process, or in one of its own, which an interrupt ends.
 
-XLA cannot be stopped compiling, and it writes machine code in one queue for the whole process, so
-what an interrupt abandons holds up whatever is compiled next. A process can be ended. It gets the
-module and the options as bytes, compiles, and sends the executable back as bytes
-(`child`), which are loaded as those of the cache on disk are.
+XLA cannot stop a compilation, and it writes machine code in one queue for the whole process. So a
+compilation that an interrupt abandons delays the next one. A process can be ended. The compiler
+process (`child`) gets the module and the options as bytes, compiles, and sends the executable back
+as bytes, which are loaded like those of the cache on disk.
 
-That is not free: the first such process takes 0.2 s to start, and with the loading of what it made
-a large program took 5 to 78 % more CPU. So a process of its own compiles what is likely to take
-long, which the size of the module tells well enough, and everything as long as an abandoned
-compilation goes on here. Only notebooks do this, unless the flag `compiler_process` says otherwise.
-Programs that call back into Python are bound to this process, and other platforms than the CPU to
-their device.
+That has a price: the first such process takes 0.2 s to start, and loading its results took 5 to
+78 % more CPU for large programs. So it compiles only modules that are likely to take long, judged
+by their size, and everything while an abandoned compilation continues here. Only notebooks do this,
+unless the flag `compiler_process` says otherwise. Programs that call back into Python are compiled
+here, and so are programs for other platforms than the CPU.
 
-Nothing waits for such a process longer than it lives. If it cannot be started, or has been ended by
-somebody else, the program is compiled here; if compiling was what ended it, that is an error.
+Nothing waits for such a process longer than it lives. If it cannot start, or somebody else ended
+it, this process compiles the program. If compiling ended it, that is an error.
 """
 
 from __future__ import annotations
@@ -41,9 +40,9 @@ from perspex.runtime.compiler.child import receive, send
 # Bytes of a module from which on compiling is expected to take long: programs of this size took
 # between 0.7 s (800 products of matrices) and 5 s (150 draws of random numbers) of CPU.
 LONG = 128 * 1024
-# A process that has had nothing to do for so many seconds is ended: it takes up to 0.4 GB.
+# A process is ended after so many idle seconds: it takes up to 0.4 GB.
 IDLE = 60.0
-# So many at once. More threads than that compile here.
+# At most so many at once. Further threads compile in this process.
 _MOST = 4
 
 # What the process needs of this one's packages; SciPy has the LAPACK.
@@ -68,7 +67,7 @@ problem = ""
 
 
 def is_for(client: Any, code: bytes) -> bool:
-    """Whether a process of its own is to compile this module."""
+    """Whether the compiler process should compile this module."""
     return (
         config.compiler_process.value is True
         and (len(code) >= LONG or any(left.kind == "compile" for left in interruptible.left.copy()))
@@ -80,7 +79,7 @@ def is_for(client: Any, code: bytes) -> bool:
 
 
 def here(client: Any, devices: Sequence[Any], code: bytes, options: Any) -> Compiled:
-    """What this process makes of a module."""
+    """The executable of a module, compiled in this process."""
     return Compiled(client.compile_and_load(code, list(devices), options))
 
 
@@ -92,7 +91,7 @@ def apart(
     name: str,
     stop: interruptible.Stop,
 ) -> Compiled:
-    """What a process of its own makes of a module, or this one if that does not work.
+    """The executable of a module, compiled in another process, or in this one if that fails.
 
     Raises `StoppedError` when an interrupt has ended it, and `JaxRuntimeError` when compiling the
     function `name` was what ended the process.
@@ -148,12 +147,12 @@ def _blame(name: str, code: int, is_memory: bool) -> None:
     if is_memory and code == -signal.SIGKILL:
         raise JaxRuntimeError(
             f"RESOURCE_EXHAUSTED: the system ran out of memory while XLA compiled `{name}`, and "
-            "ended the process that did it. The notebook is as it was."
+            "ended the compiler process. The notebook is unaffected."
         )
     if -code in _CRASHES:
         raise JaxRuntimeError(
             f"INTERNAL: XLA crashed while it compiled `{name}` ({signal.Signals(-code).name}), in "
-            "a process of its own. The notebook is as it was."
+            "the compiler process. The notebook is unaffected."
         )
 
 
@@ -171,7 +170,7 @@ def _killed_for_memory() -> int:
 
 def _give_up(why: str) -> None:
     global problem
-    problem = f"no process of its own can compile: {why}; XLA compiles in this one"
+    problem = f"the compiler process cannot be used: {why}; XLA compiles in this process"
 
 
 # ---- processes ----------------------------------------------------------------------------------
@@ -210,7 +209,7 @@ class _Process:
         """Wait until it can compile; whether it will compile as this process would."""
         found = receive(self.answers)
         if tuple(found) != child.versions(client, xla.JAXLIB_VERSION):
-            _give_up(b", ".join(found).decode(errors="replace"))
+            _give_up("it reports " + b", ".join(found).decode(errors="replace"))
             return False
         self.is_ready = True
         return True
@@ -233,12 +232,12 @@ class _Process:
         self.kill()
         _living.discard(self)
         for file in (self.requests, self.answers):
-            with contextlib.suppress(OSError):  # for what it did not read any more
+            with contextlib.suppress(OSError):  # for requests that it no longer read
                 file.close()
         return self.popen.wait()
 
     def forget(self, nothing: int) -> None:
-        """In a child of this process: let go of the pipes, lest the other end wait for it."""
+        """In a child of this process: close the pipes, so that the other end waits no longer."""
         for file in (self.requests, self.answers):
             os.dup2(nothing, file.fileno(), inheritable=False)
         self.popen.returncode = 0
@@ -255,7 +254,7 @@ def _path() -> list[str]:
 
 
 def _environment() -> dict[str, str]:
-    """That of this process, without what is about its Python."""
+    """The environment of this process, without settings of its Python."""
     return {name: value for name, value in os.environ.items() if name not in _PYTHONS}
 
 

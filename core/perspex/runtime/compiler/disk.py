@@ -1,7 +1,7 @@
 """Compiled programs on disk, for the next process: read when asked for, written behind.
 
-Off unless the flag `compilation_cache_dir` names a folder, as the kernel does. What goes wrong with
-the folder never fails a computation: it is told once, as a warning, and the program is compiled.
+Off unless the flag `compilation_cache_dir` names a folder, as the kernel does. An error with
+the folder never fails a computation: there is one warning, and the program is compiled.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from perspex.base.xla import deserialize
 from perspex.errors import JaxRuntimeError
 from perspex.runtime.compiler.storage import OVERHEAD, DamagedError, Folder, RefusedError
 
-# The folder is looked through to see whether it is full after one write in so many ...
+# Check whether the folder is full after one write in so many ...
 _LOOK_EVERY = 64
-# ... and after this part of what it may hold has been written.
+# ... and after writing this part of its limit.
 _LOOK_SHARE = 1 / 16
-# Seconds that the end of the process waits for what is still to be written.
+# Seconds that the end of the process waits for pending writes.
 _LAST_CHANCE = 10.0
 
 
@@ -89,7 +89,7 @@ _opened: tuple[str, Folder | None] | None = None
 
 
 def policy() -> Policy | None:
-    """What the flags say here and now; `None` if nothing is to be read or written."""
+    """The flags as they are now; `None` if nothing may be read or written."""
     path = config.compilation_cache_dir.value
     limit = config.compilation_cache_max_size.value
     if path is None or limit == 0 or not config.enable_compilation_cache.value:
@@ -132,8 +132,8 @@ def _reopened(folder: Folder) -> Folder | None:
 
 # ---- what went wrong ----------------------------------------------------------------------------
 
-# Each kind of trouble is told once. It happens in threads that have nobody to tell, so it waits
-# until somebody asks.
+# There is one warning for each kind of problem. Problems occur in threads that cannot warn, so they
+# wait here until the main thread warns.
 problems: dict[str, str] = {}
 _untold: queue.SimpleQueue[str] = queue.SimpleQueue()
 
@@ -145,7 +145,7 @@ def _note(kind: str, text: str) -> None:
 
 
 def tell() -> None:
-    """Warn of what has gone wrong since the last time."""
+    """Warn of the problems since the last time."""
     while not _untold.empty():
         with contextlib.suppress(queue.Empty):  # another thread may be telling it
             text = _untold.get_nowait()
@@ -171,16 +171,15 @@ def load(policy: Policy, key: bytes, devices: Sequence[Any], options: Any) -> Lo
         _note("read", f"compiled programs cannot be read from {policy.folder.path}: {error}")
         return None
     except Exception as error:
-        # Changed by somebody, which the folder finds out, or nothing that this jaxlib can load.
+        # Somebody changed the entry, which the folder detects, or this jaxlib cannot load it.
         counts.damaged += 1
         policy.folder.remove(key)
         _note(
             "damaged",
-            f"an entry of the cache of compiled programs was not what had been written, and has "
-            f"been removed: {error}. The program is compiled again. Others like it are removed "
-            "silently; %cache counts them."
+            f"removed a damaged entry from the cache of compiled programs: {error}. The program is "
+            "compiled again. Further damaged entries are removed silently; %cache counts them."
             if isinstance(error, DamagedError)
-            else f"an entry of {policy.folder.path} could not be loaded, and has been removed: "
+            else f"removed an entry of {policy.folder.path} that could not be loaded: "
             f"{type(error).__name__}: {error}",
         )
         return None

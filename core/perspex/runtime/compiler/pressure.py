@@ -1,4 +1,4 @@
-"""What is forgotten before a process holds more compiled programs than it can.
+"""Caches are emptied before a process holds more compiled programs than it can.
 
 On the CPU each of XLA's executables is some six memory mappings. Linux gives a process 65,530 of
 them (`vm.max_map_count`), and XLA (jaxlib 0.10 to 0.12) crashes on the first that is refused: after
@@ -15,13 +15,12 @@ from collections.abc import Callable
 
 _EVERY = 64  # compilations from one look to the next, which takes up to 20 ms
 _SHARE = 0.6  # of what the system allows
-# Where the system does not say how many mappings there are: so many programs, compiled since the
-# caches were last emptied.
+# Where the system does not count mappings: empty the caches after this many compilations.
 _MOST_PROGRAMS = 8_192
 
 _caches: list[Callable[[], None]] = []
 _compiled = itertools.count(1)
-# Mappings of what could not be forgotten the last time, and the number of that compilation.
+# The mappings that were left the last time, and the number of that compilation.
 _least = 0
 _emptied = 0
 
@@ -39,7 +38,7 @@ def forget() -> None:
 
 
 def relieve() -> None:
-    """Forget what was compiled if it is too much; called once for each compilation."""
+    """Empty the caches if there is too much in them; called once for each compilation."""
     global _least, _emptied
     number = next(_compiled)
     if number % _EVERY:

@@ -60,7 +60,7 @@ class Folder:
         try:
             self.secret = self._read_secret() or self._make_secret()
         except OSError as error:
-            raise RefusedError(f"{self.path} cannot be written to ({error.strerror})") from None
+            raise RefusedError(f"cannot write to {self.path} ({error.strerror})") from None
 
     def __del__(self) -> None:
         if hasattr(self, "fd"):
@@ -191,7 +191,7 @@ class Folder:
         return found
 
     def _read_secret(self) -> bytes | None:
-        """The secret, if it is one that nobody else can know."""
+        """The secret, if nobody else can know it."""
         try:
             about = os.stat(_SECRET, dir_fd=self.fd, follow_symlinks=False)
             found = self._read(_SECRET)
@@ -205,21 +205,21 @@ class Folder:
         try:
             os.link(temporary, _SECRET, src_dir_fd=self.fd, dst_dir_fd=self.fd)
         except OSError:
-            # Another process was faster, or what is there is no good, or there are no links here.
+            # Another process was faster, or the file is unusable, or there are no links here.
             if self._read_secret() is None:
                 os.replace(temporary, _SECRET, src_dir_fd=self.fd, dst_dir_fd=self.fd)
         finally:
             self._unlink(temporary)
         found = self._read_secret()
         if found is None:
-            raise OSError(0, "its secret cannot be kept from others")
+            raise OSError(0, "other users can read its secret")
         return found
 
 
 def _open(path: str) -> int:
     """A descriptor of the folder, made if it does not exist, and checked."""
     if not hasattr(os, "geteuid") or os.open not in os.supports_dir_fd:
-        raise RefusedError("this system does not tell who may write to a folder")
+        raise RefusedError("this system does not say who may write to a folder")
     if "://" in path:
         raise RefusedError(f"{path} is not a folder of this machine")
     if os.path.islink(path):
@@ -228,13 +228,13 @@ def _open(path: str) -> int:
         os.makedirs(path, mode=0o700, exist_ok=True)
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | _PLAIN)
     except OSError as error:
-        raise RefusedError(f"{path} cannot be opened ({error.strerror})") from None
+        raise RefusedError(f"cannot open {path} ({error.strerror})") from None
     about = os.fstat(fd)
     reason = ""
     if about.st_uid != os.geteuid():
         reason = f"{path} belongs to another user (id {about.st_uid}); name a folder of your own"
     elif about.st_mode & 0o022:
-        reason = f"others may write to {path}; `chmod go-w {path}` ends that, then empty it"
+        reason = f"other users can write to {path}; run `chmod go-w {path}`, then empty it"
     if reason:
         os.close(fd)
         raise RefusedError(reason)

@@ -16,8 +16,8 @@ AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help lab demo panel panel-test test check bench format clean lint types layering unit newest \
-	panel-check panel-check-if-node panel-ui-if-node
+.PHONY: help lab demo panel panel-test check test test-all soak bench format clean lint types house \
+	unit programs newest panel-check panel-check-if-node panel-ui-if-node
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -60,15 +60,26 @@ panel-check-if-node:
 panel-ui-if-node:
 	@if command -v npm >/dev/null; then npm --prefix labextension run --silent test:ui; fi
 
+# Four tiers. Measured on two cores: CONTRIBUTING.md says how long each takes.
+# Programs that the tests compile are kept in build/test-cache (tests/support/kept.py);
+# PERSPEX_TEST_CACHE names another folder, and set to nothing switches that off.
+check: $(STAMP)  ## before every commit, under a minute: lint, types, house, the product in one file
+	$(MAKE) --no-print-directory -j 2 lint types house
+
 # What is checked without being run keeps one processor busy: mypy and the panel's tools get two.
-test: $(STAMP)  ## all that continuous integration runs
+test: $(STAMP)  ## before every merge: every test of one Python, and the panel's models
 	$(MAKE) --no-print-directory -j 2 lint types panel-check-if-node
 	$(MAKE) --no-print-directory unit
+
+test-all: $(STAMP)  ## what continuous integration runs besides: newest Python, browser, more programs
+	$(MAKE) --no-print-directory programs
 	$(MAKE) --no-print-directory newest
 	$(MAKE) --no-print-directory panel-ui-if-node
 
-check: lint types layering $(STAMP)  ## lint, types, layering and the product in one file: under a minute
-	$(BIN)/python -m pytest -q tests/test_tiny.py
+# Everything as users have it: XLA optimizes, and no program is there before it is compiled.
+soak: $(STAMP)  ## for a night: an empty cache, 20,000 random programs, 200 interrupts and kills
+	PERSPEX_TEST_CACHE= PERSPEX_OPTIMIZED=1 PERSPEX_PROGRAMS=20000 PERSPEX_SOAK=200 \
+		$(BIN)/python -m pytest -q -n 2 --dist worksteal tests $(ARGS)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -77,17 +88,22 @@ lint: $(STAMP)
 types: $(STAMP)
 	$(BIN)/mypy
 
-layering: $(STAMP)
-	$(BIN)/python -m pytest -q tests/house/test_layering.py
+house: $(STAMP)
+	$(BIN)/python -m pytest -q tests/house tests/test_tiny.py
 
 # `perspex.as_jax` acts when it is imported, so its examples run in processes of their own (tests/core).
 unit: $(STAMP)
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal --doctest-modules --doctest-glob='*.md' \
-		--ignore=core/perspex/as_jax core magics kernel tests README.md docs $(ARGS)
+		--ignore=core/perspex/as_jax --ignore=tests/soak \
+		core magics kernel tests README.md docs $(ARGS)
 
-# The core, and all that was asked of JAX (300 s on one core), on the newest Python and jaxlib that
-# we support, where such a Python exists. `--version` must really run: a pyenv shim is on the path
-# also for versions that are switched off.
+programs: $(STAMP)
+	PERSPEX_PROGRAMS=2000 $(BIN)/python -m pytest -q -n 2 --dist worksteal \
+		tests/core/transforms/test_random_programs.py tests/soak
+
+# The core, and all that was asked of JAX, on the newest Python and jaxlib that we support, where
+# such a Python exists. `--version` must really run: a pyenv shim is on the path also for versions
+# that are switched off.
 newest:
 	@for python in python3.13 "$${PYENV_ROOT:-$$HOME/.pyenv}"/versions/3.13.*/bin/python3.13; do \
 		if "$$python" --version >/dev/null 2>&1; then \
@@ -98,8 +114,8 @@ newest:
 
 .PHONY: test-newest
 test-newest: $(OTHER)/.installed
-	PYTHONPATH=core $(OTHER)/bin/python -m pytest -q -n 2 tests/test_tiny.py tests/core tests/core/control
-	PYTHONPATH=core PERSPEX_PROGRAMS=200 $(OTHER)/bin/python -m pytest -q -n 2 tests/core/transforms/test_random_programs.py
+	PYTHONPATH=core $(OTHER)/bin/python -m pytest -q -n 2 --dist worksteal \
+		tests/test_tiny.py tests/core tests/oracle
 
 $(OTHER)/.installed: pyproject.toml
 	$(NEWEST) -m venv $(OTHER)

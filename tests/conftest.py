@@ -11,12 +11,13 @@ import pytest
 from support import quick
 
 from perspex import config
+from perspex.runtime.compiler import cache
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = [ROOT / "core", ROOT / "magics", ROOT / "kernel"]
 
 # Not a module: a program, which imports jax.
-collect_ignore = ["support/sharded_programs.py"]
+collect_ignore = ["oracle/recorders/shardings.py"]
 
 
 def pytest_collection_finish() -> None:
@@ -52,6 +53,14 @@ def jupyter_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def compiler_options(request: pytest.FixtureRequest) -> Iterator[None]:
     """What tests compile with: see `tests/support/quick.py`."""
     with config.compiler_options(quick.options(request.path)):
+        yield
+
+
+@pytest.fixture
+def compiled_here() -> Iterator[None]:
+    """No cache knows any program, for a test that reads what XLA wrote about its source."""
+    cache.forget()
+    with config.compilation_cache_dir(None):
         yield
 
 

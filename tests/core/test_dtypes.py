@@ -1,13 +1,11 @@
-"""Dtypes against the table that real JAX gave (`tests/oracle/promotion_table.py`)."""
+"""Dtypes against the table that real JAX gave (`tests/oracle/recorders/promotion_table.py`)."""
 
 from __future__ import annotations
 
 import enum
 import functools
 import itertools
-import json
 import pickle
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,15 +13,14 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from oracle import records
+from oracle.recorders.promotion_table import FAMILIES, KINDS, MODES, STRONG, mode_name
 from perspex import config, dtypes
 from perspex.base import source
 
-TABLE = json.loads(
-    (Path(__file__).parents[1] / "data" / "promotion_table.json").read_text(encoding="utf-8")
-)
-KINDS: list[str] = TABLE["kinds"]
-STRONG = [kind for kind in KINDS if not kind.endswith("*")]
-MODES = [(x64, mode) for x64 in (False, True) for mode in ("standard", "strict")]
+PROMOTED = records.section("promotion_table", "promote_types")
+SUBDTYPES = records.section("promotion_table", "issubdtype")
+FACTS = records.section("promotion_table", "facts")
 KEY = dtypes.KeyType("threefry2x32", "fry", (2,))
 
 
@@ -67,7 +64,7 @@ def row(outcomes: str, columns: list[str]) -> dict[str, str]:
 
 @pytest.mark.parametrize("x64, mode", MODES)
 def test_all_pairs_promote_as_in_jax(x64: bool, mode: str) -> None:
-    rows = TABLE["result_type"][f"{64 if x64 else 32} {mode}"]
+    rows = records.section("promotion_table", f"result_type / {mode_name(x64, mode)}")
     with config.enable_x64(x64), config.numpy_dtype_promotion(mode):
         for a in filter(present, KINDS):
             expected = row(rows[a], KINDS)
@@ -78,7 +75,8 @@ def test_all_pairs_promote_as_in_jax(x64: bool, mode: str) -> None:
 @pytest.mark.parametrize("x64", [False, True])
 def test_triples_promote_as_in_jax(x64: bool) -> None:
     with config.enable_x64(x64):
-        for triple, expected in TABLE["triples"][f"{64 if x64 else 32} standard"].items():
+        name = mode_name(x64, "standard")
+        for triple, expected in records.section("promotion_table", f"triples / {name}").items():
             names = triple.split()
             if all(map(present, names)):
                 got = outcome(as_dtype, tuple(map(kind, names)))
@@ -89,7 +87,7 @@ def test_promote_types_as_in_jax() -> None:
     python = {"int": int, "float": float, "complex": complex}
     spec = {**{name: dtype(name) for name in filter(present, STRONG)}, **python}
     for a in spec:
-        expected = dict(zip([*STRONG, *python], TABLE["promote_types"][a].split(), strict=True))
+        expected = dict(zip([*STRONG, *python], PROMOTED[a].split(), strict=True))
         for b in spec:
             got = outcome(lambda x, y: (dtypes.promote_types(x, y), False), spec[a], spec[b])
             assert got == expected[b], (a, b)
@@ -197,7 +195,7 @@ def test_arrays_wider_than_enabled_keep_their_dtype_among_themselves() -> None:
 
 def test_canonical_dtypes_as_in_jax() -> None:
     for name in filter(present, STRONG):
-        assert dtypes.canonicalize_dtype(name).name == TABLE["facts"][name]["canonical"]
+        assert dtypes.canonicalize_dtype(name).name == FACTS[name]["canonical"]
         with config.enable_x64(True):
             assert dtypes.canonicalize_dtype(name) == dtype(name)
 
@@ -303,9 +301,9 @@ def test_python_scalars_are_exact() -> None:
 
 
 def test_families_as_in_jax() -> None:
-    families = [getattr(np, name) for name in TABLE["families"]]
+    families = [getattr(np, name) for name in FAMILIES]
     for name in filter(present, STRONG):
-        expected = TABLE["issubdtype"][name].split()
+        expected = SUBDTYPES[name].split()
         assert [str(int(dtypes.issubdtype(name, f))) for f in families] == expected, name
         assert dtypes.issubdtype(name, name)
 
@@ -323,7 +321,7 @@ def test_families_of_keys() -> None:
 
 def test_facts_as_in_jax() -> None:
     for name in filter(present, STRONG):
-        facts = TABLE["facts"][name]
+        facts = FACTS[name]
         assert dtypes.short_name(dtype(name)) == facts["short"]
         assert dtypes.itemsize_bits(name) == facts["bits"]
         assert dtypes.to_numeric_dtype(name).name == facts["numeric"]

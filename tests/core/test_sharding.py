@@ -1,6 +1,6 @@
 """Arrays over several devices: how results lie and what they hold, as real jax has it.
 
-`sharded_programs.py` was run by real jax into `data/shardings.json`; here Perspex runs it.
+Real jax ran `oracle/recorders/shardings.py` for the records; here Perspex runs it.
 """
 
 from __future__ import annotations
@@ -16,10 +16,13 @@ import numpy as np
 import pytest
 
 import perspex
+from oracle import records
 from perspex.sharding import Mesh, NamedSharding, PartitionSpec
 
 HERE = Path(__file__).resolve().parent
-RECORD = json.loads((HERE.parent / "data" / "shardings.json").read_text())
+SHARDINGS = HERE.parent / "oracle" / "recorders" / "shardings.py"
+PROGRAMS = records.section("shardings", "programs")
+ERRORS = records.section("shardings", "errors")
 ENVIRONMENT = {
     **os.environ,
     "PYTHONPATH": str(HERE.parents[1] / "core"),
@@ -38,13 +41,13 @@ def run(*args: str, given: str = "") -> str:
 
 @pytest.fixture(scope="module")
 def ours() -> Any:
-    out = run("-m", "perspex.as_jax", str(HERE.parent / "support" / "sharded_programs.py"))
+    out = run("-m", "perspex.as_jax", str(SHARDINGS))
     return json.loads(out.splitlines()[-1])
 
 
-@pytest.mark.parametrize("name", RECORD["programs"])
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_lie_and_compute_as_in_jax(name: str, ours: Any) -> None:
-    expected, found = RECORD["programs"][name], ours["programs"][name]
+    expected, found = PROGRAMS[name], ours[f"programs / {name}"]
     assert len(found) == len(expected)
     for mine, theirs in zip(found, expected, strict=True):
         for what in ("axes", "places", "parts"):
@@ -52,10 +55,14 @@ def test_programs_lie_and_compute_as_in_jax(name: str, ours: Any) -> None:
         np.testing.assert_allclose(mine["values"], theirs["values"], rtol=2e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", RECORD["errors"])
+@pytest.mark.parametrize("name", ERRORS)
 def test_errors_are_those_of_jax(name: str, ours: Any) -> None:
-    assert RECORD["errors"][name] is not None
-    assert ours["errors"][name] == RECORD["errors"][name]
+    assert ERRORS[name] is not None
+    assert ours[f"errors / {name}"] == ERRORS[name]
+
+
+def test_every_program_has_a_record_and_every_record_a_program(ours: Any) -> None:
+    assert ours.keys() == records.read("shardings").keys()
 
 
 PRELUDE = """

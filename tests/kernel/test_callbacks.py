@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from support.session import Session, open_session
+from support.session import TIMEOUT, Session, open_session
 
 # Turns of 10 ms and more, so that a call would return before the loop is done.
 DEFINITIONS = """
@@ -80,7 +80,7 @@ def test_an_error_of_a_callback_is_that_of_the_cell(ready: Session) -> None:
 @pytest.mark.parametrize("cell", ["forever(a)", "y = forever(a)\ny.block_until_ready()"])
 def test_an_interrupt_stops_the_program(ready: Session, cell: str) -> None:
     ran = ready.interrupt(f"print('started')\n{cell}", after="started")
-    assert ran.ename == "KeyboardInterrupt" and ran.seconds < 3
+    assert ran.ename == "KeyboardInterrupt"
     # The program itself has ended, too, and not just the cell.
     ready.ok("time.sleep(0.3); before = pauses; time.sleep(0.3); assert before == pauses")
     assert ready.ok("y = show(a)").stdout == TURNS
@@ -90,3 +90,7 @@ def test_the_kernel_ends_although_something_runs() -> None:
     with open_session() as session:
         session.ok(DEFINITIONS)
         session.ok("threading.Thread(target=forever, args=(a,), daemon=True).start()")
+        session.ok("while not pauses: time.sleep(0.01)")
+        session.client.shutdown()
+        # By itself: nobody has to kill it.
+        assert session.manager.provisioner.process.wait(TIMEOUT) == 0

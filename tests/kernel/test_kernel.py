@@ -131,14 +131,12 @@ def test_comm_messages_by_subshell_do_not(live: Session, tmp_path: Path) -> None
     comm_message(live, "b", "comm_open", target_name="echo", data={}, subshell=subshell)
     begun = tmp_path / "begun"
     msg_id = live.send(
-        f"import pathlib, time\npathlib.Path({str(begun)!r}).touch()\ntime.sleep(5)\nprint('slept')"
+        f"import pathlib, time\npathlib.Path({str(begun)!r}).touch()\ntime.sleep(600)"
     )
     while not begun.exists():
         time.sleep(0.01)
     comm_message(live, "b", "comm_msg", data=2, subshell=subshell)
-    started = time.monotonic()
     echoes(live, 2)
-    assert time.monotonic() - started < 4
     live.manager.interrupt_kernel()
     assert live.wait(msg_id).ename == "KeyboardInterrupt"
 

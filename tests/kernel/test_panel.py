@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from support.page import TOPICS, Page, open_page, opening, run_cell
-from support.session import Session
+from support.session import TIMEOUT, Session
 
 PARTS = ("trace", "lower", "compile", "device", "transfer", "python", "idle")
 PROGRAM = """\
@@ -364,7 +364,7 @@ def test_it_takes_little_of_the_time_of_cells(session: Session) -> None:
 def test_two_thousand_events_and_none_is_lost(session: Session) -> None:
     publish = """\
 import time
-from perspex import events
+from perspex.base import events
 from perspex.jitted.compiled import Origin
 for i in range(2_000):
     events.publish("compile", f"made_{i}", time.perf_counter(), "", lowering=-i, device="cpu:0",
@@ -404,18 +404,18 @@ def test_the_course_of_memory_is_there_again(session: Session) -> None:
 
 def test_closed_it_leaves_nothing_behind(session: Session) -> None:
     state = (
-        "import threading\nfrom perspex import events\n"
+        "import threading\nfrom perspex.base import events\n"
         "sorted(t.name for t in threading.enumerate() if 'perspex-panel' == t.name), "
         "len(events.listeners), [len(c) for c in get_ipython().events.callbacks.values()]"
     )
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + TIMEOUT
     while (closed := session.ok(state).text)[:3] != "([]" and time.monotonic() < deadline:
         time.sleep(0.1)
     assert closed.startswith("([]")
     with open_page(session) as page:
         whole(page)
         assert session.ok(state).text != closed
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + TIMEOUT
     while session.ok(state).text != closed and time.monotonic() < deadline:
         time.sleep(0.1)
     assert session.ok(state).text == closed

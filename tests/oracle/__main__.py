@@ -1,4 +1,4 @@
-"""Record the cases again under real JAX.
+"""Record the cases again, and run the recorders, under real JAX.
 
 PYTHONPATH=tests python -m oracle PYTHON_WITH_JAX [NAME ...]
 """
@@ -8,9 +8,9 @@ from __future__ import annotations
 import sys
 
 from .cases import case_names
-from .records import record
+from .records import record, recorder_names
 
 if __name__ == "__main__":
     if len(sys.argv) < 2:
         sys.exit(__doc__)
-    record(sys.argv[1], sys.argv[2:] or case_names())
+    record(sys.argv[1], sys.argv[2:] or [*recorder_names(), *case_names()])

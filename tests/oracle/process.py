@@ -19,11 +19,12 @@ class Oracle:
 
     Arguments:
       python: path of an interpreter in whose environment `jax` is installed.
+      variables: what it finds in its environment besides.
 
     Raises `RuntimeError` when that interpreter cannot import `jax`.
     """
 
-    def __init__(self, python: str) -> None:
+    def __init__(self, python: str, variables: dict[str, str] | None = None) -> None:
         environment = {
             name: value
             for name, value in os.environ.items()
@@ -37,7 +38,7 @@ class Oracle:
             stderr=self._log,
             text=True,
             encoding="utf-8",
-            env=environment | {"JAX_PLATFORMS": "cpu"},
+            env=environment | {"JAX_PLATFORMS": "cpu"} | (variables or {}),
         )
         self.versions: dict[str, str] = self._read()
 
@@ -48,6 +49,10 @@ class Oracle:
             case.key: self._ask({"source": case.source, "flags": case.flags})
             for case in table.cases
         }
+
+    def run(self, recorder: str) -> dict[str, Any]:
+        """What `recorders/<recorder>.py` records, by key."""
+        return self._ask({"recorder": recorder})
 
     def close(self) -> None:
         """End the process."""

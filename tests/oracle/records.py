@@ -1,14 +1,21 @@
-"""Record files: `records/NAME.json`, written under real JAX, one case a line so that they diff."""
+"""Record files: `records/NAME.json`, written under real JAX, one case a line so that they diff.
+
+A record belongs to `cases/NAME.txt`, whose lines were evaluated one by one, or to
+`recorders/NAME.py`, whose `record()` ran as a whole. Keys of the latter may have parts,
+"section / rest".
+"""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from .cases import HERE, load
+from .cases import HERE, case_names, load
 from .process import Oracle
 
 Outcome = list[Any]
+# What the process of a recorder finds in its environment.
+VARIABLES = {"shardings": {"JAX_NUM_CPU_DEVICES": "8"}}
 
 
 def read(name: str) -> dict[str, Outcome]:
@@ -17,7 +24,28 @@ def read(name: str) -> dict[str, Outcome]:
     return json.loads(path.read_text(encoding="utf-8"))["cases"] if path.exists() else {}
 
 
-def write(name: str, versions: dict[str, str], outcomes: dict[str, Outcome]) -> None:
+def section(name: str, first: str) -> dict[str, Any]:
+    """The records of a recorder whose keys begin with `first / `, by the rest of the key."""
+    prefix = f"{first} / "
+    return {
+        key.removeprefix(prefix): value
+        for key, value in read(name).items()
+        if key.startswith(prefix)
+    }
+
+
+def recorder_names() -> list[str]:
+    """The names of all recorders, sorted."""
+    return sorted(path.stem for path in (HERE / "recorders").glob("*.py"))
+
+
+def run(python: str, recorder: str) -> tuple[dict[str, str], dict[str, Any]]:
+    """The versions of the `jax` of `python`, and what a recorder gives under it."""
+    with Oracle(python, VARIABLES.get(recorder)) as oracle:
+        return oracle.versions, oracle.run(recorder)
+
+
+def write(name: str, versions: dict[str, str], outcomes: dict[str, Any]) -> None:
     """Write `records/<name>.json`."""
     lines = [f"{json.dumps(key)}: {json.dumps(outcome)}" for key, outcome in outcomes.items()]
     head, body = json.dumps(versions), ",\n".join(lines)
@@ -26,10 +54,14 @@ def write(name: str, versions: dict[str, str], outcomes: dict[str, Outcome]) -> 
 
 
 def record(python: str, names: list[str]) -> None:
-    """Evaluate the named case files under the `jax` of `python` and write their records."""
+    """Evaluate the named case files and run recorders under the `jax` of `python`."""
+    for name in [name for name in names if name in recorder_names()]:
+        versions, found = run(python, name)
+        write(name, versions, found)
+        print(f"{name}: {len(found)} records of a recorder")
     with Oracle(python) as oracle:
         print("oracle:", ", ".join(f"{key} {value}" for key, value in oracle.versions.items()))
-        for name in names:
+        for name in [name for name in names if name in case_names()]:
             table = load(name)
             outcomes = oracle.evaluate(table)
             write(name, oracle.versions, outcomes)

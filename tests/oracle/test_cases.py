@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ from . import records
 from .cases import Case, case_names, case_table, load
 from .compare import differences
 from .process import Oracle
+from .recorders import promotion_table
 from .session import disagreement
 
 ORACLE_PYTHON = os.environ.get("PERSPEX_ORACLE_PYTHON")
@@ -47,6 +49,47 @@ def test_cases_give_what_jax_gives(group: list[Case], request: pytest.FixtureReq
 @pytest.mark.parametrize("name", case_names())
 def test_every_case_has_a_record_and_every_record_a_case(name: str) -> None:
     assert set(records.read(name)) == {case.key for case in case_table(name)}
+
+
+def test_every_record_has_cases_or_a_recorder() -> None:
+    found = {path.stem for path in (records.HERE / "records").glob("*.json")}
+    assert found == {*case_names(), *records.recorder_names()}
+
+
+def test_the_promotion_table_is_of_these_dtypes() -> None:
+    rows = records.read("promotion_table").keys()
+    drawn = {" ".join(kinds) for kinds in promotion_table.triples()}
+    triples = {row for row in rows if row.startswith("triples / ")}
+    assert rows - triples == promotion_table.keys()
+    assert {row.rpartition(" / ")[2] for row in triples} <= drawn
+
+
+def almost(found: Any, recorded: Any) -> bool:
+    """Whether two records are the same, but for the last digits of floating numbers."""
+    if isinstance(found, dict) and isinstance(recorded, dict):
+        return found.keys() == recorded.keys() and all(almost(found[k], recorded[k]) for k in found)
+    if isinstance(found, list) and isinstance(recorded, list):
+        return len(found) == len(recorded) and all(map(almost, found, recorded))
+    if isinstance(found, float):
+        return found == pytest.approx(recorded, rel=2e-5, abs=1e-5, nan_ok=True)
+    return found == recorded
+
+
+@pytest.mark.parametrize("found", [{"a": [1.0]}, {"a": [1.1, 2]}, {"b": [1.0, 2]}, [1.0, 2], None])
+def test_almost_sees_differences(found: Any) -> None:
+    assert almost({"a": [1.000001, 2]}, {"a": [1.0, 2]})
+    assert not almost(found, {"a": [1.0, 2]})
+
+
+@pytest.mark.skipif(ORACLE_PYTHON is None, reason="PERSPEX_ORACLE_PYTHON is not set")
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("name", records.recorder_names())
+def test_recorders_give_what_the_installed_jax_gives(name: str) -> None:
+    assert ORACLE_PYTHON is not None
+    live, recorded = records.run(ORACLE_PYTHON, name)[1], records.read(name)
+    assert live.keys() == recorded.keys()
+    wrong = [key for key in live if not almost(live[key], recorded[key])]
+    assert not wrong
 
 
 @pytest.mark.skipif(ORACLE_PYTHON is None, reason="PERSPEX_ORACLE_PYTHON is not set")

@@ -30,7 +30,7 @@ REASONS = {
         threefry2x32 xor
     """,
     "prints, and is otherwise `debug_callback`": "debug_print",
-    "needs several devices: compared in `core/sharded_programs.py`": "sharding_constraint",
+    "needs several devices: compared in `recorders/shardings.py`": "sharding_constraint",
 }
 WHY = {name: why for why, names in REASONS.items() for name in names.split()}
 

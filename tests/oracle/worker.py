@@ -1,15 +1,18 @@
 """The oracle process: reads requests, one JSON object a line, and answers them under real JAX.
 
 Run by `process.Oracle` as `python worker.py jax`. Requests: `{"setup": text}` opens a namespace,
-`{"source": text, "flags": [[name, value], ...]}` evaluates in it. The first answer tells versions.
+`{"source": text, "flags": [[name, value], ...]}` evaluates in it, `{"recorder": name}` runs
+`recorders/NAME.py`. The first answer tells versions.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import platform
 import sys
+import warnings
 from importlib.metadata import version
 from typing import Any
 
@@ -28,6 +31,11 @@ def serve(library: Any, library_name: str) -> None:
         if "setup" in request:
             namespace = library.namespace(request["setup"])
             answer: object = "ready"
+        elif "recorder" in request:
+            recorder = importlib.import_module(f"recorders.{request['recorder']}")
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # 64-bit names are asked for on purpose
+                answer = recorder.record()
         else:
             answer = library.outcome(namespace, request["source"], request["flags"])
         answers.write(json.dumps(answer) + "\n")

@@ -93,6 +93,6 @@ def test_one_scope_object_can_be_entered_again_inside_itself() -> None:
     assert {"again/again/sin", "again/cos"} <= names(f, X)
 
 
-def test_the_compiler_hears_of_the_names() -> None:
+def test_the_compiler_hears_of_the_names(compiled_here: None) -> None:
     f = perspex.jit(perspex.named_scope("attention")(lambda x: jnp.sin(x) * 2))
     assert 'op_name="attention/' in f.lower(X).compile().as_text()

@@ -19,12 +19,11 @@ from perspex import lax
 def interrupted(work):
     # In `work` the signal comes from outside the main thread, as a notebook's does.
     timer = threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT))
-    start = time.perf_counter()
     timer.start()
     try:
         work()
     except KeyboardInterrupt:
-        return time.perf_counter() - start
+        return
     raise RuntimeError("the work ended before the interrupt")
 
 def fail(*error):
@@ -43,25 +42,29 @@ def long(x):
         x = pnp.sin(x) * 1.5 + x
     return x
 compiled = perspex.jit(long).lower(x)
-assert interrupted(compiled.compile) < 3.0
+interrupted(compiled.compile)
+from perspex.runtime import interruptible
+assert len(interruptible.left) == 1, "it goes on behind, so nobody waited for it"
 """,
     # As if it had arrived a moment before the wait began, when nothing wakes the main thread up.
     "a signal that wakes another thread": """
 from perspex.runtime import interruptible
-begun = threading.Event()
+begun, go_on, ended = threading.Event(), threading.Event(), threading.Event()
 def work():
     begun.set()
-    time.sleep(5)
+    go_on.wait(60)
+    ended.set()
 def send():
     begun.wait()
     time.sleep(0.05)
     signal.pthread_kill(threading.get_ident(), signal.SIGINT)
 threading.Thread(target=send).start()
-start = time.perf_counter()
 try:
     interruptible.call(work)
 except KeyboardInterrupt:
-    assert time.perf_counter() - start < 2.0
+    assert not ended.is_set()
+    go_on.set()
+    assert ended.wait(60)
 else:
     raise RuntimeError("the work ended before the interrupt")
 """,
@@ -77,20 +80,21 @@ def prepare():
     while True:
         numbered_bytecode(module)
 for _ in range(10):
-    assert interrupted(prepare) < 3.0
+    interrupted(prepare)
 """,
     "tracing": """
 def endless(x):
     while True:
         x = x + 1
-assert interrupted(lambda: perspex.jit(endless)(x)) < 3.0
+interrupted(lambda: perspex.jit(endless)(x))
 """,
     "computing": """
 a = perspex.device_put(np.ones((600, 600), np.float32) / 600)
-slow = perspex.jit(lambda a: lax.fori_loop(0, 1_500, lambda i, y: y @ a, a))
+slow = perspex.jit(lambda a: lax.fori_loop(0, 3_000, lambda i, y: y @ a, a))
 out = slow(a)
-assert interrupted(out.block_until_ready) < 3.0
-assert interrupted(lambda: float(out[0, 0])) < 3.0
+interrupted(out.block_until_ready)
+interrupted(lambda: float(out[0, 0]))
+assert not out.is_ready(), "nobody waited for it"
 """,
 }
 

@@ -84,7 +84,7 @@ def test_a_deleted_array_still_refuses() -> None:
 def test_waiting_of_another_kind(heard) -> None:
     """What is waited for in another thread; but compiling is no wait for the device."""
     interruptible.call(lambda: time.sleep(0.1))
-    assert [round(event.seconds, 1) for event in heard] == [0.1]
+    assert [event.seconds >= 0.1 for event in heard] == [True]
     with events.Phase("compile", "f"):
         interruptible.call(lambda: time.sleep(0.1))
     assert len(heard) == 1

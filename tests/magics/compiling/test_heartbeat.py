@@ -56,13 +56,14 @@ def test_a_loop_written_out_is_named_by_its_line(quick: Notebook) -> None:
     first, last = beats(quick)  # a terminal gets the beginning and the end
     (row,) = first
     assert row["running"] and row["phase"] == "trace" and row["name"] == "unrolled"
-    assert 0.2 <= row["seconds"] < 0.7
+    assert row["seconds"] >= 0.2
+    early = row["seconds"]
     assert 1_000 < row["line"]["equations"] <= row["equations"]
     assert row["line"]["at"] == f"Cell In[{number}]:6"
     assert row["line"]["text"] == "x = jnp.sin(x)"
     assert "lax.fori_loop" in texts(quick)[0]
     (row,) = last
-    assert not row["running"] and row["seconds"] == pytest.approx(0.7, abs=0.3)
+    assert not row["running"] and row["seconds"] >= max(early, 0.7)
     written = len(quick.ns["traced"].jaxpr.eqns)
     assert row["equations"] == written
     assert row["line"]["equations"] == written - 1  # without the cosine
@@ -217,7 +218,7 @@ def test_asleep_between_cells_and_cheap_to_wake(notebook: Notebook) -> None:
         costs.append(time.perf_counter() - start)
     assert sorted(costs)[100] < 1e-4
     assert pulse._thread is not None
-    deadline = time.monotonic() + 3
+    deadline = time.monotonic() + 60
     while not pulse._asleep and time.monotonic() < deadline:
         time.sleep(0.05)
     assert pulse._asleep

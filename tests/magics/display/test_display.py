@@ -5,7 +5,6 @@ from __future__ import annotations
 import collections
 import dataclasses
 import html.parser
-import time
 from typing import Any, NamedTuple
 
 import ml_dtypes
@@ -164,14 +163,10 @@ def test_an_array_that_is_not_ready_is_not_waited_for() -> None:
 
     a = jnp.ones((n, n))
     slow(a).block_until_ready()
-    started = time.perf_counter()
     x = slow(a)
     shown = text_of(x)
-    shown_after = time.perf_counter() - started
-    x.block_until_ready()
-    computed_after = time.perf_counter() - started
+    assert not x.is_ready(), "the machine was too fast for this test"
     assert "still being computed" in shown
-    assert shown_after < computed_after / 2
 
 
 def test_deleted_arrays_can_be_shown() -> None:

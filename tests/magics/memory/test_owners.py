@@ -217,13 +217,9 @@ def test_nothing_waits_for_the_device(notebook: Notebook) -> None:
         "    return perspex.lax.fori_loop(0, 16, lambda i, a: a @ a / 900, a)\n"
         "a = jnp.ones((900, 900))\nslow(a).block_until_ready();"
     )
-    started = time.perf_counter()
     notebook.ok("b = slow(a); b = slow(b)")
     report = owners.report(notebook.shell)
-    seconds = time.perf_counter() - started
     assert not notebook.ns["b"].is_ready(), "the machine was too fast for this test"
-    notebook.ns["b"].block_until_ready()
-    assert seconds < (time.perf_counter() - started) / 2
     held = [b for b in report.buffers if b.array is notebook.ns["b"]]
     assert [owner.name for owner in held[0].owners] == ["b"]
 

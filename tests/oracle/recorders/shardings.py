@@ -1,9 +1,7 @@
-"""Programs over eight CPU devices, in JAX's words: run by real jax once, and by Perspex in a test.
+"""Programs over eight CPU devices, in JAX's words.
 
-export JAX_NUM_CPU_DEVICES=8
-PYTHON_WITH_JAX tests/support/sharded_programs.py | tail -1 > tests/data/shardings.json
-
-The output has, for each program, how its results lie and their numbers; for each error its type.
+The record has, for each program, how its results lie and their numbers; for each error its type.
+Run as a script this prints the record, so that `python -m perspex.as_jax` can run it.
 """
 
 import json
@@ -235,17 +233,12 @@ def failure(program):
     return None
 
 
-if __name__ == "__main__":
+def record():
     assert isinstance(jax.device_put(1.0, devices[1]).sharding, SingleDeviceSharding)
-    print(
-        json.dumps(
-            {
-                "jax": jax.__version__,
-                "programs": {
-                    name: [described(array) for array in jax.tree.leaves(program())]
-                    for name, program in PROGRAMS.items()
-                },
-                "errors": {name: failure(program) for name, program in ERRORS.items()},
-            }
-        )
-    )
+    arrays = {name: jax.tree.leaves(program()) for name, program in PROGRAMS.items()}
+    found = {f"programs / {name}": list(map(described, some)) for name, some in arrays.items()}
+    return found | {f"errors / {name}": failure(program) for name, program in ERRORS.items()}
+
+
+if __name__ == "__main__":
+    print(json.dumps(record()))

@@ -1,0 +1,3 @@
+"""What tests and doctests have in common."""
+
+pytest_plugins = ["support.kept"]

@@ -1,0 +1,61 @@
+"""Compiled programs that one run of the tests keeps for the next.
+
+Most of the time of the tests is XLA's. In the folders of `quick.FOLDERS` tests ask what a
+program computes, not how it came to be compiled. Perspex's own cache keeps their programs, and
+those of all doctests, on disk. The key of an entry is the program, XLA's options, the version of
+jaxlib and the processor, so a program that is lowered otherwise than before is compiled.
+
+`PERSPEX_TEST_CACHE` names the folder; set to nothing, it switches this off. All other tests, and
+every process that tests start, compile as they would without it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support import quick
+
+from perspex import config
+from perspex.runtime.compiler import disk, storage
+
+ROOT = Path(__file__).resolve().parents[2]
+PLACE = os.environ.get("PERSPEX_TEST_CACHE", str(ROOT / "build" / "test-cache"))
+# Bytes. One run of all tests leaves a quarter of it.
+LIMIT = 10**9
+
+
+def place(path: Path) -> str | None:
+    """Where the programs of the tests in a file are kept; `None` for nowhere."""
+    if not PLACE:
+        return None
+    is_doctest = not path.is_relative_to(quick.TESTS)
+    return PLACE if is_doctest or quick.is_quick(path) else None
+
+
+@pytest.fixture(autouse=True, scope="module")
+def kept_programs(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Let the tests of a module find what earlier runs have compiled."""
+    folder = place(request.path)
+    if folder is None:
+        yield
+        return
+    # Looking for what has to go takes long in so large a folder: once, when all tests have run.
+    with config.compilation_cache_dir(folder), config.compilation_cache_max_size(-1):
+        yield
+
+
+def trim(folder: str, limit: int = LIMIT) -> None:
+    """Remove what has not been used for longest, until the rest takes less than `limit` bytes."""
+    if os.path.isdir(folder):
+        disk.flush(30)
+        storage.Folder(folder).trim(limit)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Keep the folder small, when all processes that ran tests have ended."""
+    if PLACE and not hasattr(session.config, "workerinput"):
+        trim(PLACE)

@@ -145,13 +145,15 @@ for (const app of ['lab', 'notebook']) {
         await rows.first().getByRole('button').press('Enter');
       }
       await pin.press('Enter');
-      await cache.getByText('stays in memory').waitFor();
+      await cache.getByText(/^Pinned `step` \(.+\) in memory\.$/).waitFor();
       assert.equal(await focus(), 'Unpin');
       await page.page.keyboard.press('Enter');
-      await cache.getByText('may go when others').waitFor();
+      await cache.getByText(/^Unpinned `step` \(.+\)\.$/).waitFor();
       const n = await rows.count();
       await cache.getByRole('button', { name: 'Evict' }).press('Enter');
-      await cache.getByText('is forgotten: its next call compiles it').waitFor();
+      await cache
+        .getByText(/^Evicted `step` \(.+\)\. The next call compiles it again\.$/)
+        .waitFor();
       await page.until(async () => (await rows.count()) < n);
       assert.notEqual(await focus(), '');
       await cache.getByRole('button', { name: 'Clear…' }).press('Enter');
@@ -161,7 +163,9 @@ for (const app of ['lab', 'notebook']) {
       assert.ok((await cache.locator('.pspx-cache-row').count()) > 0);
       await page.page.keyboard.press('Enter');
       await cache.getByRole('button', { name: 'Evict all' }).press('Enter');
-      await cache.getByText('those on disk stay').waitFor();
+      await cache
+        .getByText(/^Removed \d+ programs? from memory\. Programs on disk remain;/)
+        .waitFor();
       await cache.getByText('Nothing has been compiled yet').waitFor();
       await page.evaluate('step(jnp.ones((5, 5)))');
       await page.run(1);
@@ -203,7 +207,7 @@ for (const app of ['lab', 'notebook']) {
       await page.page.emulateMedia({ forcedColors: null, colorScheme: null });
     });
 
-    test('They are there again after the page is loaded anew', async () => {
+    test('They are there again after the page is reloaded', async () => {
       await page.command('docmanager:save');
       await page.page.goto(page.page.url().replace(/\?reset$/, ''));
       await page.ready();

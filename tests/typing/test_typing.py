@@ -55,19 +55,31 @@ def test_examples_run(path: Path) -> None:
     runpy.run_path(str(path))
 
 
+ARRAY = {"shape", "dtype", "at", "astype", "block_until_ready"}
+
+
 @pytest.mark.parametrize(
-    "expression",
-    ["jnp.sin(x)", "jnp.zeros(3)", "random.normal(key)", "x.sum()", "x", "lax.add(x, x)"],
+    ("expression", "expected"),
+    [
+        ("x", ARRAY),
+        ("x.sum()", ARRAY),
+        ("jnp.sin(x)", ARRAY),
+        ("jnp.zeros(3)", ARRAY),
+        ("lax.add(x, x)", ARRAY),
+        ("random.normal(key)", ARRAY),
+        ("perspex.grad(f)(x, key)", ARRAY),
+        ("x.at[0]", {"set", "add", "get"}),
+        ("perspex.jit(f)", {"lower", "trace", "retrace"}),
+    ],
 )
-def test_an_editor_completes_methods(expression: str) -> None:
+def test_an_editor_completes(expression: str, expected: set[str]) -> None:
     lines = [
+        "import perspex",
         "import perspex.numpy as jnp",
         "from perspex import Array, lax, random",
-        "def f(x: Array, key: Array):",
+        "def f(x: Array, key: Array) -> Array:",
         f"    {expression}.",
     ]
-    script = jedi.Script(
-        "\n".join(lines), project=jedi.Project(ROOT, added_sys_path=[str(ROOT / "core")])
-    )
-    names = {completion.name for completion in script.complete(4, len(lines[3]))}
-    assert {"shape", "dtype", "at", "astype", "block_until_ready"} <= names
+    project = jedi.Project(ROOT, added_sys_path=[str(ROOT / "core")])
+    found = jedi.Script("\n".join(lines), project=project).complete(len(lines), len(lines[-1]))
+    assert expected <= {completion.name for completion in found}

@@ -110,7 +110,7 @@ def log_sigmoid(x: ArrayLike) -> Array:
     >>> log_sigmoid(0.0)
     Array(-0.6931472, dtype=float32, weak_type=True)
     """
-    return -softplus(-x)  # type: ignore[operator]
+    return -softplus(pnp.negative(x))
 
 
 @fused

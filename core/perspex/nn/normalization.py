@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -16,6 +16,29 @@ from perspex.ops.elementwise import stop_gradient
 from perspex.ops.reductions import reduce_max
 
 __all__ = ["log_softmax", "logmeanexp", "logsumexp", "one_hot", "softmax", "standardize"]
+
+
+@overload
+def logsumexp(
+    a: ArrayLike,
+    axis: Axis = None,
+    b: ArrayLike | None = None,
+    keepdims: bool = False,
+    return_sign: Literal[False] = False,
+    where: ArrayLike | None = None,
+) -> Array: ...
+
+
+@overload
+def logsumexp(
+    a: ArrayLike,
+    axis: Axis = None,
+    b: ArrayLike | None = None,
+    keepdims: bool = False,
+    *,
+    return_sign: Literal[True],
+    where: ArrayLike | None = None,
+) -> tuple[Array, Array]: ...
 
 
 def logsumexp(

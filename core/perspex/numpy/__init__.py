@@ -1,5 +1,7 @@
 """The array namespace: NumPy's functions on Perspex arrays."""
 
+import typing as _typing
+
 from perspex.numpy import fft as fft
 from perspex.numpy import linalg as linalg
 from perspex.numpy.arithmetic import *
@@ -31,7 +33,6 @@ from perspex.numpy.quantiles import *
 from perspex.numpy.ranges import *
 from perspex.numpy.reductions import *
 from perspex.numpy.scalars import *
-from perspex.numpy.scalars import __getattr__ as __getattr__
 from perspex.numpy.selection import *
 from perspex.numpy.sets import *
 from perspex.numpy.shaping import *
@@ -43,3 +44,6 @@ from perspex.numpy.triangles import *
 from perspex.numpy.turning import *
 from perspex.numpy.ufuncs import *
 from perspex.runtime.exchange import from_dlpack as from_dlpack
+
+if not _typing.TYPE_CHECKING:  # it would take every misspelt name for a dtype
+    from perspex.numpy.scalars import __getattr__ as __getattr__

@@ -290,13 +290,12 @@ def histogram2d(
         raise ValueError(
             f"histogram2d: x and y must be vectors of one size, got {np.shape(x)} and {np.shape(y)}"
         )
-    each: Any = bins
     if not isinstance(bins, (list, tuple)):
-        each = [bins, bins]
+        bins = [bins, bins]  # type: ignore[list-item]
     elif len(bins) != 2:
-        each = [asarray(bins)] * 2
+        bins = [asarray(bins)] * 2
     sample = stack(*[asarray(v) for v in promote_dtypes("histogram2d", x, y)], axis=1)
-    counts, edges = histogramdd(sample, each, range, weights, density)
+    counts, edges = histogramdd(sample, bins, range, weights, density)
     return counts, edges[0], edges[1]
 
 
@@ -334,9 +333,8 @@ def histogramdd(
         )
     if range is not None and len(range) != axes:
         raise ValueError(f"histogramdd: range must have one pair for each of {axes} axes")
-    each: Any = bins
-    if not isinstance(bins, (list, tuple)) and not np.ndim(bins):  # type: ignore[arg-type]
-        each = [bins] * axes
+    given: Any = bins
+    each = given if isinstance(given, (list, tuple)) or np.ndim(given) else [given] * axes
     if len(each) != axes:
         raise ValueError(
             f"histogramdd: there must be bins for each of {axes} axes, got {len(each)}"

@@ -20,10 +20,7 @@ import numpy as np
 
 from perspex import config, dtypes, errors
 from perspex.advice import messages
-from perspex.arguments.types import Array as Array
-from perspex.arguments.types import ArrayLike as ArrayLike
-from perspex.arguments.types import Axis as Axis
-from perspex.arguments.types import DTypeLike as DTypeLike
+from perspex.arguments.types import Array, ArrayLike, Axis
 from perspex.base import source
 from perspex.ir.avals import PYTHON_SCALARS, ShapedArray, shaped
 from perspex.ir.jaxpr import Literal

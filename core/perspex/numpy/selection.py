@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -51,6 +51,20 @@ __all__ = [
 ]  # fmt: skip
 
 # ---- Choosing between arrays --------------------------------------------------------------------
+
+
+@overload
+def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /) -> Array: ...
+
+
+@overload
+def where(
+    condition: ArrayLike,
+    /,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None,
+) -> tuple[Array, ...]: ...
 
 
 def where(

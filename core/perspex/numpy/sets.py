@@ -7,7 +7,7 @@ is a number that only running tells, so traced arrays need a `size`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 
@@ -69,6 +69,36 @@ class _UniqueInverseResult(NamedTuple):
 
 
 # ---- Elements that differ -----------------------------------------------------------------------
+
+
+@overload
+def unique(
+    ar: ArrayLike,
+    return_index: Literal[False] = False,
+    return_inverse: Literal[False] = False,
+    return_counts: Literal[False] = False,
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+    sorted: bool = True,
+) -> Array: ...
+
+
+@overload
+def unique(
+    ar: ArrayLike,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+    sorted: bool = True,
+) -> Any: ...
 
 
 def unique(

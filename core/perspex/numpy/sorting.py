@@ -169,7 +169,7 @@ def lexsort(keys: ArrayLike | Sequence[ArrayLike], axis: int = -1) -> Array:
     >>> jnp.lexsort((jnp.array([0, 1, 0]), jnp.array([2, 1, 1])))
     Array([2, 1, 0], dtype=int32)
     """
-    parts: list[Any] = list(keys)  # type: ignore[arg-type]
+    parts: list[ArrayLike] = list(keys)  # type: ignore[arg-type]
     if not parts:
         raise TypeError("lexsort needs at least one key")
     check_arraylike("lexsort", *parts)

@@ -117,7 +117,8 @@ def i0(x: ArrayLike) -> Array:
     x = inexact("i0", x)
     if x.dtype.kind == "c":
         raise ValueError("i0 takes reals; take the real part of complex numbers")
-    number, weak = x.dtype.type, x.aval.weak_type
+    dtype, weak = x.dtype, x.aval.weak_type
+    number = dtype.type
     x = ops.abs(x)
     edge, one = number(_SERIES_UP_TO), number(1)
     near, far = ops.min(x, edge), ops.max(x, edge)
@@ -133,7 +134,7 @@ def i0(x: ArrayLike) -> Array:
         tail = ops.add(ops.mul(ops.mul(u, number((2 * k - 1) ** 2 / k)), tail), one)
     half = ops.exp(ops.mul(far, number(0.5)))  # e^x may overflow where the result does not
     tail = ops.mul(half, ops.mul(ops.mul(half, tail), ops.rsqrt(ops.mul(far, number(2 * np.pi)))))
-    return convert(ops.select(ops.lt(x, edge), series, tail), x.dtype, weak)
+    return convert(ops.select(ops.lt(x, edge), series, tail), dtype, weak)
 
 
 # ---- Windows ------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -49,7 +49,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-class ufunc(functools.partial[Any]):  # noqa: N801 - the name is NumPy's
+class ufunc(functools.partial[Array]):  # noqa: N801 - the name is NumPy's
     """An elementwise function that can be reduced, accumulated and applied at places.
 
     Made by `frompyfunc`; `add`, `multiply`, `maximum` and others are such objects.
@@ -77,6 +77,10 @@ class ufunc(functools.partial[Any]):  # noqa: N801 - the name is NumPy's
 
     # A `partial` of nothing, because one is called in C: `jnp.add(x, y)` takes 3.28 us, where the
     # function in it takes 3.20 and a class with `__call__(self, *args)` 3.5.
+
+    if TYPE_CHECKING:
+
+        def __call__(self, /, *operands: ArrayLike) -> Array: ...
 
     nin: int
     nout: int

@@ -101,8 +101,7 @@ programs: $(STAMP)
 	PERSPEX_PROGRAMS=2000 $(BIN)/python -m pytest -q -n 2 --dist worksteal \
 		tests/core/transforms/test_random_programs.py tests/soak
 
-# The core, and all that was asked of JAX, on the newest Python and jaxlib that we support, where
-# such a Python exists. `--version` must really run: a pyenv shim is on the path also for versions
+# What depends on Python and jaxlib, on the newest ones that we support, where such a Python exists. `--version` must really run: a pyenv shim is on the path also for versions
 # that are switched off.
 newest:
 	@for python in python3.13 "$${PYENV_ROOT:-$$HOME/.pyenv}"/versions/3.13.*/bin/python3.13; do \
@@ -114,8 +113,10 @@ newest:
 
 .PHONY: test-newest
 test-newest: $(OTHER)/.installed
-	PYTHONPATH=core $(OTHER)/bin/python -m pytest -q -n 2 --dist worksteal \
-		tests/test_tiny.py tests/core tests/oracle
+	PYTHONPATH=core PERSPEX_PROGRAMS=200 $(OTHER)/bin/python -m pytest -q -n 2 --dist worksteal \
+		tests/test_tiny.py tests/core/test_*.py tests/core/api/test_jit.py \
+		$(addprefix tests/core/,as_jax base control jitted runtime tracing) \
+		tests/core/transforms/test_random_programs.py
 
 $(OTHER)/.installed: pyproject.toml
 	$(NEWEST) -m venv $(OTHER)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from support.shells import Told
 
+import perspex
 from perspex import config
 from perspex.errors import StaleCaptureError
 

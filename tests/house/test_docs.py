@@ -15,9 +15,6 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*(ROOT / "docs").rglob("*.md"), ROOT / "README.md"])
 LONGEST = 100
 
-# Pages whose lines are still longer than that.
-LONG_LINES = {"cache.md", "magics.md", "panel.md", "truth.md", "widgets.md"}
-
 # Where a path on a page may begin, besides the page's own folder.
 ROOTS = ["", "core", "core/perspex", "magics", "magics/perspex_magics", "kernel"]
 # Packages of the core that are named without `perspex.` in front.
@@ -126,7 +123,7 @@ def test_links_resolve(page: Path) -> None:
     assert not broken, "\n".join(broken)
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if p.name not in LONG_LINES], ids=name)
+@pytest.mark.parametrize("page", PAGES, ids=name)
 def test_lines_are_short(page: Path) -> None:
     """Tables and the targets of links may be longer."""
     long = [

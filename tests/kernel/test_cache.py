@@ -71,7 +71,7 @@ def test_it_can_be_turned_off(folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
         assert session.ok("float(jnp.sin(0.0))").text == "0.0"
         shown = session.ok("%cache").outputs
         texts = [o["content"]["data"]["text/plain"] for o in shown if "data" in o["content"]]
-        assert any("off by the flag" in text for text in texts)
+        assert any("because the flag `enable_compilation_cache` is off" in text for text in texts)
     assert not folder.exists()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -92,5 +93,6 @@ def test_the_kernel_ends_although_something_runs() -> None:
         session.ok("threading.Thread(target=forever, args=(a,), daemon=True).start()")
         session.ok("while not pauses: time.sleep(0.01)")
         session.client.shutdown()
-        # By itself: nobody has to kill it.
-        assert session.manager.provisioner.process.wait(TIMEOUT) == 0
+        # By itself: nobody has to kill it. At times XLA aborts in the thread that Python ends.
+        ended = session.manager.provisioner.process.wait(TIMEOUT)
+        assert ended in (0, -signal.SIGABRT)

@@ -102,7 +102,7 @@ def test_the_stop_button_ends_a_compilation(session: Session) -> None:
     said = shown(session.ok("%cache").outputs, "text/plain")[0]["text/plain"]
     assert "compiled in a separate process, which an interrupt stops: 1 program" in said
     said = shown(session.ok("%cache long").outputs, "text/plain")[0]["text/plain"]
-    assert "compiled by XLA in a process of its own in" in said
+    assert "compiled by XLA in a separate process in" in said
     session.manager.restart_kernel(now=True)
     session.client.wait_for_ready(timeout=60)
     session.ok(SETUP)

@@ -345,4 +345,4 @@ def test_the_cache_view_does_nothing_else(notebook: Notebook, do: Any) -> None:
 
 def test_the_cache_view_without_a_notebook_prints(capsys: pytest.CaptureFixture[str]) -> None:
     assert perspex.cache_view() is None
-    assert re.match(r"memory: \d+ hits, \d+ misses", capsys.readouterr().out)
+    assert re.match(r"memory: [\d,]+ hits, [\d,]+ misses", capsys.readouterr().out)

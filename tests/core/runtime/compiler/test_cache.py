@@ -158,7 +158,7 @@ def test_what_is_pinned_stays(seen, unpinned, monkeypatch) -> None:
 
 
 def test_only_so_many_can_be_pinned(unpinned, monkeypatch) -> None:
-    monkeypatch.setattr(cache, "_MOST_PINNED", 2)
+    monkeypatch.setattr(cache, "MOST_PINNED", 2)
     assert [cache.pin(key) for key in (b"a", b"b", b"c", b"a")] == [True, True, False, True]
 
 

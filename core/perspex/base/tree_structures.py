@@ -20,7 +20,7 @@ def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
       A `PyTreeDef`.
 
     Raises:
-      RuntimeError: for what is not a `PyTreeDef`.
+      RuntimeError: if the argument is not a `PyTreeDef`.
 
     >>> from perspex import tree
     >>> treedef_tuple([tree.structure(1), tree.structure([1])])
@@ -39,7 +39,7 @@ def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
       A list of structures; empty for a leaf.
 
     Raises:
-      AttributeError: for what is not a `PyTreeDef`.
+      AttributeError: if the argument is not a `PyTreeDef`.
 
     >>> from perspex import tree
     >>> treedef_children(tree.structure((1, [2, 3])))
@@ -58,7 +58,7 @@ def treedef_is_leaf(treedef: PyTreeDef) -> bool:
       True or False.
 
     Raises:
-      AttributeError: for what is not a `PyTreeDef`.
+      AttributeError: if the argument is not a `PyTreeDef`.
 
     >>> from perspex import tree
     >>> treedef_is_leaf(tree.structure(1)), treedef_is_leaf(tree.structure([1]))

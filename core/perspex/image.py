@@ -16,10 +16,11 @@ import numpy as np
 
 from perspex import dtypes
 from perspex import numpy as pnp
+from perspex.arguments.arrays import arraylike
+from perspex.arguments.axes import canonical_axis
 from perspex.arguments.types import Array, ArrayLike, Shape
 from perspex.jitted.fused import fused
 from perspex.lax.linear import PrecisionLike
-from perspex.numpy.promotion import arraylike, canonical_axis
 from perspex.ops.linear import Precision, canonical_precision
 
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]

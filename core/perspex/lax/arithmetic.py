@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.arrays import as_array, aval_of
 from perspex.arguments.types import Array, ArrayLike
-from perspex.lax.arrays import as_array, aval_of
 from perspex.ops import elementwise as ops
 from perspex.ops.structural import broadcast_in_dim, convert, full_like
 

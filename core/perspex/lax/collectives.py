@@ -16,9 +16,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from perspex import dtypes, tree
+from perspex.arguments.arrays import aval_of
+from perspex.arguments.axes import canonical_axis
 from perspex.arguments.glossary import describe
 from perspex.arguments.types import Array
-from perspex.lax.arrays import aval_of, axis_of
 from perspex.ops import collectives as ops
 from perspex.ops.elementwise import add, div, mul
 from perspex.ops.reductions import reduce_max, reduce_min
@@ -208,7 +209,7 @@ def _reduced(what: str, primitive: Any, x: Any, axis_name: Any, groups: Groups) 
         _check_ungrouped(what, groups)
         aval = aval_of(what, leaf)
         if positions:
-            axes = tuple([axis_of(what, at, aval.ndim) for at in positions])
+            axes = tuple([canonical_axis(at, aval.ndim, what) for at in positions])
             leaf = _POSITIONAL[primitive](leaf, axes=axes)
         if primitive is ops.psum and aval.dtype == bool:
             leaf = convert(leaf, dtypes.to_numeric_dtype(aval.dtype))
@@ -269,7 +270,7 @@ def all_gather(
 
     def one(leaf: Any) -> Any:
         ndim = aval_of("all_gather", leaf).ndim
-        at = axis_of("all_gather", axis, ndim if tiled else ndim + 1)
+        at = canonical_axis(axis, ndim if tiled else ndim + 1, "all_gather")
         merge = tiled
         for name, size in zip(reversed(names), reversed(sizes), strict=True):
             leaf = ops.all_gather(
@@ -315,7 +316,7 @@ def psum_scatter(
 
     def one(leaf: Any) -> Any:
         aval = aval_of("psum_scatter", leaf)
-        at = axis_of("psum_scatter", scatter_dimension, aval.ndim)
+        at = canonical_axis(scatter_dimension, aval.ndim, "psum_scatter")
         _check_divides("psum_scatter", "scatter_dimension", aval.shape, at, names, sizes, tiled)
         if aval.dtype == bool:
             leaf = convert(leaf, dtypes.to_numeric_dtype(aval.dtype))
@@ -395,8 +396,8 @@ def all_to_all(
 
     def one(leaf: Any) -> Any:
         aval = aval_of("all_to_all", leaf)
-        split = axis_of("all_to_all", split_axis, aval.ndim)
-        concat = axis_of("all_to_all", concat_axis, aval.ndim)
+        split = canonical_axis(split_axis, aval.ndim, "all_to_all")
+        concat = canonical_axis(concat_axis, aval.ndim, "all_to_all")
         _check_divides("all_to_all", "split_axis", aval.shape, split, names, sizes, tiled)
         if len(names) == 1:
             return ops.all_to_all(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from perspex.arguments.glossary import describe
-from perspex.lax.arrays import integers
+from perspex.arguments.static import integers
 from perspex.lax.windows import Padding, pairs
 from perspex.ops.convolution import ConvDimensionNumbers
 from perspex.ops.sliding import PaddingType, count, dilated, pads_by_name

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.arrays import aval_of
 from perspex.arguments.glossary import describe
+from perspex.arguments.refused import check_unsharded
+from perspex.arguments.static import integers
 from perspex.arguments.types import Array, ArrayLike, DTypeLike
-from perspex.lax.arrays import aval_of, check_unsharded, integers
 from perspex.lax.conv_dimensions import (
     ConvGeneralDilatedDimensionNumbers,
     conv_dimension_numbers,

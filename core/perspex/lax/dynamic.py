@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.axes import canonical_axis
+from perspex.arguments.dtypes import check_equal_dtypes
 from perspex.arguments.glossary import describe
+from perspex.arguments.static import integers
 from perspex.arguments.types import Array, ArrayLike, Shape
 from perspex.jitted.fused import fused
-from perspex.lax.arrays import axis_of, check_equal_dtypes, integers
 from perspex.lax.joining import unstack
 from perspex.lax.shape import expand_dims, squeeze
 from perspex.ops import dynamic
@@ -122,7 +124,7 @@ def dynamic_slice(
 
 def _along(name: str, x: Any, index: Any, axis: Any) -> tuple[int, tuple[Any, ...]]:
     """The axis from the front, and starts that are 0 along the others."""
-    axis = axis_of(name, axis, typeof(x).ndim)
+    axis = canonical_axis(axis, typeof(x).ndim, name)
     aval = typeof(index)
     if aval.shape:
         raise TypeError(f"{name}: the index must be a scalar, got shape {aval.shape}")
@@ -299,7 +301,7 @@ def dynamic_update_index_in_dim(
     Array([[0., 0.],
            [1., 1.]], dtype=float32)
     """
-    axis = axis_of("dynamic_update_index_in_dim", axis, typeof(operand).ndim)
+    axis = canonical_axis(axis, typeof(operand).ndim, "dynamic_update_index_in_dim")
     if typeof(update).ndim == typeof(operand).ndim - 1:
         update = expand_dims(update, (axis,))
     return dynamic_update_slice_in_dim(

@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from perspex import dtypes, tree
+from perspex.arguments.arrays import as_array, aval_of
 from perspex.arguments.glossary import describe
 from perspex.arguments.types import Array, ArrayLike
-from perspex.lax.arrays import as_array, aval_of
 from perspex.lax.faces import accurate, adopt, binary, matched, unary
 from perspex.ops import elementwise as ops
 from perspex.tracing.trace import typeof

@@ -9,8 +9,8 @@ from __future__ import annotations
 from types import FunctionType
 from typing import Any, Protocol
 
+from perspex.arguments.arrays import aval_of
 from perspex.arguments.types import Array, ArrayLike
-from perspex.lax.arrays import aval_of
 from perspex.ops.arithmetic import complex_dtype, widened_dtype
 from perspex.ops.expansions import real_dtype
 from perspex.ops.families import Elementwise, as_bool

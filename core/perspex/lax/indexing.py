@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from perspex.arguments.dtypes import check_equal_dtypes
 from perspex.arguments.glossary import describe
+from perspex.arguments.static import integers
 from perspex.arguments.types import Array, ArrayLike, Shape
 from perspex.ir.avals import ShapedArray
 from perspex.ir.jaxpr import ClosedJaxpr
-from perspex.lax.arrays import check_equal_dtypes, integers
 from perspex.lax.joining import unstack
 from perspex.ops import indexing as ops
 from perspex.ops.elementwise import add, lt, rem, select

@@ -5,8 +5,11 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 
+from perspex.arguments.arrays import as_array
+from perspex.arguments.axes import canonical_axis
+from perspex.arguments.dtypes import check_equal_dtypes
+from perspex.arguments.static import integers
 from perspex.arguments.types import Array, ArrayLike
-from perspex.lax.arrays import as_array, axis_of, check_equal_dtypes, integers
 from perspex.ops import shape as ops
 from perspex.tracing.trace import typeof
 
@@ -64,7 +67,7 @@ def stack(operands: Sequence[ArrayLike], axis: int = 0) -> Array:
         shapes = ", ".join([str(a.shape) for a in avals])
         raise ValueError(f"stack: all operands must have the same shape, got {shapes}")
     check_equal_dtypes("stack", avals)
-    return ops.stack(*operands, axis=axis_of("stack", axis, avals[0].ndim + 1))
+    return ops.stack(*operands, axis=canonical_axis(axis, avals[0].ndim + 1, "stack"))
 
 
 def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
@@ -84,7 +87,7 @@ def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
     >>> lax.unstack(jnp.arange(4).reshape(2, 2))
     (Array([0, 1], dtype=int32), Array([2, 3], dtype=int32))
     """
-    return tuple(ops.unstack(x, axis=axis_of("unstack", axis, typeof(x).ndim)))
+    return tuple(ops.unstack(x, axis=canonical_axis(axis, typeof(x).ndim, "unstack")))
 
 
 def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array]:
@@ -105,7 +108,7 @@ def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array
     >>> lax.split(jnp.arange(3), (1, 2))
     [Array([0], dtype=int32), Array([1, 2], dtype=int32)]
     """
-    axis = axis_of("split", axis, typeof(operand).ndim)
+    axis = canonical_axis(axis, typeof(operand).ndim, "split")
     return ops.split(operand, sizes=integers("split", "sizes", sizes), axis=axis)
 
 

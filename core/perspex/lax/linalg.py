@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from perspex.arguments.arrays import aval_of, inexact_operands
 from perspex.arguments.types import Array, ArrayLike
-from perspex.lax.arrays import aval_of, inexact_operands
 from perspex.lax.polar import qdwh as qdwh
 from perspex.lax.triangular import triangular_solve as triangular_solve
 from perspex.lax.triangular import tridiagonal_solve as tridiagonal_solve

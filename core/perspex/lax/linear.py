@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from perspex import dtypes
+from perspex.arguments.arrays import aval_of
+from perspex.arguments.refused import check_unsharded
 from perspex.arguments.types import Array, ArrayLike, DTypeLike
-from perspex.lax.arrays import aval_of, check_unsharded
 from perspex.ops import linear as ops
 from perspex.ops.linear import Precision
 

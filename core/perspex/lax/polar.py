@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.arrays import as_array, aval_of
 from perspex.arguments.types import Array, ArrayLike
-from perspex.lax.arrays import as_array, aval_of
 from perspex.lax.control import while_loop
 from perspex.ops import elementwise as ew
 from perspex.ops import linalg as ops

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from perspex.arguments.arrays import aval_of
+from perspex.arguments.refused import check_unsharded
 from perspex.arguments.types import Array, ArrayLike, DTypeLike
-from perspex.lax.arrays import aval_of, check_unsharded
 from perspex.lax.linear import PrecisionLike, dot_general
 from perspex.ops import elementwise as ops
 from perspex.ops.cumulative import cumsum

@@ -12,14 +12,17 @@ from typing import Any
 import numpy as np
 
 from perspex import tree
+from perspex.arguments.arrays import aval_of
+from perspex.arguments.dtypes import required_dtype
 from perspex.arguments.glossary import describe
+from perspex.arguments.refused import check_unsharded
+from perspex.arguments.static import integers
 from perspex.arguments.types import Array, ArrayLike, DTypeLike
 from perspex.control.bodies import place, stage_body
 from perspex.control.reduce import reduce_p
 from perspex.ir.avals import PYTHON_SCALARS, ShapedArray
 from perspex.ir.jaxpr import ClosedJaxpr
 from perspex.lax import elementwise
-from perspex.lax.arrays import aval_of, check_unsharded, dtype_of, integers
 from perspex.ops import cumulative
 from perspex.ops import reductions as ops
 from perspex.ops.structural import reduce_sum as sum_p
@@ -142,7 +145,7 @@ def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
 
 
 def _position(op: Primitive, operand: Any, axis: Any, index_dtype: Any) -> Any:
-    dtype = dtype_of(op.name, index_dtype)
+    dtype = required_dtype(op.name, index_dtype)
     return op(operand, axes=(operator.index(axis),), index_dtype=dtype)
 
 

@@ -10,9 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from perspex.arguments.arrays import as_array
+from perspex.arguments.axes import canonical_axes, canonical_axis
 from perspex.arguments.glossary import describe
+from perspex.arguments.refused import check_unsharded
+from perspex.arguments.shapes import iterated_shape
+from perspex.arguments.static import integers
 from perspex.arguments.types import Array, ArrayLike, Shape
-from perspex.lax.arrays import as_array, axes_of, axis_of, check_unsharded, integers, shape_of
 from perspex.ops import shape as ops
 from perspex.ops import structural
 from perspex.tracing.trace import typeof
@@ -45,7 +49,7 @@ def broadcast_shapes(*shapes: Any) -> Any:
     """
     if shapes and all(isinstance(s, (int, np.integer)) for s in shapes):
         return broadcast_shapes(*[(s,) for s in shapes])[0]
-    given = [shape_of("broadcast_shapes", s) for s in shapes]
+    given = [iterated_shape("broadcast_shapes", s) for s in shapes]
     try:
         return np.broadcast_shapes(*given)
     except ValueError:
@@ -70,7 +74,7 @@ def broadcast(operand: ArrayLike, sizes: Shape, *, out_sharding: None = None) ->
     (3, 2)
     """
     check_unsharded("broadcast", out_sharding)
-    sizes = shape_of("broadcast", integers("broadcast", "sizes", sizes))
+    sizes = iterated_shape("broadcast", integers("broadcast", "sizes", sizes))
     if not sizes:
         return as_array(operand)
     shape = (*sizes, *typeof(operand).shape)
@@ -105,7 +109,7 @@ def broadcast_in_dim(
     """
     name = "broadcast_in_dim"
     check_unsharded(name, out_sharding)
-    shape = shape_of(name, shape)
+    shape = iterated_shape(name, shape)
     dims = integers(name, "broadcast_dimensions", broadcast_dimensions)
     if typeof(operand).shape == shape and dims == tuple(range(len(shape))):
         return as_array(operand)
@@ -187,7 +191,7 @@ def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     if not dimensions:
         return as_array(array)
     ndim = len(shape) + len(dimensions)
-    axes = axes_of("expand_dims", dimensions, ndim)
+    axes = canonical_axes(tuple(dimensions), ndim, "expand_dims")
     for axis in sorted(axes):
         shape.insert(axis, 1)
     rest = tuple([i for i in range(ndim) if i not in axes])
@@ -211,7 +215,7 @@ def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     >>> lax.squeeze(jnp.zeros((1, 3, 1)), (0, -1)).shape
     (3,)
     """
-    axes = tuple(sorted(axes_of("squeeze", dimensions, typeof(array).ndim)))
+    axes = tuple(sorted(canonical_axes(tuple(dimensions), typeof(array).ndim, "squeeze")))
     return structural.squeeze(array, dimensions=axes) if axes else as_array(array)
 
 
@@ -245,7 +249,7 @@ def reshape(
            [2, 3]], dtype=int32)
     """
     check_unsharded("reshape", out_sharding)
-    shape = shape_of("reshape", new_sizes)
+    shape = iterated_shape("reshape", new_sizes)
     aval = typeof(operand)
     if dimensions is not None:
         order = integers("reshape", "dimensions", dimensions)
@@ -420,7 +424,7 @@ def slice_in_dim(
     Array([1, 2, 3], dtype=int32)
     """
     shape = typeof(operand).shape
-    axis = axis_of("slice_in_dim", axis, len(shape))
+    axis = canonical_axis(axis, len(shape), "slice_in_dim")
     size = shape[axis]
     start = 0 if start_index is None else operator.index(start_index)
     stop = size if limit_index is None else operator.index(limit_index)
@@ -453,7 +457,7 @@ def index_in_dim(
     >>> lax.index_in_dim(jnp.arange(6).reshape(2, 3), -1, axis=1, keepdims=False)
     Array([2, 5], dtype=int32)
     """
-    axis = axis_of("index_in_dim", axis, typeof(operand).ndim)
+    axis = canonical_axis(axis, typeof(operand).ndim, "index_in_dim")
     index, size = operator.index(index), typeof(operand).shape[axis]
     if not -size <= index < size:
         raise IndexError(f"index {index} is out of bounds for axis {axis} with size {size}")

@@ -9,9 +9,10 @@ from typing import Any, overload
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.arrays import aval_of
+from perspex.arguments.axes import canonical_axis
 from perspex.arguments.glossary import describe
 from perspex.arguments.types import Array, ArrayLike
-from perspex.lax.arrays import aval_of, axis_of
 from perspex.ops import sorting as ops
 from perspex.ops.elementwise import neg
 
@@ -53,7 +54,7 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
     operands = tuple(operand) if several else (operand,)
     if not operands:
         raise TypeError("sort requires at least one operand, got an empty sequence")
-    axis = axis_of("sort", dimension, aval_of("sort", operands[0]).ndim)
+    axis = canonical_axis(dimension, aval_of("sort", operands[0]).ndim, "sort")
     keys = operator.index(num_keys)
     out = ops.sort(*operands, dimension=axis, is_stable=bool(is_stable), num_keys=keys)
     return tuple(out) if several else out[0]
@@ -108,7 +109,7 @@ def top_k(operand: ArrayLike, k: int, *, axis: int = -1, is_stable: bool = True)
     >>> lax.top_k(np.array([3, 1, 4, 1, 5]), 2)
     [Array([5, 4], dtype=int32), Array([4, 2], dtype=int32)]
     """
-    at = axis_of("top_k", axis, aval_of("top_k", operand).ndim)
+    at = canonical_axis(axis, aval_of("top_k", operand).ndim, "top_k")
     return ops.top_k(operand, axis=at, is_stable=bool(is_stable), k=operator.index(k))
 
 
@@ -181,7 +182,7 @@ def _candidates(
     aval = aval_of(name, operand)
     if not dtypes.issubdtype(aval.dtype, np.floating):
         raise ValueError(f"{name}: operand must be a floating type, got {aval.dtype.name}")
-    at = axis_of(name, axis, aval.ndim)
+    at = canonical_axis(axis, aval.ndim, name)
     if not 0 <= operator.index(k) <= aval.shape[at]:
         raise ValueError(
             f"{name}: k must be smaller than the size of reduction_dim {aval.shape[at]}, got {k}"

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.arrays import aval_of
+from perspex.arguments.static import integers
 from perspex.arguments.types import Array, ArrayLike
-from perspex.lax.arrays import aval_of, integers
 from perspex.ops import fft as ops
 from perspex.ops.elementwise import complex_dtype
 from perspex.ops.fft import FftType

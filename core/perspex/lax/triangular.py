@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from perspex.arguments.arrays import aval_of, inexact_operands
 from perspex.arguments.types import Array, ArrayLike
-from perspex.lax.arrays import aval_of, inexact_operands
 from perspex.lax.polar import qdwh as qdwh
 from perspex.ops import linalg as ops
 from perspex.ops.linalg import SvdAlgorithm as SvdAlgorithm

@@ -8,9 +8,12 @@ import numpy as np
 
 from perspex import dtypes, tree
 from perspex.api.shapes import ShapeDtypeStruct
+from perspex.arguments.arrays import as_array
+from perspex.arguments.dtypes import check_equal_dtypes, required_dtype
+from perspex.arguments.refused import check_unsharded
+from perspex.arguments.shapes import iterated_shape
 from perspex.arguments.types import Array, ArrayLike, DTypeLike, Shape
 from perspex.ir.avals import ShapedArray
-from perspex.lax.arrays import as_array, check_equal_dtypes, check_unsharded, dtype_of, shape_of
 from perspex.ops import elementwise, structural
 from perspex.ops import shape as ops
 from perspex.runtime.dispatch import put_like
@@ -55,8 +58,8 @@ def full(
             "use broadcast_in_dim to broadcast an array"
         )
     if dtype is not None and not isinstance(dtype, dtypes.KeyType):
-        fill_value = _number(fill_value, aval, dtype_of("full", dtype))
-    sizes = shape_of("full", shape)
+        fill_value = _number(fill_value, aval, required_dtype("full", dtype))
+    sizes = iterated_shape("full", shape)
     if not sizes:
         return as_array(fill_value)
     return structural.broadcast_in_dim(fill_value, shape=sizes, broadcast_dimensions=())
@@ -101,7 +104,7 @@ def full_like(
     check_unsharded("full_like", sharding)
     kind: Any = x
     like = typeof(x) if _is_value(x) else ShapedArray(kind.shape, kind.dtype)
-    sizes = like.shape if shape is None else shape_of("full_like", shape)
+    sizes = like.shape if shape is None else iterated_shape("full_like", shape)
     if like.is_extended or dtype is not None:
         return put_like(full(sizes, fill_value, None if dtype is None else dtype), x)
     aval = typeof(fill_value)
@@ -203,8 +206,8 @@ def broadcasted_iota(
            [0, 1, 2]], dtype=int32)
     """
     check_unsharded("broadcasted_iota", out_sharding)
-    sizes = shape_of("iota", shape)
-    return ops.iota(dtype=dtype_of("iota", dtype), shape=sizes, dimension=dimension)
+    sizes = iterated_shape("iota", shape)
+    return ops.iota(dtype=required_dtype("iota", dtype), shape=sizes, dimension=dimension)
 
 
 # ---- Conversion ---------------------------------------------------------------------------------
@@ -231,7 +234,7 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     >>> lax.convert_element_type(jnp.array([0.5, -1.5]), "int32")
     Array([ 0, -1], dtype=int32)
     """
-    dtype = dtype_of("convert_element_type", new_dtype)
+    dtype = required_dtype("convert_element_type", new_dtype)
     aval = typeof(operand)
     if aval.dtype != dtype and (aval.is_extended or isinstance(dtype, dtypes.KeyType)):
         raise ValueError(
@@ -264,7 +267,7 @@ def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     >>> lax.bitcast_convert_type(jnp.float32(1), "int32")
     Array(1065353216, dtype=int32)
     """
-    dtype = dtype_of("bitcast_convert_type", new_dtype)
+    dtype = required_dtype("bitcast_convert_type", new_dtype)
     aval = typeof(operand)
     if aval.dtype == dtype and not aval.weak_type:
         return as_array(operand)

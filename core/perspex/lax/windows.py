@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from perspex import tree
+from perspex.arguments.arrays import aval_of
+from perspex.arguments.static import integers
 from perspex.control.reduce import reduce_window_p
 from perspex.ir.avals import ShapedArray
 from perspex.lax import elementwise
-from perspex.lax.arrays import aval_of, integers
 from perspex.lax.reductions import by_identity, scalar_program
 from perspex.ops import sliding
 from perspex.ops import window_reductions as ops

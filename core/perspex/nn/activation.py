@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from perspex import numpy as pnp
+from perspex.arguments.arrays import arraylike
 from perspex.arguments.glossary import describe
 from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
-from perspex.numpy.promotion import arraylike, inexact
+from perspex.numpy.promotion import inexact
 from perspex.ops import elementwise as ops
 from perspex.ops import special
 

@@ -20,8 +20,8 @@ import numpy as np
 from perspex import dtypes, random
 from perspex import numpy as pnp
 from perspex.arguments.glossary import describe as _describe
+from perspex.arguments.refused import check_unsharded as _check_unsharded
 from perspex.arguments.types import Array, ArrayLike, DTypeLike, Shape
-from perspex.lax.arrays import check_unsharded as _check_unsharded
 
 Axis = int | Sequence[int]
 

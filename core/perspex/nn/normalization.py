@@ -8,10 +8,12 @@ import numpy as np
 
 from perspex import dtypes
 from perspex import numpy as pnp
+from perspex.arguments.arrays import expand
+from perspex.arguments.axes import canonical_axes, canonical_axis, hashable_axis
 from perspex.arguments.glossary import describe
 from perspex.arguments.types import Array, ArrayLike, Axis, DTypeLike
 from perspex.jitted.fused import fused
-from perspex.numpy.promotion import canonical_axes, canonical_axis, expand, hashable_axis, inexact
+from perspex.numpy.promotion import inexact
 from perspex.ops.elementwise import stop_gradient
 from perspex.ops.reductions import reduce_max
 

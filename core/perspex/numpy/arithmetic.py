@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.arrays import arraylike, as_dtype, check_arraylike, like, spread, weak_like
+from perspex.arguments.dtypes import check_real
 from perspex.arguments.glossary import describe
 from perspex.arguments.types import Array, ArrayLike
 from perspex.ir.avals import shaped
@@ -28,21 +30,14 @@ from perspex.numpy.elementwise import (
 )
 from perspex.numpy.promotion import (
     BOOL,
-    arraylike,
-    as_dtype,
     broadcast,
-    check_arraylike,
-    check_real,
     inexact,
-    like,
     numeric,
     ordered,
     promote,
     promote_all,
     promote_numeric,
     select,
-    spread,
-    weak_like,
 )
 from perspex.ops import elementwise as ops
 from perspex.tracing.array_methods import is_operand

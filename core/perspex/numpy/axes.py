@@ -8,17 +8,11 @@ from typing import Any, overload
 
 from numpy.exceptions import AxisError
 
+from perspex.arguments.arrays import arraylike, check_arraylike, expand
+from perspex.arguments.axes import canonical_axes, canonical_axis, hashable_axis
 from perspex.arguments.glossary import describe
 from perspex.arguments.types import Array, ArrayLike, Axis
 from perspex.numpy import words
-from perspex.numpy.promotion import (
-    arraylike,
-    canonical_axes,
-    canonical_axis,
-    check_arraylike,
-    expand,
-    hashable_axis,
-)
 from perspex.numpy.shaping import _reversed_axes
 from perspex.ops.structural import squeeze as squeeze_p
 from perspex.ops.structural import transpose as transpose_p

@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.arrays import arraylike, flat
+from perspex.arguments.axes import canonical_axis
 from perspex.arguments.glossary import describe
 from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
-from perspex.numpy.promotion import arraylike, canonical_axis, flat, to_bool
+from perspex.numpy.promotion import to_bool
 from perspex.ops import elementwise as ops
 from perspex.ops.shape import pad, part
 from perspex.ops.structural import broadcast_in_dim, convert, move_axis, reduce_sum, reshape

@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.arrays import arraylike, check_arraylike, expand, flat, spread
+from perspex.arguments.axes import canonical_axes, canonical_axis, hashable_axis
 from perspex.arguments.glossary import describe
+from perspex.arguments.static import concrete
 from perspex.arguments.types import Array, ArrayLike, Axis
 from perspex.jitted.fused import fused
 from perspex.numpy.arithmetic import absolute, add, divide, multiply, remainder, subtract
@@ -17,18 +20,7 @@ from perspex.numpy.creation import asarray
 from perspex.numpy.indexing.parse import INT32, Index, Picks, Point
 from perspex.numpy.indexing.read import read
 from perspex.numpy.logic import not_equal
-from perspex.numpy.promotion import (
-    arraylike,
-    canonical_axes,
-    canonical_axis,
-    check_arraylike,
-    concrete,
-    expand,
-    flat,
-    hashable_axis,
-    promote_dtypes,
-    spread,
-)
+from perspex.numpy.promotion import promote_dtypes
 from perspex.numpy.reductions import sum as sum_
 from perspex.numpy.selection import where
 from perspex.numpy.sorting import argsort, searchsorted

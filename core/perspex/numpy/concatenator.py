@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from perspex.arguments.arrays import expand
+from perspex.arguments.axes import canonical_axis
 from perspex.arguments.types import Array
 from perspex.numpy.axes import transpose
 from perspex.numpy.creation import asarray, ones
 from perspex.numpy.joining import concatenate
-from perspex.numpy.promotion import canonical_axis, expand
 from perspex.numpy.ranges import arange, linspace
 from perspex.numpy.selection import nonzero
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.arrays import check_arraylike
 from perspex.arguments.glossary import describe
 from perspex.arguments.types import Array, ArrayLike, DTypeLike
 from perspex.jitted.fused import fused
@@ -20,7 +21,7 @@ from perspex.numpy.creation import asarray
 from perspex.numpy.indexing.parse import INT32, Index, Picks
 from perspex.numpy.indexing.read import read
 from perspex.numpy.products import dot
-from perspex.numpy.promotion import check_arraylike, promote_dtypes
+from perspex.numpy.promotion import promote_dtypes
 from perspex.ops import elementwise as ops
 from perspex.ops.linear import canonical_precision
 from perspex.ops.shape import pad, part, rev

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.arrays import as_dtype, check_arraylike, expand, spread
 from perspex.arguments.glossary import describe
 from perspex.arguments.types import Array, ArrayLike, DTypeLike
 from perspex.jitted.fused import fused
@@ -14,13 +15,7 @@ from perspex.numpy.arithmetic import conj, divide, multiply, real, subtract
 from perspex.numpy.axes import squeeze, transpose
 from perspex.numpy.creation import asarray
 from perspex.numpy.products import dot
-from perspex.numpy.promotion import (
-    as_dtype,
-    check_arraylike,
-    expand,
-    filled,
-    promote_dtypes,
-)
+from perspex.numpy.promotion import promote_dtypes
 from perspex.numpy.reductions import sum as sum_
 from perspex.numpy.statistics import average
 from perspex.numpy.transcendental import sqrt
@@ -104,7 +99,7 @@ def _cov(m: Any, y: Any, fweights: Any, aweights: Any, ddof: Any, rowvar: bool, 
             )
         x = concatenate(*rows, dimension=0)
     if not x.shape[0]:
-        return filled(x.dtype.type(0), (0, 0))
+        return spread(x.dtype.type(0), (0, 0))
     n = x.shape[1]
     weights: Any = None
     for w in (fweights, aweights):

@@ -13,20 +13,13 @@ import numpy as np
 
 from perspex import dtypes
 from perspex.api.shapes import ShapeDtypeStruct
+from perspex.arguments.arrays import as_dtype, check_arraylike, constant, expand, spread
 from perspex.arguments.glossary import describe
+from perspex.arguments.shapes import canonical_shape
 from perspex.arguments.types import Array, ArrayLike, DTypeLike, Placement, Shape
 from perspex.ir.avals import PYTHON_SCALARS, ShapedArray, scalar_aval
 from perspex.jitted.fused import fused
 from perspex.numpy import words
-from perspex.numpy.promotion import (
-    as_dtype,
-    canonical_shape,
-    check_arraylike,
-    constant,
-    expand,
-    filled,
-    spread,
-)
 from perspex.ops import elementwise as ops
 from perspex.ops.shape import concatenate, stack
 from perspex.ops.structural import convert_element_type
@@ -468,7 +461,7 @@ def _repeated(value: int, shape: tuple[int, ...], dtype: Any, weak: bool = False
         return np.zeros(shape, dtype)
     if weak:
         return spread(constant(value, ShapedArray((), dtype, True)), shape)
-    return filled(dtype.type(value), shape)
+    return spread(dtype.type(value), shape)
 
 
 def _spread(name: str, value: Any, shape: tuple[int, ...], dtype: Any, weak: bool = False) -> Any:

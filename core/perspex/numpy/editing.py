@@ -9,6 +9,17 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.arrays import (
+    arraylike,
+    as_array,
+    as_dtype,
+    check_arraylike,
+    expand,
+    flat,
+    spread,
+)
+from perspex.arguments.axes import canonical_axis
+from perspex.arguments.static import concrete
 from perspex.arguments.types import Array, ArrayLike, Axis
 from perspex.ir.avals import shaped
 from perspex.jitted.fused import fused
@@ -17,18 +28,6 @@ from perspex.numpy.creation import asarray
 from perspex.numpy.indexing.parse import INT32, Index, Picks, whole
 from perspex.numpy.indexing.read import getitem, read
 from perspex.numpy.indexing.windows import wrapped
-from perspex.numpy.promotion import (
-    arraylike,
-    as_array,
-    as_dtype,
-    canonical_axis,
-    check_arraylike,
-    concrete,
-    expand,
-    filled,
-    flat,
-    spread,
-)
 from perspex.numpy.selection import known, nonzero
 from perspex.numpy.shaping import reshape
 from perspex.ops import elementwise as ops
@@ -151,9 +150,9 @@ def _repeat(x: Any, repeats: Any, axis: int, length: int) -> Any:
     # At the end of each element's copies the next one begins: count the ends that have been passed.
     ends = reshape_p(cumsum(counts, axis=0, reverse=False), new_sizes=(n, 1))
     passed = scatter_add(
-        filled(INT32.type(0), (length,)),
+        spread(INT32.type(0), (length,)),
         ends,
-        filled(INT32.type(1), (n,)),
+        spread(INT32.type(1), (n,)),
         dimension_numbers=_LANES,
         indices_are_sorted=True,
         unique_indices=False,
@@ -224,7 +223,7 @@ def _insert(x: Any, places: Any, new: Any, axis: int) -> Any:
     # Of the result: which of the new elements stands where, and of the others, how many before it.
     lines = ops.add(places, iota(dtype=INT32, shape=(count,), dimension=0))
     taken = scatter(
-        filled(INT32.type(-1), (n + count,)),
+        spread(INT32.type(-1), (n + count,)),
         reshape_p(lines, new_sizes=(count, 1)),
         number,
         dimension_numbers=_LANES,
@@ -293,9 +292,9 @@ def delete(
 def _deleted(x: Any, places: Any, axis: int) -> Any:
     n, count = x.shape[axis], places.size
     mask = scatter(
-        filled(np.bool_(True), (n,)),
+        spread(np.bool_(True), (n,)),
         reshape_p(convert(wrapped(places, n), INT32), new_sizes=(count, 1)),
-        filled(np.bool_(False), (count,)),
+        spread(np.bool_(False), (count,)),
         dimension_numbers=_LANES,
         indices_are_sorted=False,
         unique_indices=True,

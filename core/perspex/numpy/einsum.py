@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.arrays import as_array, check_arraylike
 from perspex.arguments.glossary import describe
 from perspex.arguments.types import Array, ArrayLike, DTypeLike
 from perspex.jitted.fused import fused
 from perspex.lax.linear import PrecisionLike
 from perspex.numpy.products import contract
-from perspex.numpy.promotion import as_array, check_arraylike, promote_dtypes
+from perspex.numpy.promotion import promote_dtypes
 from perspex.ops import elementwise as ops
 from perspex.ops.shape import iota
 from perspex.ops.structural import convert, reduce_sum, transpose

@@ -14,16 +14,10 @@ import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
+from perspex.arguments.arrays import arraylike
 from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
-from perspex.numpy.promotion import (
-    arraylike,
-    inexact,
-    numeric,
-    promote,
-    promote_inexact,
-    promote_numeric,
-)
+from perspex.numpy.promotion import inexact, numeric, promote, promote_inexact, promote_numeric
 
 
 class Unary(Protocol):

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.arrays import arraylike
+from perspex.arguments.axes import canonical_axes, canonical_axis
 from perspex.arguments.glossary import describe
 from perspex.arguments.types import Array, ArrayLike, DTypeLike, Placement
 from perspex.jitted.fused import fused
@@ -21,7 +23,6 @@ from perspex.numpy import words
 from perspex.numpy.arithmetic import conj, divide
 from perspex.numpy.axes import moveaxis
 from perspex.numpy.creation import astype
-from perspex.numpy.promotion import arraylike, canonical_axes, canonical_axis
 from perspex.numpy.ranges import arange
 from perspex.numpy.scalars import float64, result_type
 from perspex.numpy.selection import where

@@ -8,18 +8,14 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.arrays import arraylike, as_array, check_arraylike
 from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
 from perspex.numpy import linalg
 from perspex.numpy.arithmetic import absolute, divide, multiply
 from perspex.numpy.creation import asarray
 from perspex.numpy.grids import vander
-from perspex.numpy.promotion import (
-    arraylike,
-    as_array,
-    check_arraylike,
-    promote_dtypes,
-)
+from perspex.numpy.promotion import promote_dtypes
 from perspex.numpy.reductions import cumprod
 from perspex.numpy.reductions import sum as sum_
 from perspex.numpy.selection import known, where

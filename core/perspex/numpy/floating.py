@@ -8,7 +8,11 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.arrays import arraylike, as_dtype, check_arraylike, like, spread
+from perspex.arguments.dtypes import check_real
 from perspex.arguments.glossary import describe
+from perspex.arguments.refused import check_no_out
+from perspex.arguments.static import concrete
 from perspex.arguments.types import Array, ArrayLike
 from perspex.ir.avals import shaped
 from perspex.jitted.fused import fused
@@ -21,24 +25,9 @@ from perspex.numpy.elementwise import (
     unary,
 )
 from perspex.numpy.logic import isfinite, isnan
-from perspex.numpy.promotion import (
-    BOOL,
-    arraylike,
-    as_dtype,
-    broadcast,
-    check_arraylike,
-    check_no_out,
-    check_real,
-    concrete,
-    filled,
-    inexact,
-    like,
-    promote_all,
-    promote_inexact,
-    real_dtype,
-    select,
-)
+from perspex.numpy.promotion import BOOL, broadcast, inexact, promote_all, promote_inexact, select
 from perspex.ops import elementwise as ops
+from perspex.ops.elementwise import real_dtype
 from perspex.ops.shape import bitcast_convert_type
 from perspex.ops.structural import convert
 
@@ -226,7 +215,7 @@ def signbit(x: ArrayLike, /) -> Array:
     if x.dtype.kind == "c":
         raise ValueError(f"signbit is not well defined for complex numbers, got {x.dtype.name}")
     if x.dtype == BOOL:
-        return filled(np.bool_(False), x.shape)
+        return spread(np.bool_(False), x.shape)
     if _is_whole(x):
         return ops.lt(x, x.dtype.type(0))
     bits = _bits(x)

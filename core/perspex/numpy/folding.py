@@ -10,21 +10,15 @@ from typing import Any
 import numpy as np
 
 from perspex.api.shapes import eval_shape
+from perspex.arguments.arrays import as_array, as_dtype, expand, spread
+from perspex.arguments.axes import canonical_axes
 from perspex.ir.avals import ShapedArray, shaped
 from perspex.jitted.fused import fused
 from perspex.lax.associative import associative_scan
 from perspex.lax.control import scan
 from perspex.numpy import arithmetic, logic
 from perspex.numpy.indexing.at import at as at_places
-from perspex.numpy.promotion import (
-    as_array,
-    as_dtype,
-    canonical_axes,
-    expand,
-    select,
-    spread,
-    to_bool,
-)
+from perspex.numpy.promotion import select, to_bool
 from perspex.ops.shape import concatenate
 from perspex.ops.structural import move_axis, reshape
 

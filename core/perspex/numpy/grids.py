@@ -9,18 +9,13 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes, tree
+from perspex.arguments.arrays import arraylike, check_arraylike, expand, spread
+from perspex.arguments.shapes import canonical_shape
+from perspex.arguments.static import concrete
 from perspex.arguments.types import Array, ArrayLike, DTypeLike, Shape
 from perspex.jitted.fused import fused
 from perspex.numpy.arithmetic import power
-from perspex.numpy.promotion import (
-    arraylike,
-    canonical_shape,
-    check_arraylike,
-    concrete,
-    expand,
-    filled,
-    promote_dtypes,
-)
+from perspex.numpy.promotion import promote_dtypes
 from perspex.numpy.ranges import arange, linspace
 from perspex.ops import elementwise as ops
 from perspex.ops.shape import iota, stack
@@ -113,7 +108,7 @@ def indices(
     if sparse:
         return meshgrid(*axes, sparse=True, indexing="ij")
     if not shape:
-        return filled(kind.type(0), (0,))
+        return spread(kind.type(0), (0,))
     return _coordinates(shape, kind)
 
 

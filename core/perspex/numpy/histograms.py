@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.arrays import arraylike, as_dtype, check_arraylike, expand, flat, spread
 from perspex.arguments.glossary import describe
+from perspex.arguments.static import concrete
 from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
 from perspex.numpy.arithmetic import add, divide, multiply, subtract
@@ -17,17 +19,7 @@ from perspex.numpy.calculus import diff
 from perspex.numpy.creation import asarray
 from perspex.numpy.indexing.parse import INT32
 from perspex.numpy.logic import logical_or
-from perspex.numpy.promotion import (
-    arraylike,
-    as_dtype,
-    check_arraylike,
-    concrete,
-    expand,
-    filled,
-    flat,
-    promote_dtypes,
-    spread,
-)
+from perspex.numpy.promotion import promote_dtypes
 from perspex.numpy.ranges import linspace
 from perspex.numpy.reductions import max as max_
 from perspex.numpy.reductions import min as min_
@@ -101,7 +93,7 @@ def _bincount(places: Any, weights: Any, size: int) -> Any:
 
 def tally(lines: Any, weights: Any, size: int) -> Any:
     """The sums of the weights for each line, a vector; lines outside are left out."""
-    out = filled(weights.dtype.type(0), (size,))
+    out = spread(weights.dtype.type(0), (size,))
     if not size or not lines.size:
         return out
     return scatter_add(
@@ -141,7 +133,7 @@ def digitize(
     if np.ndim(bins) != 1:
         raise ValueError(f"digitize: bins must be a 1-dimensional array, got {np.shape(bins)}")
     if not np.size(bins):
-        return filled(INT32.type(0), np.shape(x))
+        return spread(INT32.type(0), np.shape(x))
     return _digitize(x, bins, bool(right), method or "scan")
 
 
@@ -243,7 +235,7 @@ def _histogram(x: Any, edges: Any, weights: Any, density: bool) -> Any:
     x, edges, weights = promote_dtypes("histogram", flat(x), edges, weights)
     n = edges.shape[0]
     if n < 2:
-        return filled(x.dtype.type(0), (0,))
+        return spread(x.dtype.type(0), (0,))
     lines, outside = _lines(x, edges)
     counted = where(outside, x.dtype.type(0), flat(asarray(weights)))
     counts = part(tally(lines, counted, n), 1, n, 0, (n,))
@@ -350,7 +342,7 @@ def histogramdd(
 @fused(static=("density",))
 def _histogramdd(x: Any, edges: Any, weights: Any, density: bool) -> Any:
     line: Any = INT32.type(0)
-    outside: Any = filled(np.bool_(False), (x.shape[0],))
+    outside: Any = spread(np.bool_(False), (x.shape[0],))
     shape = tuple([e.shape[0] - 1 for e in edges])
     for d, edge in enumerate(edges):
         column = reshape(part(x, d, d + 1, 1, x.shape), (x.shape[0],))

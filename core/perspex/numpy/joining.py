@@ -9,23 +9,17 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.arrays import arraylike, as_dtype, check_arraylike, expand, flat
+from perspex.arguments.axes import canonical_axis
 from perspex.arguments.glossary import describe
+from perspex.arguments.refused import check_no_out
+from perspex.arguments.static import concrete
 from perspex.arguments.types import Array, ArrayLike, DTypeLike
 from perspex.jitted.fused import fused
 from perspex.numpy import words
 from perspex.numpy.axes import moveaxis
 from perspex.numpy.creation import asarray
-from perspex.numpy.promotion import (
-    arraylike,
-    as_dtype,
-    canonical_axis,
-    check_arraylike,
-    check_no_out,
-    concrete,
-    expand,
-    flat,
-    promote_dtypes,
-)
+from perspex.numpy.promotion import promote_dtypes
 from perspex.numpy.shaping import reshape
 from perspex.ops.shape import concatenate as concatenate_p
 from perspex.ops.shape import split as split_p

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.arrays import arraylike, spread
 from perspex.arguments.glossary import describe
 from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
@@ -21,7 +22,7 @@ from perspex.numpy.elementwise import (
     binary,
     unary,
 )
-from perspex.numpy.promotion import arraylike, filled, ordered, to_bool
+from perspex.numpy.promotion import ordered, to_bool
 from perspex.ops import elementwise as ops
 from perspex.ops.structural import convert
 
@@ -130,14 +131,14 @@ bitwise_left_shift, bitwise_right_shift = left_shift, right_shift
 def _isfinite(x: Any) -> Any:
     if x.dtype.kind == "c":
         return ops.bitwise_and(ops.is_finite(ops.real(x)), ops.is_finite(ops.imag(x)))
-    return ops.is_finite(x) if _is_float(x) else filled(np.bool_(True), x.shape)
+    return ops.is_finite(x) if _is_float(x) else spread(np.bool_(True), x.shape)
 
 
 def _isinf(x: Any) -> Any:
     if x.dtype.kind == "c":
         return ops.bitwise_or(isinf(ops.real(x)), isinf(ops.imag(x)))
     if not _has_infinity(x.dtype):
-        return filled(np.bool_(False), x.shape)
+        return spread(np.bool_(False), x.shape)
     return ops.eq(ops.abs(x), x.dtype.type(np.inf))
 
 
@@ -162,7 +163,7 @@ def iscomplex(x: ArrayLike) -> Array:
     Array([ True, False], dtype=bool)
     """
     x = arraylike("iscomplex", x)
-    return to_bool(ops.imag(x)) if x.dtype.kind == "c" else filled(np.bool_(False), x.shape)
+    return to_bool(ops.imag(x)) if x.dtype.kind == "c" else spread(np.bool_(False), x.shape)
 
 
 @fused
@@ -278,7 +279,7 @@ def _equals_infinity(x: Any, name: str, negative: bool) -> Any:
     if x.dtype.kind == "c":
         raise ValueError(f"{name} is not well defined for complex numbers, got {x.dtype.name}")
     if not _has_infinity(x.dtype):
-        return filled(np.bool_(False), x.shape)
+        return spread(np.bool_(False), x.shape)
     return ops.eq(x, x.dtype.type(-np.inf if negative else np.inf))
 
 

@@ -10,15 +10,11 @@ from typing import Any
 import numpy as np
 
 from perspex.api.mapping import vmap
+from perspex.arguments.arrays import arraylike, check_arraylike, expand
+from perspex.arguments.axes import canonical_axis
 from perspex.arguments.types import Array, ArrayLike
 from perspex.numpy.axes import squeeze
 from perspex.numpy.creation import asarray
-from perspex.numpy.promotion import (
-    arraylike,
-    canonical_axis,
-    check_arraylike,
-    expand,
-)
 
 __all__ = ["apply_along_axis", "apply_over_axes", "vectorize"]
 

@@ -8,18 +8,14 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.arrays import arraylike, expand
+from perspex.arguments.axes import canonical_axis, hashable_axis
 from perspex.arguments.glossary import describe
 from perspex.arguments.types import Array, ArrayLike, Axis
 from perspex.jitted.fused import fused
 from perspex.numpy.arithmetic import absolute, conj, divide, multiply, power, real
 from perspex.numpy.logic import isnan, logical_and, logical_not
-from perspex.numpy.promotion import (
-    arraylike,
-    canonical_axis,
-    expand,
-    hashable_axis,
-    inexact,
-)
+from perspex.numpy.promotion import inexact
 from perspex.numpy.reductions import any as any_
 from perspex.numpy.reductions import max as max_
 from perspex.numpy.reductions import min as min_

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.arrays import arraylike, as_dtype, spread
+from perspex.arguments.axes import canonical_axis
+from perspex.arguments.static import concrete
 from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
-from perspex.numpy import promotion, quantiles, reductions, statistics
+from perspex.numpy import quantiles, reductions, statistics
 from perspex.numpy.axes import expand_dims, squeeze
 from perspex.numpy.creation import asarray
-from perspex.numpy.promotion import arraylike, as_dtype, concrete, spread
 from perspex.numpy.ranges import linspace
 from perspex.ops import elementwise as ops
 from perspex.ops.shape import concatenate, part, rev, tile
@@ -121,7 +123,7 @@ def _widths(pad_width: Any, ndim: int) -> Widths:
     if isinstance(pad_width, dict):
         whole = [(0, 0)] * ndim
         for axis, width in pad_width.items():
-            whole[promotion.canonical_axis(axis, ndim)] = width if np.ndim(width) else (width,) * 2
+            whole[canonical_axis(axis, ndim)] = width if np.ndim(width) else (width,) * 2
         pad_width = whole
     given = concrete("pad: pad_width must be known", np.asarray, pad_width)
     if given.size and not dtypes.issubdtype(given.dtype, np.integer):
@@ -161,7 +163,7 @@ def _joined(axis: int, *parts: Any) -> Any:
 
 def _number(values: Any, axis: int, end: int, ndim: int) -> Any:
     """The value for one end of one axis, a scalar."""
-    pairs = promotion.spread(_pairs("the values", values, ndim), (ndim, 2))
+    pairs = spread(_pairs("the values", values, ndim), (ndim, 2))
     one = part(part(pairs, axis, axis + 1, 0, (ndim, 2)), end, end + 1, 1, (1, 2))
     return squeeze(one)
 

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.arrays import arraylike, as_dtype, check_arraylike, expand, spread
 from perspex.arguments.glossary import describe
+from perspex.arguments.static import concrete
 from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
 from perspex.numpy.arithmetic import add, divide, multiply, subtract
@@ -16,16 +18,7 @@ from perspex.numpy.convolution import convolve
 from perspex.numpy.creation import asarray
 from perspex.numpy.editing import trim_zeros
 from perspex.numpy.linalg import eigvals
-from perspex.numpy.promotion import (
-    arraylike,
-    as_dtype,
-    check_arraylike,
-    concrete,
-    expand,
-    filled,
-    promote_dtypes,
-    spread,
-)
+from perspex.numpy.promotion import promote_dtypes
 from perspex.numpy.selection import known
 from perspex.ops import elementwise as ops
 from perspex.ops.shape import concatenate, pad, part
@@ -61,7 +54,7 @@ def _polyval(p: Any, x: Any) -> Any:
     p = asarray(p)
     shape = np.broadcast_shapes(p.shape[1:], np.shape(x))
     x = spread(x, shape)
-    total = filled(p.dtype.type(0), shape)
+    total = spread(p.dtype.type(0), shape)
     for k in range(p.shape[0]):
         coefficient = part(p, k, k + 1, 0, p.shape).reshape(p.shape[1:])
         total = ops.add(ops.mul(total, x), spread(coefficient, shape))
@@ -116,7 +109,7 @@ def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -
     x, y = (asarray(v) for v in promote_dtypes("polymul", a1, a2, to=dtypes.to_inexact_dtype))
     if trim_leading_zeros and (x.size > 1 or y.size > 1):
         x, y = _without_zeros("polymul", x), _without_zeros("polymul", y)
-    x, y = (v if v.size else filled(v.dtype.type(0), (1,)) for v in (x, y))
+    x, y = (v if v.size else spread(v.dtype.type(0), (1,)) for v in (x, y))
     return convolve(x, y)
 
 
@@ -124,7 +117,7 @@ def _without_zeros(name: str, x: Any) -> Any:
     """Coefficients without zeros in front; one of them is left."""
     known(f"{name} with trim_leading_zeros=True", x)
     trimmed = trim_zeros(x, "f")
-    return trimmed if trimmed.size else filled(x.dtype.type(0), (1,))
+    return trimmed if trimmed.size else spread(x.dtype.type(0), (1,))
 
 
 def polyder(p: ArrayLike, m: int = 1) -> Array:
@@ -223,7 +216,7 @@ def _polydiv(u: Any, v: Any) -> Any:
     x, y = (asarray(w) for w in promote_dtypes("polydiv", u, v, to=dtypes.to_inexact_dtype))
     n, m = x.shape[0], y.shape[0]
     if n < m:
-        return filled(x.dtype.type(0), (1,)), x
+        return spread(x.dtype.type(0), (1,)), x
     scale = part(y, 0, 1, 0, (m,))
     digits = []
     for k in range(n - m + 1):
@@ -258,7 +251,7 @@ def poly(seq_of_zeros: ArrayLike) -> Array:
 def _poly(roots: Any) -> Any:
     (x,) = promote_dtypes("poly", roots, to=dtypes.to_inexact_dtype)
     x = as_dtype(asarray(x), x.dtype)
-    one = filled(x.dtype.type(1), (1,))
+    one = spread(x.dtype.type(1), (1,))
     n = x.shape[0]
     if not n:
         return one.reshape(())

@@ -12,20 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.arrays import as_array, check_arraylike, expand, spread
+from perspex.arguments.axes import canonical_axis
 from perspex.arguments.glossary import describe
+from perspex.arguments.shapes import common_shape
 from perspex.arguments.types import Array, ArrayLike, DTypeLike
 from perspex.jitted.fused import fused
 from perspex.lax.linear import PrecisionLike
 from perspex.numpy.arithmetic import conj, multiply, subtract
-from perspex.numpy.promotion import (
-    as_array,
-    canonical_axis,
-    check_arraylike,
-    common_shape,
-    expand,
-    promote_dtypes,
-    spread,
-)
+from perspex.numpy.promotion import promote_dtypes
 from perspex.ops import structural
 from perspex.ops.linear import Dimensions, canonical_precision, dot_general
 from perspex.ops.shape import concatenate

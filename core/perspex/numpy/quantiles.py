@@ -7,19 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from perspex.arguments.arrays import arraylike, as_dtype, flat, spread
+from perspex.arguments.axes import canonical_axes
 from perspex.arguments.glossary import describe
 from perspex.arguments.types import Array, ArrayLike, Axis
 from perspex.jitted.fused import fused
 from perspex.numpy import reductions
-from perspex.numpy.promotion import (
-    arraylike,
-    as_dtype,
-    canonical_axes,
-    filled,
-    flat,
-    inexact,
-    spread,
-)
+from perspex.numpy.promotion import inexact
 from perspex.numpy.reducing import WORDS, checked_axis
 from perspex.ops import elementwise as ops
 from perspex.ops.sorting import sort, take_along
@@ -183,7 +177,7 @@ def _quantile(
         weights = _lines(as_dtype(weights, a.dtype), axes)
     places = flat(as_dtype(q, q.dtype))
     if 0 in lines.shape:
-        out = filled(a.dtype.type(np.nan), (*lines.shape[:-1], places.size))
+        out = spread(a.dtype.type(np.nan), (*lines.shape[:-1], places.size))
     else:
         out = _of_lines(lines, places, weights, method, name.startswith("nan"))
     out = convert(out, a.dtype)
@@ -232,7 +226,7 @@ def _of_lines(x: Any, q: Any, weights: Any, method: str, leave_nan_out: bool) ->
         found = reductions.sum(ops.bitwise_not(missing), -1, q.dtype, keepdims=True)
     else:
         x = ops.select(spread(reductions.any(missing, -1, keepdims=True), x.shape), nan, x)
-        found = filled(number(count), (*outer, 1))
+        found = spread(number(count), (*outer, 1))
     if weights is not None or method == "inverted_cdf":
         return _weighted(x, q, weights, found)
     (x,) = sort(x, dimension=last, is_stable=False, num_keys=1)
@@ -261,7 +255,7 @@ def _weighted(x: Any, q: Any, weights: Any, found: Any) -> Any:
     """The first element up to which the elements weigh the share `q` of all."""
     last, zero = x.ndim - 1, x.dtype.type(0)
     if weights is None:
-        weights = filled(x.dtype.type(1), x.shape)
+        weights = spread(x.dtype.type(1), x.shape)
     bad = ops.bitwise_or(ops.lt(weights, zero), ops.ne(weights, weights))
     x, weights, bad = sort(x, weights, bad, dimension=last, is_stable=False, num_keys=1)
     missing = ops.ne(x, x)

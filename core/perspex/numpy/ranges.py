@@ -8,25 +8,18 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.arrays import arraylike, as_dtype, check_arraylike, expand, spread
+from perspex.arguments.axes import canonical_axis
 from perspex.arguments.glossary import describe
+from perspex.arguments.shapes import broadcast_shapes
+from perspex.arguments.static import concrete
 from perspex.arguments.types import Array, ArrayLike, DTypeLike, Placement
 from perspex.jitted.fused import fused
 from perspex.numpy import words
 from perspex.numpy.arithmetic import divide, multiply, power, sign
-from perspex.numpy.promotion import (
-    arraylike,
-    as_dtype,
-    broadcast_shapes,
-    canonical_axis,
-    check_arraylike,
-    concrete,
-    expand,
-    filled,
-    real_dtype,
-    spread,
-)
 from perspex.numpy.transcendental import log10
 from perspex.ops import elementwise as ops
+from perspex.ops.elementwise import real_dtype
 from perspex.ops.shape import concatenate, iota
 from perspex.ops.structural import broadcast_in_dim, convert, move_axis
 from perspex.runtime.dispatch import device_put
@@ -181,7 +174,7 @@ def _linspace(
         return samples
     gaps = num - 1 if endpoint else num
     if num == 0 or gaps == 0:
-        return samples, filled(working.type(np.nan), shape)
+        return samples, spread(working.type(np.nan), shape)
     return samples, ops.div(ops.sub(stop, start), working.type(gaps))
 
 
@@ -194,7 +187,7 @@ def _samples(start: Any, stop: Any, num: int, endpoint: bool, axis: int) -> Any:
         return first
     shape = (*start.shape[:axis], gaps if num else 0, *start.shape[axis:])
     if num == 0:
-        return filled(dtype.type(0), shape)
+        return spread(dtype.type(0), shape)
     ticks = iota(dtype=part, shape=shape, dimension=axis)
     share = convert(ops.div(ticks, part.type(gaps)), dtype)
     step = ops.div(stop, dtype.type(gaps))

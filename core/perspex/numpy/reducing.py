@@ -11,22 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.arrays import arraylike, as_dtype, expand, flat
+from perspex.arguments.axes import canonical_axes, canonical_axis, hashable_axis
+from perspex.arguments.refused import check_no_out
 from perspex.arguments.types import Axis
 from perspex.jitted.fused import fused
-from perspex.numpy.promotion import (
-    BOOL,
-    arraylike,
-    as_dtype,
-    canonical_axes,
-    canonical_axis,
-    check_no_out,
-    expand,
-    flat,
-    hashable_axis,
-    numeric,
-    select,
-    to_bool,
-)
+from perspex.numpy.promotion import BOOL, numeric, select, to_bool
 from perspex.ops import cumulative
 from perspex.ops import elementwise as ops
 from perspex.ops import reductions as reduce

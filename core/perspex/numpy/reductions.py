@@ -10,21 +10,16 @@ from typing import Any
 
 import numpy as np
 
+from perspex.arguments.arrays import arraylike, as_array, check_arraylike, spread
+from perspex.arguments.axes import canonical_axis
 from perspex.arguments.glossary import describe
+from perspex.arguments.refused import check_no_out
 from perspex.arguments.types import Array, ArrayLike, Axis, DTypeLike
 from perspex.jitted.fused import fused
 from perspex.numpy.creation import asarray
 from perspex.numpy.floating import isclose
 from perspex.numpy.logic import equal, isnan
-from perspex.numpy.promotion import (
-    arraylike,
-    as_array,
-    canonical_axis,
-    check_arraylike,
-    check_no_out,
-    filled,
-    to_bool,
-)
+from perspex.numpy.promotion import to_bool
 from perspex.numpy.reducing import (
     EMPTY,
     NO_ARRAY,
@@ -464,7 +459,7 @@ def _from_initial(x: Any, name: str, axis: Any, dtype: Any, include_initial: boo
 @fused(static=("name", "axis"))
 def _with_initial(x: Any, name: str, axis: int) -> Any:
     shape = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
-    first = filled(x.dtype.type(0 if name.endswith("sum") else 1), shape)
+    first = spread(x.dtype.type(0 if name.endswith("sum") else 1), shape)
     return concatenate(first, x, dimension=axis)
 
 

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.arrays import check_arraylike
 from perspex.arguments.glossary import describe
+from perspex.arguments.static import concrete
 from perspex.arguments.types import Array, ArrayLike
 from perspex.numpy.creation import asarray, full
-from perspex.numpy.promotion import check_arraylike, concrete
 from perspex.ops.reductions import highest, lowest
 
 __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]

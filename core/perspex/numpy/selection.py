@@ -14,7 +14,12 @@ import numpy as np
 
 from perspex import dtypes, errors
 from perspex.advice import messages
+from perspex.arguments.arrays import arraylike, as_dtype, check_arraylike, expand, flat, spread
+from perspex.arguments.axes import canonical_axis
 from perspex.arguments.glossary import describe
+from perspex.arguments.refused import check_no_out
+from perspex.arguments.shapes import broadcast_shapes
+from perspex.arguments.static import concrete
 from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
 from perspex.numpy import promotion
@@ -22,20 +27,7 @@ from perspex.numpy.arithmetic import remainder
 from perspex.numpy.creation import asarray
 from perspex.numpy.indexing.parse import INT32, Index, Picks, whole
 from perspex.numpy.indexing.read import PROMISED, read, read_along
-from perspex.numpy.promotion import (
-    arraylike,
-    as_dtype,
-    broadcast_shapes,
-    canonical_axis,
-    check_arraylike,
-    check_no_out,
-    expand,
-    filled,
-    flat,
-    promote_dtypes,
-    spread,
-    to_bool,
-)
+from perspex.numpy.promotion import promote_dtypes, to_bool
 from perspex.ops import elementwise as ops
 from perspex.ops.cumulative import cumsum
 from perspex.ops.indexing import scatter
@@ -282,7 +274,7 @@ def fixed_size(name: str, size: Any) -> int | None:
     """A `size` argument as a number."""
     if size is None:
         return None
-    size = promotion.concrete(f"the size argument of {name}", operator.index, size)
+    size = concrete(f"the size argument of {name}", operator.index, size)
     if size < 0:
         raise ValueError(f"{name}: size must not be negative, got {size}")
     return size
@@ -337,12 +329,12 @@ def _nonzero(x: Any, fills: Any, size: int) -> list[Any]:
     # Each element that holds writes its place to the line that counts those before it.
     x = arraylike("nonzero", x)
     if not x.size or not size:
-        return [filled(INT32.type(0), (size,))] * x.ndim
+        return [spread(INT32.type(0), (size,))] * x.ndim
     mask = flat(to_bool(x))
     count = cumsum(convert(mask, INT32), axis=0, reverse=False)
     line = ops.select(mask, ops.sub(count, INT32.type(1)), INT32.type(size))
     places = scatter(
-        filled(INT32.type(-1), (size,)),
+        spread(INT32.type(-1), (size,)),
         reshape(line, new_sizes=(x.size, 1)),
         iota(dtype=INT32, shape=(x.size,), dimension=0),
         dimension_numbers=ScatterDimensionNumbers((), (0,), (0,)),
@@ -398,7 +390,7 @@ def argwhere(
     columns = nonzero(x if x.ndim else x.reshape(1), size=size, fill_value=fill_value)
     rows = columns[0].shape[0]
     if not x.ndim:
-        return filled(INT32.type(0), (rows, 0))
+        return spread(INT32.type(0), (rows, 0))
     return stack(*columns, axis=1)
 
 

@@ -13,23 +13,15 @@ import numpy as np
 
 from perspex import dtypes, errors
 from perspex.advice import messages
+from perspex.arguments.arrays import arraylike, as_dtype, check_arraylike, expand, flat, spread
+from perspex.arguments.axes import canonical_axis
 from perspex.arguments.glossary import describe
 from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
 from perspex.numpy.creation import asarray
 from perspex.numpy.indexing.parse import INT32, Index, Picks, whole
 from perspex.numpy.indexing.read import read
-from perspex.numpy.promotion import (
-    arraylike,
-    as_dtype,
-    canonical_axis,
-    check_arraylike,
-    expand,
-    filled,
-    flat,
-    promote_dtypes,
-    spread,
-)
+from perspex.numpy.promotion import promote_dtypes
 from perspex.numpy.selection import fixed_size, nonzero
 from perspex.numpy.sorting import searchsorted
 from perspex.ops import elementwise as ops
@@ -239,8 +231,8 @@ def _unique(
 def _nothing(x: Any, axis: int, length: int, fill_value: Any) -> _UniqueAllResult:
     shape = (*x.shape[:axis], length, *x.shape[axis + 1 :])
     value = as_dtype(asarray(0 if fill_value is None else fill_value), x.dtype)
-    none = filled(INT32.type(0), (0,))
-    count = filled(INT32.type(0), (length,))
+    none = spread(INT32.type(0), (0,))
+    count = spread(INT32.type(0), (length,))
     return _UniqueAllResult(spread(value, shape), count, none, count)
 
 
@@ -259,7 +251,7 @@ def _runs(x: Any, axis: int, equal_nan: bool) -> tuple[Any, Any]:
     *ordered, order = sort(
         *columns, places, dimension=0, is_stable=True, num_keys=max(len(columns), 1)
     )
-    differs: Any = filled(np.bool_(False), (n - 1,))
+    differs: Any = spread(np.bool_(False), (n - 1,))
     for column in ordered:
         before = part(column, 0, n - 1, 0, (n,))
         after = part(column, 1, n, 0, (n,))
@@ -267,7 +259,7 @@ def _runs(x: Any, axis: int, equal_nan: bool) -> tuple[Any, Any]:
         if equal_nan and dtypes.issubdtype(column.dtype, np.inexact):
             new = ops.bitwise_and(new, ops.bitwise_or(ops.eq(before, before), ops.eq(after, after)))
         differs = ops.bitwise_or(differs, new)
-    return order, concatenate(filled(np.bool_(True), (1,)), differs, dimension=0)
+    return order, concatenate(spread(np.bool_(True), (1,)), differs, dimension=0)
 
 
 @fused(static=("axis", "length"))
@@ -277,14 +269,14 @@ def _collect(x: Any, order: Any, first: Any, fill: Any, axis: int, length: int) 
     (starts,) = nonzero(first, size=length, fill_value=n)
     real = ops.lt(starts, INT32.type(n))
     # What is missing is filled up with the first run.
-    indices = _taken(order, ops.select(real, starts, filled(INT32.type(0), (length,))))
+    indices = _taken(order, ops.select(real, starts, spread(INT32.type(0), (length,))))
     values = read(x, Index((*whole(x.shape[:axis]), Picks(indices), *whole(x.shape[axis + 1 :]))))
     if fill is not None:
         mask = spread(expand(real, [d for d in range(x.ndim) if d != axis]), values.shape)
         values = ops.select(mask, values, spread(as_dtype(fill, x.dtype), values.shape))
     group = ops.sub(cumsum(convert(first, INT32), axis=0, reverse=False), INT32.type(1))
     inverse = scatter(
-        filled(INT32.type(0), (n,)),
+        spread(INT32.type(0), (n,)),
         reshape(order, new_sizes=(n, 1)),
         group,
         dimension_numbers=ScatterDimensionNumbers((), (0,), (0,)),
@@ -358,7 +350,7 @@ def _held(x: Any, among: Any) -> Any:
     """Whether each of a vector's elements is in another vector."""
     n, m = x.size, among.size
     if not n or not m:
-        return filled(np.bool_(False), (n,))
+        return spread(np.bool_(False), (n,))
     if n * m <= _COMPARED:
         equal = ops.eq(spread(expand(x, (1,)), (n, m)), spread(expand(among, (0,)), (n, m)))
         return reduce_or(equal, axes=(1,))
@@ -387,7 +379,7 @@ def _chosen(
     if not n:
         value = as_dtype(asarray(0 if fill_value is None else fill_value), x.dtype)
         size = length or 0
-        return spread(value, (size,)), filled(INT32.type(0), (size,)), filled(np.bool_(0), (size,))
+        return spread(value, (size,)), spread(INT32.type(0), (size,)), spread(np.bool_(0), (size,))
     order, first = _runs(x, 0, True)
     ordered = _taken(x, order)
     (lines,) = nonzero(ops.bitwise_and(first, keep(ordered)), size=length, fill_value=n)

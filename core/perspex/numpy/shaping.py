@@ -10,18 +10,11 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.arrays import arraylike, check_arraylike, expand, flat, spread
+from perspex.arguments.axes import canonical_axes
+from perspex.arguments.shapes import canonical_shape
 from perspex.arguments.types import Array, ArrayLike, Axis, DTypeLike, Shape
 from perspex.jitted.fused import fused
-from perspex.numpy.promotion import (
-    arraylike,
-    canonical_axes,
-    canonical_shape,
-    check_arraylike,
-    expand,
-    filled,
-    flat,
-    spread,
-)
 from perspex.ops import elementwise as ops
 from perspex.ops.shape import bitcast_convert_type, concatenate, part, tile
 from perspex.ops.structural import convert
@@ -241,7 +234,7 @@ def resize(a: ArrayLike, new_shape: int | Shape) -> Array:
 def _resize(x: Any, sizes: tuple[int, ...]) -> Any:
     total = math.prod(sizes)
     if not x.size or not total:
-        return filled(x.dtype.type(0), sizes)
+        return spread(x.dtype.type(0), sizes)
     x = flat(x)
     if x.size < total:
         x = tile(x, reps=(-(-total // x.size),))

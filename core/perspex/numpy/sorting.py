@@ -11,18 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from perspex.arguments.arrays import arraylike, as_array, check_arraylike
+from perspex.arguments.axes import canonical_axis
 from perspex.arguments.glossary import describe
+from perspex.arguments.static import concrete
 from perspex.arguments.types import Array, ArrayLike, DTypeLike
 from perspex.jitted.fused import fused
 from perspex.numpy.creation import array
-from perspex.numpy.promotion import (
-    arraylike,
-    as_array,
-    canonical_axis,
-    check_arraylike,
-    concrete,
-    promote_dtypes,
-)
+from perspex.numpy.promotion import promote_dtypes
 from perspex.ops import elementwise as ops
 from perspex.ops import sorting
 from perspex.ops.shape import concatenate, iota, rev

@@ -8,23 +8,16 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.arrays import as_dtype, check_arraylike, spread, weak_like
+from perspex.arguments.axes import canonical_axis
 from perspex.arguments.glossary import describe
+from perspex.arguments.static import concrete
 from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
 from perspex.lax.control import while_loop
 from perspex.numpy.arithmetic import absolute, floor_divide, remainder
 from perspex.numpy.creation import array, ones
-from perspex.numpy.promotion import (
-    as_dtype,
-    canonical_axis,
-    check_arraylike,
-    concrete,
-    inexact,
-    promote_all,
-    promote_dtypes,
-    spread,
-    weak_like,
-)
+from perspex.numpy.promotion import inexact, promote_all, promote_dtypes
 from perspex.ops import cumulative
 from perspex.ops import elementwise as ops
 from perspex.ops.reductions import reduce_or

@@ -8,21 +8,13 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.arrays import arraylike, as_dtype, check_arraylike, spread
+from perspex.arguments.axes import canonical_axes
 from perspex.arguments.glossary import describe
 from perspex.arguments.types import Array, ArrayLike, Axis, DTypeLike
 from perspex.jitted.fused import fused
 from perspex.numpy import reductions
-from perspex.numpy.promotion import (
-    arraylike,
-    as_dtype,
-    canonical_axes,
-    check_arraylike,
-    filled,
-    inexact,
-    promote_dtypes,
-    real_dtype,
-    spread,
-)
+from perspex.numpy.promotion import inexact, promote_dtypes
 from perspex.numpy.reducing import (
     EMPTY,
     NOTHING,
@@ -41,6 +33,7 @@ from perspex.numpy.reducing import (
     wide_float,
 )
 from perspex.ops import elementwise as ops
+from perspex.ops.elementwise import real_dtype
 from perspex.ops.structural import convert, reshape, transpose
 
 __all__ = [
@@ -231,7 +224,7 @@ def _var(
     if correction is None and where is None:
         left = working.type(count - shift)
         nonempty = left > 0
-        out = convert(ops.div(total, left), result) if nonempty else filled(nothing, total.shape)
+        out = convert(ops.div(total, left), result) if nonempty else spread(nothing, total.shape)
     else:
         correction = shift if correction is None else correction
         left = ops.sub(count, as_dtype(correction, working))

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.arrays import like
 from perspex.ir.avals import shaped
 from perspex.numpy.elementwise import COMPLEX, NO_ARRAY, PAIR_OF_FLOATS, binary, unary
-from perspex.numpy.promotion import like, real_dtype
 from perspex.ops import elementwise as ops
 from perspex.ops.cumulative import log_add_exp_p
+from perspex.ops.elementwise import real_dtype
 from perspex.ops.structural import convert
 
 __all__ = [

@@ -8,23 +8,16 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.arrays import arraylike, as_array, as_dtype, check_arraylike, flat, spread
+from perspex.arguments.axes import canonical_axis
 from perspex.arguments.glossary import describe
+from perspex.arguments.shapes import canonical_shape
+from perspex.arguments.static import concrete
 from perspex.arguments.types import Array, ArrayLike, DTypeLike, Placement
 from perspex.jitted.fused import fused
 from perspex.numpy import words
 from perspex.numpy.creation import asarray
 from perspex.numpy.grids import _INT32
-from perspex.numpy.promotion import (
-    arraylike,
-    as_array,
-    as_dtype,
-    canonical_axis,
-    canonical_shape,
-    check_arraylike,
-    concrete,
-    filled,
-    flat,
-)
 from perspex.ops import elementwise as ops
 from perspex.ops import shape as shape_ops
 from perspex.ops.shape import iota, pad
@@ -341,7 +334,7 @@ def _diagonal(a: Any, offset: int, axis1: int, axis2: int) -> Any:
     *outer, rows, columns = a.shape
     count = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
     if count == 0:
-        return filled(a.dtype.type(0), (*outer, 0))
+        return spread(a.dtype.type(0), (*outer, 0))
     # In the elements one after another, those of a diagonal are `columns + 1` apart.
     start = offset if offset >= 0 else -offset * columns
     lines = reshape(a, new_sizes=(*outer, rows * columns))

@@ -8,7 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from perspex.arguments.arrays import arraylike, check_arraylike, flat
+from perspex.arguments.axes import canonical_axes, canonical_axis, hashable_axis
 from perspex.arguments.glossary import describe
+from perspex.arguments.static import concrete
 from perspex.arguments.types import Array, ArrayLike, Axis
 from perspex.jitted.fused import fused
 from perspex.numpy.arithmetic import remainder
@@ -16,15 +19,6 @@ from perspex.numpy.axes import squeeze, swapaxes
 from perspex.numpy.creation import asarray
 from perspex.numpy.indexing.parse import INT32, Index, Span, whole
 from perspex.numpy.indexing.read import read
-from perspex.numpy.promotion import (
-    arraylike,
-    canonical_axes,
-    canonical_axis,
-    check_arraylike,
-    concrete,
-    flat,
-    hashable_axis,
-)
 from perspex.numpy.shaping import reshape
 from perspex.ops import elementwise as ops
 from perspex.ops.shape import concatenate, part, rev

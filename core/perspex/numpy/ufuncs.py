@@ -18,6 +18,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.arrays import as_array, as_dtype, check_arraylike, expand, spread
+from perspex.arguments.axes import canonical_axes, canonical_axis, hashable_axis
+from perspex.arguments.refused import check_no_out
 from perspex.arguments.types import Array, ArrayLike, Axis, DTypeLike
 from perspex.ir.avals import shaped
 from perspex.jitted.fused import fused
@@ -26,19 +29,7 @@ from perspex.numpy import arithmetic, logic, reductions, transcendental
 from perspex.numpy.folding import accumulated, applied_at, by_slices, folded
 from perspex.numpy.indexing.at import at as at_places
 from perspex.numpy.mapping import vectorize
-from perspex.numpy.promotion import (
-    as_array,
-    as_dtype,
-    canonical_axes,
-    canonical_axis,
-    check_arraylike,
-    check_no_out,
-    expand,
-    hashable_axis,
-    select,
-    spread,
-    to_bool,
-)
+from perspex.numpy.promotion import select, to_bool
 from perspex.ops import reductions as reduce_ops
 from perspex.ops.structural import reshape, squeeze
 

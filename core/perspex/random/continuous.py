@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.dtypes import float_dtype
 from perspex.arguments.types import Array, ArrayLike, DTypeLike, Shape
 from perspex.ops.elementwise import (
     abs,
@@ -33,7 +34,6 @@ from perspex.ops.elementwise import (
 from perspex.ops.keys import random_bits
 from perspex.ops.shape import bitcast_convert_type, unstack
 from perspex.ops.structural import convert
-from perspex.random.arguments import float_dtype
 from perspex.random.sampling import sampler
 from perspex.random.uniforms import between, unit
 

@@ -17,6 +17,8 @@ import numpy as np
 
 from perspex import dtypes
 from perspex import numpy as pnp
+from perspex.arguments.arrays import as_dtype, spread, spread_array
+from perspex.arguments.dtypes import float_dtype, integer_dtype
 from perspex.arguments.types import Array, ArrayLike, DTypeLike, Shape
 from perspex.ir.avals import shaped
 from perspex.lax.control import scan, while_loop
@@ -25,14 +27,7 @@ from perspex.ops.keys import random_split
 from perspex.ops.shape import unstack
 from perspex.ops.special import erf, lgamma
 from perspex.ops.structural import convert
-from perspex.random.arguments import (
-    as_dtype,
-    common_shape,
-    filled,
-    float_dtype,
-    integer_dtype,
-    spread,
-)
+from perspex.random.arguments import drawn_shape
 from perspex.random.normals import real_normal
 from perspex.random.sampling import sampler
 from perspex.random.uniforms import unit
@@ -97,7 +92,7 @@ def poisson(
     >>> random.poisson(random.key(0), 3.0, (4,)).dtype
     dtype('int32')
     """
-    lam = filled(as_dtype(lam, _SINGLE), shape)
+    lam = spread(as_dtype(lam, _SINGLE), shape)
     if method == "approximate":
         return convert(_approximate_poisson(key, lam, shape), dtype)
     few = ~(lam >= 10)
@@ -191,7 +186,7 @@ def binomial(
     >>> bool(random.binomial(random.key(0), 10, 0.3) <= 10)
     True
     """
-    n, p = [filled(x, shape) for x in _one_dtype("binomial", n, p)]
+    n, p = [spread(x, shape) for x in _one_dtype("binomial", n, p)]
     return convert(_binomial_samples(key, n, p, shape), dtype)
 
 
@@ -316,10 +311,10 @@ def multinomial(
     if not given:
         raise ValueError("multinomial: p must have at least one axis, got a scalar")
     batch = given[:-1] if shape is None else shape
-    shape = common_shape("multinomial", batch, typeof(n).shape, given[:-1])
+    shape = drawn_shape("multinomial", batch, typeof(n).shape, given[:-1])
     n, p = _one_dtype("multinomial", n, p)
-    n = filled(n, shape)
-    p = filled(p, (*shape, typeof(p).shape[-1]))
+    n = spread(n, shape)
+    p = spread(p, (*shape, typeof(p).shape[-1]))
     one = typeof(p).dtype.type(1)
     left = pnp.flip(pnp.cumsum(pnp.flip(p, -1), -1), -1)
     ratios = p / pnp.where(left == 0, one, left)
@@ -357,7 +352,7 @@ def geometric(
     1
     """
     (p,) = _one_dtype("geometric", p)
-    p, given = spread(p, shape), typeof(p).dtype
+    p, given = spread_array(p, shape), typeof(p).dtype
     u = unit(key, shape, given)
     u = pnp.where(u == 0, given.type(1), u)
     turns = pnp.floor(pnp.log(u) / pnp.log1p(-p)) + 1

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.arrays import as_dtype, spread_array
 from perspex.arguments.types import Array, ArrayLike, DTypeLike, Shape
 from perspex.ir.avals import shaped
 from perspex.ops.elementwise import add, bitwise_and, gt, lt, max, min, mul, rem, select, sub
@@ -16,7 +17,7 @@ from perspex.ops.reductions import argmax
 from perspex.ops.shape import unstack
 from perspex.ops.sorting import top_k
 from perspex.ops.structural import broadcast_in_dim, convert, move_axis, reshape, transpose
-from perspex.random.arguments import as_dtype, common_shape, shape_of, spread
+from perspex.random.arguments import drawn_shape, shape_of
 from perspex.random.continuous import gumbel_mode, gumbel_samples
 from perspex.random.sampling import sampler
 from perspex.random.uniforms import unit
@@ -65,7 +66,7 @@ def randint(
     >>> random.randint(random.key(0), (5,), 0, 10)
     Array([9, 0, 2, 3, 1], dtype=int32)
     """
-    common_shape("randint", shape, shape_of(minval), shape_of(maxval))
+    drawn_shape("randint", shape, shape_of(minval), shape_of(maxval))
     return integers(key, minval, maxval, shape, dtype)
 
 
@@ -95,7 +96,8 @@ def _integers(key: Any, minval: Any, maxval: Any, shape: Shape, dtype: Any) -> A
     # Bounds of another dtype may ask for the largest integer, too.
     whole = gt(maxval, typeof(maxval).dtype.type(limit)) if highest > limit else None
     minval, maxval = [
-        spread(convert(_clip(x, int(info.min), limit), dtype), shape) for x in (minval, maxval)
+        spread_array(convert(_clip(x, int(info.min), limit), dtype), shape)
+        for x in (minval, maxval)
     ]
     unsigned = np.dtype(f"uint{info.bits}")
     one = unsigned.type(1)
@@ -104,7 +106,7 @@ def _integers(key: Any, minval: Any, maxval: Any, shape: Shape, dtype: Any) -> A
     span = select(rising, convert(sub(maxval, minval), unsigned), _like(one, maxval, minval))
     if whole is not None:
         # All integers: the span becomes 0, and the remainder by 0 is the number itself.
-        more = bitwise_and(spread(whole, shape), rising)
+        more = bitwise_and(spread_array(whole, shape), rising)
         span = select(more, add(span, one), span)
     first, second = unstack(random_split(key, shape=(2,)), axis=0)
     high = random_bits(first, bit_width=info.bits, shape=shape)
@@ -172,7 +174,7 @@ def bernoulli(
             f"bernoulli probability `p` must have a floating dtype, got {dtype.name}; "
             "convert it first"
         )
-    p = spread(as_dtype(p, dtype), shape)
+    p = spread_array(as_dtype(p, dtype), shape)
     if mode == "low":
         return lt(unit(key, shape, dtype), p)
     high, low = unstack(unit(key, (2, *shape), dtype), axis=0)
@@ -264,11 +266,11 @@ def categorical(
     if not count:
         raise ValueError(f"categorical: there is no category along axis {axis} of {given.shape}")
     batch = given.shape[:axis] + given.shape[axis + 1 :]
-    shape = common_shape("categorical", shape, batch)
+    shape = drawn_shape("categorical", shape, batch)
     first = len(shape) - len(batch)
     if replace:
         full = (*shape[: first + axis], count, *shape[first + axis :])
-        scores = add(gumbel_samples(key, full, given.dtype, mode), spread(logits, full))
+        scores = add(gumbel_samples(key, full, given.dtype, mode), spread_array(logits, full))
         index = dtypes.canonicalize_dtype("int64")
         return argmax(scores, axes=(first + axis,), index_dtype=index)
     samples = math.prod(shape[:first])

@@ -19,6 +19,9 @@ import numpy as np
 from perspex import dtypes
 from perspex import numpy as pnp
 from perspex.api.mapping import vmap
+from perspex.arguments.arrays import spread, spread_array
+from perspex.arguments.dtypes import float_dtype
+from perspex.arguments.shapes import iterated_shape
 from perspex.arguments.types import Array, ArrayLike, DTypeLike, Shape
 from perspex.lax.control import while_loop
 from perspex.ops.elementwise import stop_gradient
@@ -26,7 +29,7 @@ from perspex.ops.incomplete import gamma_sample, log_gamma_sample
 from perspex.ops.keys import random_split
 from perspex.ops.shape import unstack
 from perspex.ops.structural import reshape
-from perspex.random.arguments import as_shape, common_shape, filled, float_dtype, spread
+from perspex.random.arguments import drawn_shape
 from perspex.random.continuous import exponential
 from perspex.random.normals import real_normal
 from perspex.random.sampling import sampler
@@ -106,7 +109,7 @@ def gamma_samples(
     key: Any, a: Any, shape: Shape, logarithm: bool = True, method: str = "exact"
 ) -> Any:
     """Samples or their logarithms, for a typed key and an `a` of the dtype of the samples."""
-    a = filled(a, shape)
+    a = spread(a, shape)
     if method == "approximate":
         drawn = _approximate(key, a)
         return drawn if logarithm else pnp.exp(drawn)
@@ -233,7 +236,7 @@ def dirichlet(
     given = typeof(alpha).shape
     if not given:
         raise ValueError("dirichlet: alpha must have at least one axis, got a scalar")
-    shape = common_shape("dirichlet", shape, given[:-1])
+    shape = drawn_shape("dirichlet", shape, given[:-1])
     logs = gamma_samples(key, alpha, (*shape, given[-1]))
     weights = pnp.exp(logs - stop_gradient(pnp.max(logs, -1, keepdims=True)))
     return weights / pnp.sum(weights, -1, keepdims=True)
@@ -289,7 +292,7 @@ def f(
     >>> bool(random.f(random.key(0), 3.0, 4.0) > 0)
     True
     """
-    dfnum, dfden = spread(dfnum, shape), spread(dfden, shape)
+    dfnum, dfden = spread_array(dfnum, shape), spread_array(dfden, shape)
     below, above = unstack(random_split(key, shape=(2,)), axis=0)
     return (_chi_squared(above, dfnum, shape) / dfnum) / (_chi_squared(below, dfden, shape) / dfden)
 
@@ -313,7 +316,7 @@ def t(
     (2, 3)
     """
     first, second = unstack(random_split(key, shape=(2,)), axis=0)
-    half = spread(df, shape) / dtype.type(2)
+    half = spread_array(df, shape) / dtype.type(2)
     drawn = gamma_samples(second, half, shape, False)
     return real_normal(first, shape, dtype) * pnp.sqrt(half / drawn)
 
@@ -377,6 +380,6 @@ def ball(
     True
     """
     first, second = unstack(random_split(key, shape=(2,)), axis=0)
-    x = generalized_normal(first, p, (*shape, *as_shape("ball", (d,))), dtype)
+    x = generalized_normal(first, p, (*shape, *iterated_shape("ball", (d,))), dtype)
     total = pnp.sum(pnp.power(pnp.abs(x), p), -1) + exponential(second, shape, dtype)
     return x / pnp.power(total, dtype.type(1) / p)[..., np.newaxis]

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from perspex import config, dtypes
+from perspex.arguments.arrays import as_dtype
+from perspex.arguments.shapes import iterated_shape
 from perspex.arguments.types import Array, ArrayLike, DTypeLike
 from perspex.ir.avals import ShapedArray, shaped
 from perspex.ops.keys import (
@@ -27,7 +29,7 @@ from perspex.ops.keys import (
     random_wrap,
 )
 from perspex.random import lineage
-from perspex.random.arguments import as_dtype, as_shape, default_generator, is_key, keys_aval
+from perspex.random.arguments import default_generator, is_key, keys_aval
 from perspex.random.sampling import on_key
 from perspex.runtime import client
 from perspex.runtime.dispatch import EVAL
@@ -298,7 +300,7 @@ def split(key: ArrayLike, num: int | Sequence[int] = 2) -> Array:
     Array([[1832780943,  270669613],
            [  64467757, 2916123636]], dtype=uint32)
     """
-    return _split(key, as_shape("split", num))
+    return _split(key, iterated_shape("split", num))
 
 
 @on_key("split", static=1, makes_keys=True)

@@ -7,8 +7,10 @@ import operator
 import numpy as np
 
 from perspex import numpy as pnp
+from perspex.arguments.dtypes import float_dtype, inexact_dtype
+from perspex.arguments.refused import check_unsharded
+from perspex.arguments.shapes import iterated_shape
 from perspex.arguments.types import Array, ArrayLike, DTypeLike, Shape
-from perspex.random.arguments import as_shape, float_dtype, inexact_dtype, no_sharding
 from perspex.random.normals import normal
 from perspex.random.words import document
 
@@ -50,7 +52,7 @@ def multivariate_normal(
     >>> random.multivariate_normal(random.key(0), pnp.zeros(2), pnp.eye(2), (3,)).shape
     (3, 2)
     """
-    no_sharding("multivariate_normal", out_sharding)
+    check_unsharded("multivariate_normal", out_sharding)
     dtype = float_dtype("multivariate_normal", dtype)
     if method not in ("svd", "eigh", "cholesky"):
         raise ValueError(f"method must be one of 'svd', 'eigh', 'cholesky'; got {method!r}")
@@ -69,7 +71,7 @@ def multivariate_normal(
     if shape is None:
         shape = batch
     else:
-        shape = as_shape("multivariate_normal", shape)
+        shape = iterated_shape("multivariate_normal", shape)
         if np.broadcast_shapes(shape, batch) != shape:
             raise ValueError(
                 f"multivariate_normal: mean and cov have the batch axes {batch}, which do not "
@@ -120,10 +122,10 @@ def orthogonal(
     >>> pnp.allclose(q @ q.T, pnp.eye(3), atol=1e-6)
     Array(True, dtype=bool)
     """
-    no_sharding("orthogonal", out_sharding)
+    check_unsharded("orthogonal", out_sharding)
     n = operator.index(n)
     m = n if m is None else operator.index(m)
-    size = (*as_shape("orthogonal", shape), max(n, m), min(n, m))
+    size = (*iterated_shape("orthogonal", shape), max(n, m), min(n, m))
     q, r = pnp.linalg.qr(normal(key, size, dtype))
     d = pnp.linalg.diagonal(r)
     # The sign that LAPACK gives the columns is no coin flip.

@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from perspex.arguments.arrays import spread_array
+from perspex.arguments.dtypes import float_dtype, inexact_dtype
 from perspex.arguments.types import Array, ArrayLike, DTypeLike, Shape
 from perspex.ops.elementwise import add, div, max, min, mul, nextafter
 from perspex.ops.keys import random_split
 from perspex.ops.shape import unstack
 from perspex.ops.special import erf, erf_inv
 from perspex.ops.structural import convert
-from perspex.random.arguments import float_dtype, inexact_dtype, spread
 from perspex.random.sampling import sampler
 from perspex.random.uniforms import between
 
@@ -75,6 +76,6 @@ def truncated_normal(
     x = between(key, shape, dtype, erf(div(lower, root)), erf(div(upper, root)))
     x = mul(root, erf_inv(x))
     # Rounding may have gone outside.
-    least = spread(nextafter(lower, dtype.type(math.inf)), shape)
-    most = spread(nextafter(upper, dtype.type(-math.inf)), shape)
+    least = spread_array(nextafter(lower, dtype.type(math.inf)), shape)
+    most = spread_array(nextafter(upper, dtype.type(-math.inf)), shape)
     return min(most, max(least, x))

@@ -13,24 +13,22 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from perspex import config
+from perspex.arguments.arrays import as_dtype, check_arraylike
+from perspex.arguments.dtypes import float_dtype, inexact_dtype
+from perspex.arguments.refused import check_unsharded
+from perspex.arguments.shapes import iterated_shape
 from perspex.jitted.compiled import build
 from perspex.jitted.fused import Fused
 from perspex.jitted.signature import Options
-from perspex.numpy.promotion import check_arraylike
 from perspex.ops.keys import random_unwrap, random_wrap
 from perspex.random import lineage
 from perspex.random.arguments import (
-    as_dtype,
-    as_shape,
     check_method,
     check_single,
-    common_shape,
     default_generator,
-    float_dtype,
-    inexact_dtype,
+    drawn_shape,
     is_key,
     shape_of,
-    unsharded,
 )
 from perspex.random.words import document
 from perspex.runtime.dispatch import EVAL, fast_callable
@@ -160,7 +158,7 @@ def sampler(
                 check_arraylike(title, *[given[word] for word in parameters])
             if united:
                 shapes = [shape_of(given[word]) for word in parameters]
-                given["shape"] = common_shape(title, given["shape"], *shapes)
+                given["shape"] = drawn_shape(title, given["shape"], *shapes)
             if floats:
                 for word in parameters:
                     given[word] = as_dtype(given[word], given["dtype"])
@@ -183,10 +181,10 @@ def sampler(
                 values[at] = named[word]
             if count < needed and any([value is _MISSING for value in values]):
                 return formula(*given, **named)
-            if sharded and values.pop() is not None:
-                raise unsharded(title)
+            if sharded:
+                check_unsharded(title, values.pop())
             if at_shape and not (finds_shape and values[at_shape] is None):
-                values[at_shape] = as_shape(title, values[at_shape])
+                values[at_shape] = iterated_shape(title, values[at_shape])
             if at_dtype:
                 values[at_dtype] = dtype(title, values[at_dtype])  # type: ignore[misc]
             run = fast if state.trace is EVAL else transformed

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,24 +10,26 @@ import numpy as np
 
 from perspex import dtypes
 from perspex import numpy as pnp
+from perspex.arguments.arrays import as_dtype, check_arraylike
+from perspex.arguments.axes import canonical_axis
 from perspex.arguments.glossary import describe
+from perspex.arguments.refused import check_unsharded
+from perspex.arguments.shapes import iterated_shape
+from perspex.arguments.static import concrete
 from perspex.arguments.types import Array, ArrayLike, Shape
-from perspex.errors import ConcretizationTypeError
 from perspex.ir.avals import shaped
-from perspex.numpy.promotion import check_arraylike
 from perspex.ops.cumulative import cumsum
 from perspex.ops.elementwise import add, log, mul, sub
 from perspex.ops.keys import random_bits, random_split
 from perspex.ops.shape import iota, part, unstack
 from perspex.ops.sorting import sort, top_k
 from perspex.ops.structural import convert, reshape
-from perspex.random.arguments import as_dtype, as_shape, no_sharding
 from perspex.random.continuous import gumbel_mode, gumbel_samples
 from perspex.random.discrete import integers
 from perspex.random.sampling import on_key
 from perspex.random.uniforms import unit
 from perspex.random.words import WORDS
-from perspex.tracing.trace import Tracer, typeof
+from perspex.tracing.trace import typeof
 
 __all__ = ["choice", "permutation"]
 
@@ -61,16 +62,16 @@ def permutation(
     >>> random.permutation(random.key(0), 5)
     Array([0, 1, 4, 3, 2], dtype=int32)
     """
-    no_sharding("permutation", out_sharding)
+    check_unsharded("permutation", out_sharding)
     check_arraylike("permutation", x)
     aval = shaped(x)
-    axis = _axis("permutation", axis, aval.ndim or 1)
+    axis = canonical_axis(axis, aval.ndim or 1, "permutation")
     if aval.shape:
         alone = independent or (aval.ndim == 1 and not aval.is_extended)
         return _permutation(key, x, 0, axis, bool(alone))
     if not dtypes.issubdtype(aval.dtype, np.integer):
         raise TypeError(f"permutation: x must be an integer or at least 1-dimensional, got {x!r}")
-    return _permutation(key, None, _concrete("permutation", "x", x), 0, True)
+    return _permutation(key, None, concrete("permutation: x", int, x), 0, True)
 
 
 @on_key("permutation", static=3)
@@ -80,23 +81,6 @@ def _permutation(key: Any, x: Any, n: int, axis: int, independent: bool) -> Any:
     if independent:
         return shuffled(key, as_dtype(x, typeof(x).dtype), axis)
     return permuted(key, x, axis)
-
-
-def _axis(name: str, axis: Any, ndim: int) -> int:
-    found = operator.index(axis)
-    if not -ndim <= found < ndim:
-        raise ValueError(f"{name}: axis {found} is out of bounds for array of dimension {ndim}")
-    return found % ndim
-
-
-def _concrete(name: str, argument: str, x: Any) -> int:
-    """The Python integer that decides a shape."""
-    if isinstance(x, Tracer):
-        raise ConcretizationTypeError(
-            f"{name}: {argument} decides the shape of the result, so it must be known while the "
-            f"function is traced, but it is {x!r}; mark it static, or pass an array"
-        )
-    return int(x)
 
 
 def shuffled_range(key: Any, n: int) -> Any:
@@ -168,14 +152,14 @@ def choice(
     """
     if not isinstance(shape, Sequence) or isinstance(shape, str):
         raise TypeError(f"choice: shape must be a sequence of integers, got {shape!r}")
-    shape = as_shape("choice", shape)
+    shape = iterated_shape("choice", shape)
     check_arraylike("choice", a)
     aval = shaped(a)
     if aval.shape:
-        axis = _axis("choice", axis, aval.ndim)
+        axis = canonical_axis(axis, aval.ndim, "choice")
         available = aval.shape[axis]
     else:
-        available = _concrete("choice", "a", a)
+        available = concrete("choice: a", int, a)
     draws = math.prod(shape)
     if not draws:
         return pnp.zeros(shape, aval.dtype)

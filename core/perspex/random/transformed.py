@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from perspex import numpy as pnp
+from perspex.arguments.arrays import spread, spread_array
+from perspex.arguments.dtypes import float_dtype
 from perspex.arguments.types import Array, ArrayLike, DTypeLike, Shape
 from perspex.ops.keys import random_split
 from perspex.ops.shape import unstack
-from perspex.random.arguments import common_shape, filled, float_dtype, shape_of, spread
+from perspex.random.arguments import drawn_shape, shape_of
 from perspex.random.continuous import exponential
 from perspex.random.gammas import random_signs
 from perspex.random.normals import real_normal
@@ -45,7 +47,7 @@ def lognormal(
     >>> bool(random.lognormal(random.key(0)) > 0)
     True
     """
-    return pnp.exp(real_normal(key, shape, dtype) * spread(sigma, shape))
+    return pnp.exp(real_normal(key, shape, dtype) * spread_array(sigma, shape))
 
 
 @sampler(float_dtype)
@@ -66,7 +68,7 @@ def pareto(
     >>> bool(random.pareto(random.key(0), 2.0) >= 1)
     True
     """
-    return pnp.exp(exponential(key, shape, dtype) / spread(b, shape))
+    return pnp.exp(exponential(key, shape, dtype) / spread_array(b, shape))
 
 
 @sampler(float_dtype)
@@ -90,7 +92,7 @@ def rayleigh(
     True
     """
     root = pnp.sqrt(pnp.log(unit(key, shape, dtype)) * dtype.type(-2))
-    return spread(scale, shape) * root
+    return spread_array(scale, shape) * root
 
 
 @sampler(float_dtype)
@@ -118,7 +120,7 @@ def wald(
     True
     """
     first, second = unstack(random_split(key, shape=(2,)), axis=0)
-    mean = filled(mean, shape)
+    mean = spread(mean, shape)
     v = pnp.square(real_normal(first, shape, dtype))
     z = unit(second, shape, dtype)
     # The smaller root; mean**2 over it is the other.
@@ -194,10 +196,10 @@ def double_sided_maxwell(
     >>> random.double_sided_maxwell(random.key(0), 0.0, 1.0, (2,)).shape
     (2,)
     """
-    batch = common_shape("double_sided_maxwell", None, shape_of(loc), shape_of(scale))
+    batch = drawn_shape("double_sided_maxwell", None, shape_of(loc), shape_of(scale))
     shape = (*(shape or batch), *batch)
     first, second = unstack(random_split(key, shape=(2,)), axis=0)
-    loc, scale = spread(loc, shape), spread(scale, shape)
+    loc, scale = spread_array(loc, shape), spread_array(scale, shape)
     return random_signs(second, shape, dtype) * maxwell(first, shape, dtype) * scale + loc
 
 
@@ -221,7 +223,7 @@ def triangular(
     >>> bool(random.triangular(random.key(0), 0.0, 1.0, 2.0) < 2)
     True
     """
-    left, mode, right = [filled(x, shape) for x in (left, mode, right)]
+    left, mode, right = [spread(x, shape) for x in (left, mode, right)]
     width = right - left
     u = unit(key, shape, dtype)
     rising = left + pnp.sqrt(u * width * (mode - left))

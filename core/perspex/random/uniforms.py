@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.arrays import spread_array
+from perspex.arguments.dtypes import float_dtype
+from perspex.arguments.refused import check_unsharded
 from perspex.arguments.types import Array, ArrayLike, DTypeLike, Shape
 from perspex.ops.elementwise import add, bitwise_or, max, mul, shift_right_logical, sub
 from perspex.ops.keys import random_bits
 from perspex.ops.shape import bitcast_convert_type
 from perspex.ops.structural import convert
-from perspex.random.arguments import float_dtype, no_sharding, spread
 from perspex.random.sampling import sampler
 from perspex.random.words import document
 
@@ -75,7 +77,7 @@ def uniform(
     >>> random.uniform(random.key(42), (3,))
     Array([0.48870957, 0.6797972 , 0.6162715 ], dtype=float32)
     """
-    no_sharding("uniform", out_sharding)
+    check_unsharded("uniform", out_sharding)
     if minval.__class__ is maxval.__class__ is float and minval == 0.0 and maxval == 1.0:
         return _unit(key, shape, dtype)
     return _between(key, shape, dtype, minval, maxval)
@@ -110,7 +112,7 @@ def unit(key: Any, shape: Shape, dtype: Any) -> Any:
 
 def between(key: Any, shape: Shape, dtype: Any, minval: Any, maxval: Any) -> Any:
     """Floats from `minval` below `maxval`, which are of the same dtype, for a typed key."""
-    minval, maxval = [spread(x, shape) for x in (minval, maxval)]
+    minval, maxval = [spread_array(x, shape, TypeError) for x in (minval, maxval)]
     x = add(mul(unit(key, shape, dtype), sub(maxval, minval)), minval)
     # Rounding may have gone below.
     return max(minval, x)

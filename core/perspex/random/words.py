@@ -7,8 +7,8 @@ import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from perspex.arguments.dtypes import float_dtype, inexact_dtype, integer_dtype
 from perspex.arguments.glossary import describe
-from perspex.random.arguments import float_dtype, inexact_dtype, integer_dtype
 
 # What `dtype` may be, and its default.
 _DTYPES: dict[Any, tuple[str, str]] = {

@@ -17,11 +17,12 @@ import numpy as np
 
 from perspex import dtypes
 from perspex import numpy as pnp
+from perspex.arguments.arrays import arraylike
+from perspex.arguments.axes import canonical_axes, canonical_axis
 from perspex.arguments.glossary import describe
 from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
 from perspex.numpy import fft as nfft
-from perspex.numpy.promotion import arraylike, canonical_axes, canonical_axis
 
 __all__ = ["dct", "dctn", "idct", "idctn"]
 

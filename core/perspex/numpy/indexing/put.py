@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.arrays import arraylike, check_arraylike, flat
+from perspex.arguments.axes import canonical_axis
 from perspex.arguments.glossary import describe
 from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
@@ -15,7 +17,6 @@ from perspex.numpy.arithmetic import remainder
 from perspex.numpy.indexing.parse import Index, Picks, Span
 from perspex.numpy.indexing.read import read
 from perspex.numpy.indexing.write import Options, updated
-from perspex.numpy.promotion import arraylike, canonical_axis, check_arraylike, flat
 from perspex.ops import elementwise as ops
 from perspex.ops.shape import tile
 from perspex.ops.structural import reshape

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from perspex.arguments.arrays import expand
 from perspex.arguments.types import Array
 from perspex.jitted.fused import fused
 from perspex.numpy.indexing.parse import Index, Picks, Point, Span, check_place, grow, parse, whole
@@ -27,7 +28,6 @@ from perspex.numpy.indexing.windows import (
     windows,
     wrapped,
 )
-from perspex.numpy.promotion import expand
 from perspex.ops.dynamic import dynamic_slice
 from perspex.ops.indexing import gather
 from perspex.ops.shape import rev, slice, unstack

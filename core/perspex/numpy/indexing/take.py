@@ -10,7 +10,11 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.arrays import arraylike, as_dtype, check_arraylike, expand, flat
+from perspex.arguments.axes import canonical_axis
 from perspex.arguments.glossary import describe
+from perspex.arguments.refused import check_no_out
+from perspex.arguments.shapes import canonical_shape
 from perspex.arguments.types import Array, ArrayLike, DTypeLike
 from perspex.jitted.fused import fused
 from perspex.numpy import words
@@ -18,17 +22,7 @@ from perspex.numpy.arithmetic import remainder
 from perspex.numpy.indexing.parse import INT32, Index, Picks, Point, mask_places, whole
 from perspex.numpy.indexing.read import FILL, PROMISED, read, read_along
 from perspex.numpy.indexing.windows import wrapped
-from perspex.numpy.promotion import (
-    arraylike,
-    as_dtype,
-    canonical_axis,
-    canonical_shape,
-    check_arraylike,
-    check_no_out,
-    expand,
-    flat,
-    promote_all,
-)
+from perspex.numpy.promotion import promote_all
 from perspex.numpy.selection import known
 from perspex.ops import elementwise as ops
 from perspex.ops.shape import iota

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.arrays import as_dtype, expand, spread
 from perspex.base import source
 from perspex.ir.avals import ShapedArray, shaped
 from perspex.ir.jaxpr import ClosedJaxpr
@@ -30,7 +31,6 @@ from perspex.numpy.indexing.windows import (
     windows,
     wrapped,
 )
-from perspex.numpy.promotion import as_dtype, expand, filled, spread
 from perspex.ops import elementwise as ops
 from perspex.ops.dynamic import dynamic_slice, dynamic_update_slice
 from perspex.ops.indexing import (
@@ -207,7 +207,7 @@ def fitted(value: Any, shape: tuple[int, ...]) -> Any:
 def _scattered(x: Any, index: Index, value: Any, options: Options) -> Any:
     operation = options.operation
     if operation in ("divide", "power"):
-        ones = filled(x.dtype.type(1), x.shape)
+        ones = spread(x.dtype.type(1), x.shape)
         factors = _scattered(ones, index, value, options._replace(operation="multiply"))
         return OPERATIONS[operation](x, factors)
     w = windows(index, x.shape, options.wrap)

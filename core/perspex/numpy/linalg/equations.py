@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.arrays import as_array, as_dtype, check_arraylike, spread
 from perspex.arguments.glossary import describe
 from perspex.arguments.types import Array, ArrayLike
 from perspex.ir.avals import ShapedArray
@@ -17,14 +18,7 @@ from perspex.jitted.fused import fused
 from perspex.numpy import reductions, words
 from perspex.numpy.axes import transpose
 from perspex.numpy.linalg.factorizations import matrices_of, square
-from perspex.numpy.promotion import (
-    as_array,
-    as_dtype,
-    check_arraylike,
-    inexact,
-    promote_dtypes,
-    spread,
-)
+from perspex.numpy.promotion import inexact, promote_dtypes
 from perspex.ops import elementwise as ew
 from perspex.ops import linalg as ops
 from perspex.ops.linalg import solve as solving

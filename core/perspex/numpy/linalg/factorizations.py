@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple, overload
 
+from perspex.arguments.arrays import as_array
 from perspex.arguments.glossary import describe
 from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
@@ -11,7 +12,7 @@ from perspex.numpy import words
 from perspex.numpy.arithmetic import absolute, negative
 from perspex.numpy.indexing.take import take_along_axis
 from perspex.numpy.norms import eigenvalues, singular_values
-from perspex.numpy.promotion import as_array, inexact
+from perspex.numpy.promotion import inexact
 from perspex.numpy.sorting import argsort
 from perspex.ops import elementwise as ew
 from perspex.ops import linalg as ops

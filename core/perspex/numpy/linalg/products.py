@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from perspex.arguments.arrays import as_array, check_arraylike, spread
 from perspex.arguments.glossary import describe
 from perspex.arguments.types import Array, ArrayLike, DTypeLike
 from perspex.jitted.fused import fused
 from perspex.lax.linear import PrecisionLike
 from perspex.numpy import axes, products, reductions, triangles, words
 from perspex.numpy.products import matmul
-from perspex.numpy.promotion import as_array, check_arraylike, inexact, spread
+from perspex.numpy.promotion import inexact
 from perspex.ops.linalg import solve as solving
 
 __all__ = [

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from perspex import numpy as pnp
+from perspex.arguments.arrays import as_array
 from perspex.arguments.glossary import describe
 from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
 from perspex.lax.control import fori_loop
 from perspex.lax.polar import qdwh
-from perspex.numpy.promotion import as_array, inexact
+from perspex.numpy.promotion import inexact
 from perspex.ops import linalg as ops
 from perspex.ops.linalg.matrices import (
     adjoint,

@@ -12,11 +12,12 @@ from perspex import dtypes
 from perspex import numpy as pnp
 from perspex.api.differentiation import jvp
 from perspex.api.mapping import vmap
+from perspex.arguments.arrays import as_array
 from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
 from perspex.lax.branches import cond
 from perspex.lax.control import fori_loop, scan
-from perspex.numpy.promotion import as_array, inexact
+from perspex.numpy.promotion import inexact
 from perspex.ops.linalg.matrices import identity, matmul, upper_part
 from perspex.ops.linalg.solve import solve as solve_matrices
 from perspex.ops.linalg.triangular import solve_upper

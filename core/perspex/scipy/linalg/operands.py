@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from perspex import dtypes
+from perspex.arguments.arrays import as_array
 from perspex.arguments.types import Array
-from perspex.numpy.promotion import as_array, inexact, promote_dtypes
+from perspex.numpy.promotion import inexact, promote_dtypes
 
 # For `describe`: parameters that have no effect, and the one of most functions.
 WORDS = {

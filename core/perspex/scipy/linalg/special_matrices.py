@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from perspex import numpy as pnp
+from perspex.arguments.arrays import arraylike, check_arraylike
 from perspex.arguments.glossary import describe
 from perspex.arguments.types import Array, ArrayLike, DTypeLike
-from perspex.numpy.promotion import arraylike, check_arraylike, promote_dtypes
+from perspex.numpy.promotion import promote_dtypes
 
 __all__ = [
     "block_diag", "circulant", "companion", "convolution_matrix", "dft", "fiedler",

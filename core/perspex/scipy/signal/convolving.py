@@ -9,11 +9,12 @@ import numpy as np
 
 from perspex import dtypes
 from perspex import numpy as pnp
+from perspex.arguments.axes import canonical_axes
 from perspex.arguments.glossary import describe
 from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
 from perspex.numpy import fft as nfft
-from perspex.numpy.promotion import canonical_axes, promote_dtypes
+from perspex.numpy.promotion import promote_dtypes
 from perspex.ops.convolution import ConvDimensionNumbers, conv_general_dilated
 from perspex.ops.linear import canonical_precision
 

@@ -9,11 +9,13 @@ import numpy as np
 
 from perspex import dtypes
 from perspex import numpy as pnp
+from perspex.arguments.arrays import arraylike
+from perspex.arguments.axes import canonical_axis
 from perspex.arguments.glossary import describe
 from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
 from perspex.numpy import fft as nfft
-from perspex.numpy.promotion import arraylike, canonical_axis, promote_dtypes
+from perspex.numpy.promotion import promote_dtypes
 from perspex.scipy.signal import segments as cutting
 from perspex.scipy.signal.segments import Segments
 from perspex.scipy.signal.trends import detrend as without_trend

@@ -10,9 +10,10 @@ import numpy as np
 
 from perspex import dtypes
 from perspex import numpy as pnp
+from perspex.arguments.arrays import arraylike
+from perspex.arguments.axes import canonical_axis
 from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
-from perspex.numpy.promotion import arraylike, canonical_axis
 
 __all__ = ["detrend"]
 

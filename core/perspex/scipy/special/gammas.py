@@ -11,17 +11,12 @@ import numpy as np
 
 from perspex import dtypes
 from perspex import numpy as pnp
+from perspex.arguments.arrays import as_dtype, check_arraylike
 from perspex.arguments.glossary import describe
+from perspex.arguments.static import concrete
 from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
-from perspex.numpy.promotion import (
-    as_dtype,
-    check_arraylike,
-    concrete,
-    inexact,
-    promote_all,
-    promote_inexact,
-)
+from perspex.numpy.promotion import inexact, promote_all, promote_inexact
 from perspex.ops import incomplete, integrals, special
 from perspex.tracing.trace import typeof
 

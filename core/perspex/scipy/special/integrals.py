@@ -9,10 +9,11 @@ import numpy as np
 
 from perspex import dtypes
 from perspex import numpy as pnp
+from perspex.arguments.arrays import check_arraylike
 from perspex.arguments.glossary import describe
 from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
-from perspex.numpy.promotion import check_arraylike, inexact, promote_inexact
+from perspex.numpy.promotion import inexact, promote_inexact
 from perspex.ops import hypergeometric, integrals
 from perspex.scipy.special.gammas import RAISES, RAISES_FOR_ONE, RETURNS, floats, strong
 from perspex.tracing.trace import typeof

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 from perspex import numpy as pnp
+from perspex.arguments.arrays import check_arraylike
 from perspex.arguments.types import Array, ArrayLike, Shape
 from perspex.base.pytree_registry import register_pytree_node
 from perspex.lax import linalg
-from perspex.numpy.promotion import check_arraylike, inexact
+from perspex.numpy.promotion import inexact
 from perspex.random import choice, multivariate_normal, split
 from perspex.scipy.special import logsumexp, ndtr
 

@@ -8,10 +8,11 @@ import numpy as np
 
 from perspex import dtypes
 from perspex import numpy as pnp
+from perspex.arguments.arrays import check_arraylike
 from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
 from perspex.lax import cummax, cummin
-from perspex.numpy.promotion import check_arraylike, inexact
+from perspex.numpy.promotion import inexact
 from perspex.tracing.trace import typeof
 
 __all__ = ["ModeResult", "mode", "rankdata", "sem"]

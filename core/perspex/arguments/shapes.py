@@ -1,0 +1,54 @@
+"""Shapes that users give, and the shape to which several broadcast."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from perspex.arguments.static import integers
+
+# NumPy makes an array of each shape to find the common one, which takes 5 us.
+common_shape = functools.lru_cache(maxsize=1024)(np.broadcast_shapes)
+
+
+def canonical_shape(name: str, shape: Any) -> tuple[int, ...]:
+    """A shape from an integer or a sequence of them; they must be known while tracing.
+
+    Raises `TypeError` for everything else, and for negative sizes.
+    """
+    ordered = isinstance(shape, (tuple, int, Sequence, np.ndarray)) or hasattr(shape, "aval")
+    if not ordered and isinstance(shape, Iterable):
+        raise TypeError(
+            f"{name} expected a sequence or a single integer for the shape, got {type(shape)}"
+        )
+    return iterated_shape(name, shape)
+
+
+def iterated_shape(name: str, shape: Any) -> tuple[int, ...]:
+    """A shape from an integer or any iterable of them: generators and sets, too, as in `lax`."""
+    if shape.__class__ is int:
+        shape = (shape,)
+    elif shape.__class__ is not tuple:
+        scalar = not isinstance(shape, Iterable) and hasattr(shape, "__index__")
+        if scalar or getattr(shape, "ndim", None) == 0:
+            shape = (shape,)
+    sizes = integers(name, "a shape", shape)
+    for n in sizes:
+        if n < 0:
+            raise TypeError(f"{name}: a shape has no negative sizes, got {sizes}")
+    return sizes
+
+
+def broadcast_shapes(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape to which NumPy's rules spread all of `shapes`."""
+    try:
+        return common_shape(*shapes)
+    except ValueError:
+        kind = TypeError if len({len(s) for s in shapes}) == 1 else ValueError
+        raise kind(
+            f"{name} got incompatible shapes for broadcasting: {', '.join(map(str, shapes))}; "
+            "sizes must be equal or 1, counted from the last axis"
+        ) from None

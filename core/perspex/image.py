@@ -8,7 +8,6 @@ together these are products with a matrix each.
 from __future__ import annotations
 
 import enum
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,6 +17,7 @@ from perspex import dtypes
 from perspex import numpy as pnp
 from perspex.arguments.arrays import arraylike
 from perspex.arguments.axes import canonical_axis
+from perspex.arguments.static import integers
 from perspex.arguments.types import Array, ArrayLike, Shape
 from perspex.jitted.fused import fused
 from perspex.lax.linear import PrecisionLike
@@ -177,7 +177,7 @@ def scale_and_translate(
 
 
 def _shape(name: str, shape: Sequence[int], ndim: int) -> tuple[int, ...]:
-    sizes = tuple([operator.index(n) for n in shape])
+    sizes = integers(name, "the shape", shape)
     if len(sizes) != ndim:
         raise ValueError(
             f"{name}: shape must have length equal to the number of dimensions of the image; got "

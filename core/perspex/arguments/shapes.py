@@ -10,6 +10,7 @@ import numpy as np
 
 from perspex.arguments.static import integers
 
+_RULE = "sizes must be equal or 1, counted from the last axis"
 # NumPy makes an array of each shape to find the common one, which takes 5 us.
 common_shape = functools.lru_cache(maxsize=1024)(np.broadcast_shapes)
 
@@ -50,5 +51,23 @@ def broadcast_shapes(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
         kind = TypeError if len({len(s) for s in shapes}) == 1 else ValueError
         raise kind(
             f"{name} got incompatible shapes for broadcasting: {', '.join(map(str, shapes))}; "
-            "sizes must be equal or 1, counted from the last axis"
+            f"{_RULE}"
         ) from None
+
+
+def joint_shape(shapes: Sequence[tuple[int, ...]], rule: str = _RULE) -> tuple[int, ...]:
+    """The shape to which all broadcast; `ValueError` with the `rule`, whatever their ranks."""
+    try:
+        return common_shape(*shapes)
+    except ValueError:
+        raise ValueError(
+            f"Incompatible shapes for broadcasting: shapes={list(shapes)}; {rule}"
+        ) from None
+
+
+def positive_sizes(name: str, sizes: Any) -> tuple[int, ...]:
+    """Sizes of axes that may not be empty; `ValueError` for those below 1."""
+    found = integers(name, "the sizes", sizes)
+    if any(n < 1 for n in found):
+        raise ValueError(f"{name}: Shape should be positive, got {found}")
+    return found

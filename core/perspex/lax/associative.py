@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from perspex import tree
+from perspex.arguments.axes import canonical_axis
 from perspex.ir.avals import shaped
 from perspex.ops.prefixes import prefixes
 from perspex.ops.shape import rev
@@ -47,10 +48,7 @@ def associative_scan(
     if not leaves:
         raise ValueError("lax.associative_scan: `elems` holds no arrays; pass at least one")
     shapes = [shaped(x).shape for x in leaves]
-    for shape in shapes:
-        if not -len(shape) <= axis < len(shape):
-            raise ValueError(f"axis {axis} is out of bounds for array of dimension {len(shape)}")
-    axis = axis % len(shapes[0])
+    axis, *_ = [canonical_axis(axis, len(shape)) for shape in shapes]
     lengths = [shape[axis] for shape in shapes]
     if len(set(lengths)) > 1:
         raise ValueError(

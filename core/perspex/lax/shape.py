@@ -14,7 +14,7 @@ from perspex.arguments.arrays import as_array
 from perspex.arguments.axes import canonical_axes, canonical_axis
 from perspex.arguments.glossary import describe
 from perspex.arguments.refused import check_unsharded
-from perspex.arguments.shapes import iterated_shape
+from perspex.arguments.shapes import iterated_shape, joint_shape
 from perspex.arguments.static import integers
 from perspex.arguments.types import Array, ArrayLike, Shape
 from perspex.ops import shape as ops
@@ -49,11 +49,7 @@ def broadcast_shapes(*shapes: Any) -> Any:
     """
     if shapes and all(isinstance(s, (int, np.integer)) for s in shapes):
         return broadcast_shapes(*[(s,) for s in shapes])[0]
-    given = [iterated_shape("broadcast_shapes", s) for s in shapes]
-    try:
-        return np.broadcast_shapes(*given)
-    except ValueError:
-        raise ValueError(f"Incompatible shapes for broadcasting: shapes={given}") from None
+    return joint_shape([iterated_shape("broadcast_shapes", s) for s in shapes])
 
 
 def broadcast(operand: ArrayLike, sizes: Shape, *, out_sharding: None = None) -> Array:

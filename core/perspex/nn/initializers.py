@@ -21,6 +21,7 @@ from perspex import dtypes, random
 from perspex import numpy as pnp
 from perspex.arguments.glossary import describe as _describe
 from perspex.arguments.refused import check_unsharded as _check_unsharded
+from perspex.arguments.shapes import canonical_shape as _canonical_shape
 from perspex.arguments.types import Array, ArrayLike, DTypeLike, Shape
 
 Axis = int | Sequence[int]
@@ -81,7 +82,7 @@ def _initializer(
         out_sharding: None = None,
     ) -> Array:
         _check_unsharded(name, out_sharding)
-        return draw(key, _shape(shape), _dtype(dtype, made_with))
+        return draw(key, _canonical_shape(name, shape), _dtype(dtype, made_with))
 
     init.__doc__ = what + _CALLED
     return init
@@ -506,10 +507,6 @@ def _dtype(dtype: Any, made_with: Any) -> Any:
     if found is None:
         return dtypes.canonicalize_dtype(pnp.float_)
     return dtypes.check_user_dtype(found, "initializer")
-
-
-def _shape(shape: Any) -> tuple[int, ...]:
-    return (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(shape)
 
 
 _describe([zeros, ones], _WORDS, returns="An array of shape `shape` and dtype `dtype`.")

@@ -17,6 +17,7 @@ from perspex import dtypes
 from perspex.arguments.arrays import arraylike
 from perspex.arguments.axes import canonical_axes, canonical_axis
 from perspex.arguments.glossary import describe
+from perspex.arguments.shapes import positive_sizes
 from perspex.arguments.types import Array, ArrayLike, DTypeLike, Placement
 from perspex.jitted.fused import fused
 from perspex.numpy import words
@@ -407,7 +408,7 @@ def _along(name: str, kind: FftType, a: Any, n: Any, axis: Any, norm: str | None
             f"{name} does not support multiple axes, got axis={axis}; use {name}n for several"
         )
     axes = (canonical_axis(axis, x.ndim),)
-    sizes = None if n is None else _sizes(name, (n,))
+    sizes = None if n is None else positive_sizes(name, (n,))
     return _transformed(x, kind, sizes, axes, _norm(norm))
 
 
@@ -421,7 +422,7 @@ def _two(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: str | None) 
 def _several(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: str | None) -> Any:
     x = arraylike(name, a)
     how = _norm(norm)
-    sizes = None if s is None else _sizes(name, s)
+    sizes = None if s is None else positive_sizes(name, s)
     if axes is None:
         count = x.ndim if sizes is None else len(sizes)
         if count > x.ndim:
@@ -436,13 +437,6 @@ def _several(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: str | No
             f"{name}: Shape and axes have different lengths: s={sizes} and axes={axes}"
         )
     return _transformed(x, kind, sizes, found, how)
-
-
-def _sizes(name: str, s: Any) -> tuple[int, ...]:
-    sizes = tuple([operator.index(n) for n in s])
-    if any(n < 1 for n in sizes):
-        raise ValueError(f"{name}: Shape should be positive, got {sizes}")
-    return sizes
 
 
 @fused(static=("kind", "sizes", "axes", "norm"))

@@ -12,7 +12,7 @@ import numpy as np
 from perspex import dtypes
 from perspex.arguments.arrays import arraylike, check_arraylike, expand, flat, spread
 from perspex.arguments.axes import canonical_axes
-from perspex.arguments.shapes import canonical_shape
+from perspex.arguments.shapes import canonical_shape, joint_shape
 from perspex.arguments.types import Array, ArrayLike, Axis, DTypeLike, Shape
 from perspex.jitted.fused import fused
 from perspex.ops import elementwise as ops
@@ -355,14 +355,7 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     >>> jnp.broadcast_shapes((2, 1), (3,))
     (2, 3)
     """
-    given = [canonical_shape("broadcast_shapes", s) for s in shapes]
-    try:
-        return np.broadcast_shapes(*given)
-    except ValueError:
-        raise ValueError(
-            f"Incompatible shapes for broadcasting: shapes={given}; sizes must be equal or 1, "
-            "counted from the last axis"
-        ) from None
+    return joint_shape([canonical_shape("broadcast_shapes", s) for s in shapes])
 
 
 def broadcast_arrays(*args: ArrayLike) -> tuple[Array, ...]:

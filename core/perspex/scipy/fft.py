@@ -9,7 +9,6 @@ dimensions" (1980).
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,6 +19,7 @@ from perspex import numpy as pnp
 from perspex.arguments.arrays import arraylike
 from perspex.arguments.axes import canonical_axes, canonical_axis
 from perspex.arguments.glossary import describe
+from perspex.arguments.shapes import positive_sizes
 from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
 from perspex.numpy import fft as nfft
@@ -116,8 +116,8 @@ def _along(
     ortho = _check(name, kind, norm)
     x = arraylike(name, x)
     place = canonical_axis(axis, x.ndim)
-    size = x.shape[place] if n is None else operator.index(n)
-    return _transformed(x, _positive(name, (size,)), (place,), ortho, inverse)
+    size = x.shape[place] if n is None else n
+    return _transformed(x, positive_sizes(name, (size,)), (place,), ortho, inverse)
 
 
 def _several(
@@ -125,7 +125,7 @@ def _several(
 ) -> Array:
     ortho = _check(name, kind, norm)
     x = arraylike(name, x)
-    sizes = None if s is None else tuple([operator.index(n) for n in s])
+    sizes = None if s is None else positive_sizes(name, s)
     if axes is None and sizes is not None:
         axes = range(-len(sizes), 0)
     places = canonical_axes(axes if axes is None or isinstance(axes, int) else tuple(axes), x.ndim)
@@ -133,13 +133,7 @@ def _several(
         sizes = tuple([x.shape[axis] for axis in places])
     if len(sizes) != len(places):
         raise ValueError(f"{name}: s={sizes} and axes={axes} must have equal lengths")
-    return _transformed(x, _positive(name, sizes), places, ortho, inverse)
-
-
-def _positive(name: str, sizes: tuple[int, ...]) -> tuple[int, ...]:
-    if any(n < 1 for n in sizes):
-        raise ValueError(f"{name}: sizes must be positive, got {sizes}")
-    return sizes
+    return _transformed(x, positive_sizes(name, sizes), places, ortho, inverse)
 
 
 @fused(static=("sizes", "axes", "ortho", "inverse"))

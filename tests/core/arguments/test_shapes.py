@@ -10,7 +10,13 @@ import pytest
 
 import perspex
 import perspex.numpy as jnp
-from perspex.arguments.shapes import broadcast_shapes, canonical_shape, iterated_shape
+from perspex.arguments.shapes import (
+    broadcast_shapes,
+    canonical_shape,
+    iterated_shape,
+    joint_shape,
+    positive_sizes,
+)
 
 
 class Two:
@@ -81,6 +87,7 @@ def test_a_traced_size(shape_of: Any, wrap: Any) -> None:
 @pytest.mark.parametrize("shapes", [[(2, 1), (3,)], [(), (2,)], [(1,), (0,)], [(2, 1), (1, 3), ()]])
 def test_the_common_shape_is_numpys(shapes: Any) -> None:
     assert broadcast_shapes("add", *shapes) == np.broadcast_shapes(*shapes)
+    assert joint_shape(shapes) == np.broadcast_shapes(*shapes)
 
 
 def test_shapes_without_a_common_one() -> None:
@@ -90,5 +97,21 @@ def test_shapes_without_a_common_one() -> None:
             np.broadcast_shapes(*shapes)
         with pytest.raises(error, match="^add got incompatible shapes for broadcasting"):
             broadcast_shapes("add", *shapes)
+        with pytest.raises(
+            ValueError, match="^Incompatible shapes for broadcasting: shapes=.*; eq"
+        ):
+            joint_shape(shapes, "equal or 1")
         with pytest.raises(error):
             operator.add(*[jnp.ones(shape) for shape in shapes])
+
+
+def test_axes_that_may_not_be_empty() -> None:
+    assert positive_sizes("fft", [np.int8(3), 1]) == (3, 1)
+    # NumPy's message for `np.fft.fft([1.0], n=0)` is another, its class is the same.
+    for sizes in ((0,), (2, -1)):
+        with pytest.raises(ValueError):
+            np.fft.fft(np.ones(2), n=sizes[-1])
+        with pytest.raises(ValueError, match="^fft: Shape should be positive"):
+            positive_sizes("fft", sizes)
+    with pytest.raises(TypeError):
+        positive_sizes("fft", (2.0,))

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.shapes import joint_shape
 from perspex.numpy.indexing.parse import INT32, Index, Picks, Point, Span
 from perspex.ops import elementwise as ops
 from perspex.ops.shape import concatenate, iota
@@ -99,7 +100,7 @@ def windows(index: Index, shape: tuple[int, ...], wrap: bool = True) -> Windows:
     entries = index.entries
     advanced = is_advanced(index)
     picked = [e.places for e in entries if e.__class__ is Picks]
-    block = _broadcast_shapes([np.shape(p) for p in picked])
+    block = joint_shape([np.shape(p) for p in picked], "arrays in an index must broadcast")
     # The axes of the result: an axis of the operand, a lane, or `None`.
     layout: list[Any] = []
     sizes: list[int] = []
@@ -163,16 +164,6 @@ def windows(index: Index, shape: tuple[int, ...], wrap: bool = True) -> Windows:
         new=tuple([i for i, d in enumerate(layout) if d is None]),
         shape=tuple(sizes),
     )
-
-
-def _broadcast_shapes(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    try:
-        return np.broadcast_shapes(*shapes)
-    except ValueError:
-        raise ValueError(
-            f"Incompatible shapes for broadcasting: shapes={list(shapes)}; the arrays in an index "
-            "must have shapes that broadcast"
-        ) from None
 
 
 def _index_vectors(columns: Sequence[_Column], order: Sequence[Any], lanes: Sequence[int]) -> Any:

@@ -1,21 +1,59 @@
-"""Starts the Perspex kernel: `python -m perspex_kernel_launcher -f connection.json`.
+"""Starts the Perspex kernel and ends it: `python -m perspex_kernel_launcher -f connection.json`.
 
 It stands outside the package so that the working directory leaves `sys.path` before anything else
 is imported: a `random.py` beside a notebook must not replace the standard library's while the
 kernel starts. IPython puts the directory back before the first cell runs.
 """
 
+import atexit
+import gc
+import io
 import os
 import sys
 from pathlib import Path
 
+FILES = (io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom)
+
+
+def leave(status: int) -> None:
+    """End the process without tearing Python down, as the last of all that is called at exit.
+
+    While Python tears itself down, it ends a daemon thread at its next step. If that thread is
+    inside XLA, C++ aborts the process, and a kernel that was asked to stop would look as if it had
+    crashed. Tearing down would also write what open files still hold, so this is done here.
+    """
+    for file in gc.get_objects():
+        if type(file) in FILES:
+            try:
+                file.flush()
+            except Exception:
+                continue  # it is closed, or broken
+    os._exit(status)
+
+
+def status_of(end: SystemExit) -> int:
+    """The status with which Python ends the process for this exception."""
+    if end.code is None:
+        return 0
+    return end.code if isinstance(end.code, int) else 1
+
+
 if __name__ == "__main__":
     if sys.path[0] == "" or Path(sys.path[0]) == Path.cwd():
         del sys.path[0]
+
+    # What is registered first is called last.
+    status = 1
+    atexit.register(lambda: leave(status))
 
     # Each start would tell the front end that a debugger cannot stop in Python's start-up modules.
     os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")
 
     from perspex_kernel.app import PerspexKernelApp
 
-    PerspexKernelApp.launch_instance()
+    try:
+        PerspexKernelApp.launch_instance()
+        status = 0
+    except SystemExit as end:
+        status = status_of(end)
+        raise

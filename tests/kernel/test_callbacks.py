@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterator
 
 import pytest
-from support.session import TIMEOUT, Session, open_session
+from support.session import Session
 
 # Turns of 10 ms and more, so that a call would return before the loop is done.
 DEFINITIONS = """
@@ -85,14 +84,3 @@ def test_an_interrupt_stops_the_program(ready: Session, cell: str) -> None:
     # The program itself has ended, too, and not just the cell.
     ready.ok("time.sleep(0.3); before = pauses; time.sleep(0.3); assert before == pauses")
     assert ready.ok("y = show(a)").stdout == TURNS
-
-
-def test_the_kernel_ends_although_something_runs() -> None:
-    with open_session() as session:
-        session.ok(DEFINITIONS)
-        session.ok("threading.Thread(target=forever, args=(a,), daemon=True).start()")
-        session.ok("while not pauses: time.sleep(0.01)")
-        session.client.shutdown()
-        # By itself: nobody has to kill it. At times XLA aborts in the thread that Python ends.
-        ended = session.manager.provisioner.process.wait(TIMEOUT)
-        assert ended in (0, -signal.SIGABRT)

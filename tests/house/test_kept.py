@@ -62,3 +62,15 @@ def test_what_was_not_used_for_longest_goes_in_the_end(
     size = newest.stat().st_size
     kept.trim(str(tmp_path), limit=3 * size)
     assert sorted(path.stat().st_mtime for path in tmp_path.glob("*.xla")) == [2, 3]
+
+
+def test_a_cache_of_whoever_runs_them_is_not_used(tmp_path: Path) -> None:
+    """Tests that count compilations would find programs there from the second run on."""
+    names = ["PERSPEX_COMPILATION_CACHE_DIR", "JAX_COMPILATION_CACHE_DIR"]
+    env = {**os.environ, **dict.fromkeys(names, str(tmp_path))}
+    tests = "tests/core/runtime/compiler/test_cache.py"
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", tests]
+    command += ["-k", "test_clear_caches_forgets or test_other_programs_are_compiled"]
+    out = subprocess.run(command, cwd=kept.ROOT, env=env, capture_output=True, text=True)
+    assert "2 passed" in out.stdout, out.stdout
+    assert not list(tmp_path.iterdir())

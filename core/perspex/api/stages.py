@@ -246,6 +246,8 @@ class Compiled:
     def as_text(self) -> str:
         """The optimized program as text.
 
+        Programs that compute the same share an executable; the names and lines are this program's.
+
         Returns:
           HLO, one module after another.
 
@@ -256,7 +258,7 @@ class Compiled:
         >>> "HloModule" in perspex.jit(lambda x: x + 1).lower(1.0).compile().as_text()
         True
         """
-        return "\n\n".join([m.to_string() for m in self._executable.xla.hlo_modules()])
+        return self._executable.as_text()
 
     def cost_analysis(self) -> dict[str, float]:
         """XLA's estimate of the cost.

@@ -46,7 +46,7 @@ def number_in(name: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def _walk(operation: Any, visit: Callable[[Any], Any]) -> None:
+def walk(operation: Any, visit: Callable[[Any], Any]) -> None:
     """Call `visit` with each operation, in the order of the text.
 
     An exception in it becomes a `RuntimeError` in MLIR; an interrupt stays an interrupt.
@@ -74,7 +74,7 @@ def numbered_bytecode(module: Any) -> bytes:
         count += 1
         return ir.WalkResult.ADVANCE
 
-    _walk(copy, number)
+    walk(copy, number)
     out = io.BytesIO()
     copy.write_bytecode(out)
     return out.getvalue()
@@ -112,7 +112,7 @@ def origins(module: Any) -> list[Origin]:
         found.append(Origin(_number_of(operation), _number_of(behind) if is_product else None))
         return ir.WalkResult.ADVANCE
 
-    _walk(module.operation, read)
+    walk(module.operation, read)
     return found
 
 

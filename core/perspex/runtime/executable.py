@@ -19,6 +19,7 @@ from perspex.base.xla import FAST_PATH_NOTICES_DONATION, FastPath, result_handle
 from perspex.errors import JaxRuntimeError
 from perspex.hlo import Module, types
 from perspex.hlo.apart import own_module
+from perspex.hlo.located import located
 from perspex.hlo.numbering import numbered_bytecode
 from perspex.ir.avals import ShapedArray
 from perspex.ir.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, count_eqns
@@ -403,6 +404,13 @@ class Executable:
             keep_unused=self.keep_unused,
             numbers=numbers,
         )
+
+    def as_text(self) -> str:
+        """The optimized HLO, with the names and lines of this program."""
+        texts = [module.to_string() for module in self.xla.hlo_modules()]
+        with events.unheard():
+            own = self.lowered_again().module.module
+        return "\n\n".join([located(text, own) for text in texts])
 
     def fast_path(self, out_tree: Any, result: Any) -> FastPath | None:
         """The record that lets C++ repeat this call; `None` if it has to come back to Python.

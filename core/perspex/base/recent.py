@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any, TypeVar
 
 K = TypeVar("K")
@@ -13,8 +13,9 @@ V = TypeVar("V")
 class Recent(dict[K, V]):
     """At most `most` values by key; the one that was not used for longest goes first.
 
-    `put`, setting an item, `get` and `recall` are uses; `in`, subscripts and iteration are not.
-    Threads may use one at the same time; `entries` is a copy to iterate over. `None` is no value.
+    Keys in `pinned` stay, also when everything is cleared. `put`, setting an item, `get` and
+    `recall` are uses; `peek`, `in`, subscripts and iteration are not. Threads may use one at the
+    same time; `entries` is a copy to iterate over. `None` is no value.
 
     >>> recent = Recent(2)
     >>> recent.put("a", 1), recent.put("b", 2), recent.get("a"), recent.put("c", 3)
@@ -23,11 +24,12 @@ class Recent(dict[K, V]):
     ([('a', 1), ('c', 3)], 4, 2)
     """
 
-    __slots__ = ("_lock", "most")
+    __slots__ = ("_lock", "most", "pinned")
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, pinned: Container[K] = ()) -> None:
         super().__init__()
         self.most = most
+        self.pinned = pinned
         # Taken again where collecting garbage, which may happen anywhere, ends in here.
         self._lock = threading.RLock()
 
@@ -36,7 +38,10 @@ class Recent(dict[K, V]):
         with self._lock:
             super().pop(key, None)
             super().__setitem__(key, value)
-            return super().pop(next(iter(self))) if len(self) > self.most else None
+            if len(self) <= self.most:
+                return None
+            oldest = next((other for other in self if other not in self.pinned), None)
+            return None if oldest is None else super().pop(oldest)
 
     def __setitem__(self, key: K, value: V) -> None:
         self.put(key, value)
@@ -49,6 +54,10 @@ class Recent(dict[K, V]):
             value = super().pop(key)
             super().__setitem__(key, value)
             return value
+
+    def peek(self, key: K) -> V | None:
+        """The value of a key, without using it."""
+        return super().get(key)
 
     def recall(self, key: K, make: Callable[[], V]) -> V:
         """The value of a key, made if there is none."""
@@ -64,9 +73,11 @@ class Recent(dict[K, V]):
             return super().pop(key, default)
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Forget everything that is not pinned."""
         with self._lock:
+            kept = [(key, value) for key, value in self.items() if key in self.pinned]
             super().clear()
+            super().update(kept)
 
     def entries(self) -> list[tuple[K, V]]:
         """All keys and values, the last used at the end."""

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
 
+from perspex.base.recent import Recent
 from perspex_magics.panel.contract import Message, Topic
 from perspex_magics.panel.tables import NOTHING
 
@@ -59,7 +59,7 @@ class Clients:
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
         self._lock = threading.Lock()
-        self._clients: OrderedDict[str, Client] = OrderedDict()
+        self._clients: Recent[str, Client] = Recent(MOST_CLIENTS)
 
     def all(self) -> list[Client]:
         """All clients."""
@@ -73,12 +73,9 @@ class Clients:
     def add(self, name: str, client: Client) -> None:
         """A page has opened a comm."""
         with self._lock:
-            gone = [self._clients.pop(name)] if name in self._clients else []
-            self._clients[name] = client
             client.heard = self._now()
-            while len(self._clients) > MOST_CLIENTS:
-                gone.append(self._clients.popitem(last=False)[1])
-        _close(gone)
+            gone = [self._clients.pop(name), self._clients.put(name, client)]
+        _close(filter(None, gone))
 
     def heard(self, client: Client) -> bool:
         """A client has said something; returns whether it is still one of ours."""
@@ -87,8 +84,7 @@ class Clients:
             if name is None:
                 return False
             client.heard = self._now()
-            self._clients.move_to_end(name)
-            return True
+            return self._clients.get(name) is client
 
     def remove(self, client: Client) -> None:
         """A page has closed its comm."""

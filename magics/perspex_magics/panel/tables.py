@@ -8,10 +8,10 @@ once, and a client that is new, or was away for too long, gets the whole table.
 from __future__ import annotations
 
 import itertools
-from collections import OrderedDict
 from collections.abc import Iterable
 from typing import NamedTuple, TypeVar
 
+from perspex.base.recent import Recent
 from perspex_magics.panel.contract import AnyRow
 
 T = TypeVar("T")
@@ -39,8 +39,8 @@ class Table:
         # The number of rows that there was no room for, here or where the topic found them.
         self.forgotten = 0
         self.number = 0
-        self._rows: OrderedDict[str, tuple[int, AnyRow]] = OrderedDict()
-        self._gone: OrderedDict[str, int] = OrderedDict()
+        self._rows: Recent[str, tuple[int, AnyRow]] = Recent(most)
+        self._gone: Recent[str, int] = Recent(_MOST_GONE)
         # A client with a smaller cursor gets the whole table.
         self._since = 0
 
@@ -56,26 +56,24 @@ class Table:
 
     def put(self, row: AnyRow) -> None:
         """Add a row or replace the one with its id; an equal row is no change."""
-        known = self._rows.get(row.id)
+        known = self._rows.peek(row.id)
         if known is not None and known[1] == row:
             return
         self.number += 1
-        self._rows[row.id] = self.number, row
-        self._rows.move_to_end(row.id)
-        self._gone.pop(row.id, None)
-        if len(self._rows) > self.most:
+        out = self._rows.put(row.id, (self.number, row))
+        self._gone.pop(row.id)
+        if out is not None:
             self.forgotten += 1
-            self.drop(next(iter(self._rows)))
+            self._went(out[1].id)
 
     def drop(self, key: str) -> None:
         """Remove a row, if it is there."""
-        if self._rows.pop(key, None) is None:
-            return
+        if self._rows.pop(key) is not None:
+            self._went(key)
+
+    def _went(self, key: str) -> None:
         self.number += 1
-        self._gone[key] = self.number
-        self._gone.move_to_end(key)
-        if len(self._gone) > _MOST_GONE:
-            self._since = self._gone.popitem(last=False)[1]
+        self._since = self._gone.put(key, self.number) or self._since
 
     def keep(self, keys: set[str]) -> None:
         """Remove all rows but these."""

@@ -44,6 +44,31 @@ def test_what_had_to_go_is_told() -> None:
     assert len(table) == 0
 
 
+def test_what_is_pinned_stays() -> None:
+    pinned = {"a", "d"}
+    table = Recent[str, int](2, pinned)
+    assert [table.put(key, i) for i, key in enumerate("abc")] == [None, None, 1]
+    assert table.entries() == [("a", 0), ("c", 2)]
+    # There is room for what is pinned, and then for nothing else.
+    assert table.put("d", 3) == 2 and table.put("e", 4) == 4
+    assert table.entries() == [("a", 0), ("d", 3)]
+    pinned.add("f")
+    assert table.put("f", 5) is None and len(table) == 3
+    pinned.clear()
+    assert table.put("g", 6) == 0
+    pinned.add("g")
+    table.clear()
+    assert table.entries() == [("g", 6)]
+
+
+def test_a_look_is_no_use() -> None:
+    table = Recent[str, int](2)
+    table.put("a", 1)
+    table.put("b", 2)
+    assert table.peek("a") == 1 and table["a"] == 1 and "a" in table and table.peek("c") is None
+    assert table.put("c", 3) == 1
+
+
 @pytest.fixture
 def many_switches() -> Iterator[None]:
     before = sys.getswitchinterval()

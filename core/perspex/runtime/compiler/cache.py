@@ -16,7 +16,6 @@ import os
 import platform as machine
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from perspex.base import xla
+from perspex.base.recent import Recent
 from perspex.hlo.unlocated import unlocated_bytecode
 from perspex.runtime.compiler import disk, pressure
 from perspex.runtime.compiler.compiling import Compiled
@@ -69,9 +69,9 @@ class Counts:
 
 
 counts = Counts()
-_memory: OrderedDict[bytes, Entry] = OrderedDict()
 # Keys of programs that stay in memory when others have to go.
 _pinned: set[bytes] = set()
+_memory: Recent[bytes, Entry] = Recent(_REMEMBERED, _pinned)
 _lock = threading.Lock()
 # Programs being loaded or compiled, maybe after an interrupt: none is started twice.
 _flights: dict[bytes, Future[Entry]] = {}
@@ -166,10 +166,8 @@ class Wanted(NamedTuple):
 def remembered(key: bytes) -> Entry | None:
     """What this process has compiled or loaded already."""
     with _lock:
-        entry = _memory.get(key)
-        if entry is not None:
-            _memory.move_to_end(key)
-            counts.memory += 1
+        entry: Entry | None = _memory.get(key)
+        counts.memory += entry is not None
     return entry
 
 
@@ -214,8 +212,6 @@ def obtain(
         counts.apart += entry.apart
         counts.disk += where is DISK
         _memory[key] = entry
-        if len(_memory) > _REMEMBERED:
-            del _memory[next(other for other in _memory if other not in _pinned)]
         del _flights[key]
     mine.set_result(entry)
     return entry, where
@@ -247,7 +243,7 @@ def _save(wanted: Wanted, entry: Entry, code: bytes | None, policy: disk.Policy 
 
 def size(key: bytes) -> int | None:
     """The bytes that a program takes on disk, if it is in memory and that is known."""
-    entry = _memory.get(key)
+    entry = _memory.peek(key)
     return None if entry is None else entry.size
 
 
@@ -298,15 +294,16 @@ def evict(key: bytes) -> None:
 @pressure.register
 def forget() -> None:
     """Empty the cache in memory, except for pinned programs."""
-    with _lock:
-        for key in [key for key in _memory if key not in _pinned]:
-            del _memory[key]
+    _memory.clear()
 
 
 def _after_fork() -> None:
     """In the child of a fork, where no compilation continues."""
-    global _lock
+    global _lock, _memory
     _lock = threading.Lock()
+    # Another thread may have held the lock inside.
+    _memory, before = Recent(_REMEMBERED, _pinned), _memory
+    dict.update(_memory, before)
     _flights.clear()
 
 

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from perspex.base.recent import Recent
 from perspex_magics.panel.contract import CellRow
 from perspex_magics.panel.texts import cut
 from perspex_magics.panel.topics.topic import Topic, magics
@@ -21,7 +22,7 @@ class CellsTopic(Topic):
     def begin(self) -> None:
         clock = magics(self.shell, ClockMagics).of_notebook
         self._news: deque[Reading] = deque([*clock.ended, *clock.readings.values()])
-        self._numbers: dict[int, tuple[int, Reading]] = {}
+        self._numbers: Recent[int, tuple[int, Reading]] = Recent(self.most)
         self._count = itertools.count(1)
         self.table.forgotten = clock.total - len(clock.ended)
         self._stop: Callable[[], None] = clock.observe(self._hear)
@@ -43,12 +44,7 @@ class CellsTopic(Topic):
 
     def _number(self, reading: Reading) -> int:
         """The order of a reading; the reading is kept, so that no other gets its identity."""
-        known = self._numbers.get(id(reading))
-        if known is None:
-            known = self._numbers[id(reading)] = next(self._count), reading
-            if len(self._numbers) > self.most:
-                del self._numbers[next(iter(self._numbers))]
-        return known[0]
+        return self._numbers.recall(id(reading), lambda: (next(self._count), reading))[0]
 
     def _row(self, reading: Reading, number: int) -> CellRow:
         # The clock's own data: the parts of the time, `sources` and `bytes`.

@@ -6,6 +6,9 @@ that it was not compiled is seen by compiling being made impossible.
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 import time
 
@@ -146,7 +149,7 @@ def test_what_is_pinned_stays(seen, unpinned, monkeypatch) -> None:
     np.testing.assert_allclose(kept(X), np.sin(X) * 181.5, rtol=1e-6)
     other(X)
     assert sources(seen, "scaled") == ["memory", "xla"]
-    monkeypatch.setattr(cache, "_REMEMBERED", 1)
+    monkeypatch.setattr(cache._memory, "most", 1)
     for factor in (183.5, 184.5):
         scale(factor)(X)
     assert cache.is_remembered(key)
@@ -155,6 +158,32 @@ def test_what_is_pinned_stays(seen, unpinned, monkeypatch) -> None:
     seen.clear()
     kept(X)
     assert sources(seen, "scaled") == ["xla"]
+
+
+FORK = """
+import os, threading, warnings
+from perspex.runtime.compiler import cache
+warnings.simplefilter("ignore")
+cache._memory.put(b"key", cache.Entry(None, 0.0))
+held, go_on = threading.Event(), threading.Event()
+def hold():
+    with cache._lock, cache._memory._lock:
+        held.set()
+        go_on.wait()
+threading.Thread(target=hold, daemon=True).start()
+held.wait()
+child = os.fork()
+if not child:
+    os._exit(0 if cache.remembered(b"key") else 1)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+os._exit(0)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows has no forks")
+def test_a_fork_while_another_thread_is_in_the_cache() -> None:
+    out = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, timeout=60)
+    assert out.stdout == "0\n", out.stderr
 
 
 def test_only_so_many_can_be_pinned(unpinned, monkeypatch) -> None:

@@ -5,6 +5,7 @@
      |   +- JAXTypeError                      a program that tracing cannot follow
      |   |   +- ConcretizationTypeError       a value was needed, and there is only a type
      |   |   |   +- TracerBoolConversionError         `if`, `while`, `and`, `bool()`
+     |   |   |       +- TracerTruthValueError         of several elements: a ValueError, too
      |   |   +- TracerArrayConversionError    a tracer was given to NumPy
      |   |   +- TracerIntegerConversionError  a tracer was used as an index or a length
      |   |   +- UnexpectedTracerError         a tracer outlived the function that was traced
@@ -104,6 +105,20 @@ class TracerBoolConversionError(ConcretizationTypeError):
     Array(2., dtype=float32, weak_type=True)
     >>> jit(lambda x: lax.cond(x > 0, lambda y: y, lambda y: -y, x))(-2.0)
     Array(2., dtype=float32, weak_type=True)
+    """
+
+
+class TracerTruthValueError(TracerBoolConversionError, ValueError):
+    """Python needed to know whether a traced array is true that has not just one element.
+
+    Such an array has no truth value outside of tracing either, which is a `ValueError` there.
+
+    >>> import perspex.numpy as jnp
+    >>> from perspex import jit
+    >>> jit(lambda x: x if x > 0 else -x)(jnp.ones(3))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    perspex.errors.TracerTruthValueError: Attempted boolean conversion of traced array ...
     """
 
 

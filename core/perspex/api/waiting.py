@@ -16,7 +16,7 @@ from perspex.runtime.callbacks import wait
 from perspex.runtime.compiler import pressure
 from perspex.runtime.dispatch import EVAL
 from perspex.runtime.keys import KeyArray
-from perspex.tracing.trace import current
+from perspex.tracing.trace import Tracer, current
 
 
 def block_until_ready(x: PyTree) -> PyTree:
@@ -51,13 +51,10 @@ def device_get(x: PyTree) -> PyTree:
     The copies start together before the first is waited for.
 
     Args:
-      x: a pytree; leaves that are not arrays are left alone.
+      x: a pytree; leaves that are not arrays, and traced arrays, are left alone.
 
     Returns:
       A tree of the same structure.
-
-    Raises:
-      TracerArrayConversionError: while `x` is traced.
 
     >>> import perspex.numpy as pnp
     >>> device_get(pnp.arange(3))
@@ -73,7 +70,7 @@ def device_get(x: PyTree) -> PyTree:
 def _fetch(x: Any) -> Any:
     if isinstance(x, ArrayImpl):
         return to_numpy(x)
-    if isinstance(x, KeyArray):
+    if isinstance(x, (KeyArray, Tracer)):
         return x
     return np.asarray(x) if hasattr(x, "__array__") else x
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from perspex import errors
 from perspex.advice import messages
-from perspex.tracing.trace import Tracer
+from perspex.tracing.trace import Tracer, concrete_value, is_concrete, story
 
 
 def concrete(what: str, convert: Callable[[Any], Any], x: Any) -> Any:
@@ -17,13 +17,11 @@ def concrete(what: str, convert: Callable[[Any], Any], x: Any) -> Any:
     Errors:
       `ConcretizationTypeError` for a tracer without a value; those of `convert`.
     """
+    if not is_concrete(x):
+        raise errors.ConcretizationTypeError(messages.concretization(what, *story(x)))
     try:
-        return convert(x)
+        return convert(concrete_value(x))
     except (TypeError, ValueError) as error:
-        if isinstance(x, Tracer):
-            raise errors.ConcretizationTypeError(
-                messages.concretization(what, *x._story())
-            ) from None
         raise type(error)(f"{what}: {error}") from None
 
 

@@ -332,6 +332,9 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axis = None) -> Array:
     for d in axes:
         d = canonical_axis(d, x.ndim)
         held = places[d]
-        low, high = (int(held.min()), int(held.max()) + 1) if held.size else (0, 0)
+        if not held.size:
+            index[d] = slice(0, 0)
+            continue
+        low, high = int(held.min()), int(held.max()) + 1
         index[d] = slice(low if "f" in trim.lower() else 0, high if "b" in trim.lower() else None)
     return getitem(x, tuple(index))

@@ -108,16 +108,9 @@ def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -
     check_arraylike("polymul", a1, a2)
     x, y = (asarray(v) for v in promote_dtypes("polymul", a1, a2, to=dtypes.to_inexact_dtype))
     if trim_leading_zeros and (x.size > 1 or y.size > 1):
-        x, y = _without_zeros("polymul", x), _without_zeros("polymul", y)
+        x, y = trim_zeros(x, "f"), trim_zeros(y, "f")
     x, y = (v if v.size else spread(v.dtype.type(0), (1,)) for v in (x, y))
     return convolve(x, y)
-
-
-def _without_zeros(name: str, x: Any) -> Any:
-    """Coefficients without zeros in front; one of them is left."""
-    known(f"{name} with trim_leading_zeros=True", x)
-    trimmed = trim_zeros(x, "f")
-    return trimmed if trimmed.size else spread(x.dtype.type(0), (1,))
 
 
 def polyder(p: ArrayLike, m: int = 1) -> Array:
@@ -197,7 +190,8 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
 
     Args:
       u, v: vectors of coefficients of the dividend and of the divisor.
-      trim_leading_zeros: leave out zeros in front of the remainder, which must be concrete then.
+      trim_leading_zeros: leave out what is nearly zero in front of the remainder, which must be
+        concrete then and is constant to derivatives, as in JAX.
 
     Returns:
       Two vectors of floats or of complex numbers.
@@ -208,7 +202,11 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
     """
     check_arraylike("polydiv", u, v)
     quotient, rest = _polydiv(u, v)
-    return quotient, _without_zeros("polydiv", rest) if trim_leading_zeros else rest
+    if trim_leading_zeros:
+        host = known("polydiv with trim_leading_zeros=True", rest)
+        large = np.abs(host) >= np.sqrt(dtypes.finfo(host.dtype).eps)
+        rest = asarray(host[large.argmax() if large.any() else host.size :])
+    return quotient, rest
 
 
 @fused

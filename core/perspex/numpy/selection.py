@@ -35,7 +35,7 @@ from perspex.ops.shape import iota, stack
 from perspex.ops.structural import convert, reshape, squeeze
 from perspex.ops.windows import FILL_OR_DROP, ScatterDimensionNumbers
 from perspex.runtime.dispatch import put_beside
-from perspex.tracing.trace import is_concrete, story
+from perspex.tracing.trace import concrete_value, story
 
 __all__ = [
     "argwhere", "choose", "compress", "extract", "flatnonzero", "nonzero", "piecewise", "place",
@@ -259,10 +259,11 @@ def piecewise(
 
 def known(what: str, x: Any, remedy: str = "") -> np.ndarray:
     """The numbers of an array that must be concrete; `ConcretizationTypeError` if it is traced."""
-    if not is_concrete(x):
+    value = concrete_value(x)
+    if value is None:
         message = messages.concretization(what, *story(x), remedy=remedy)
         raise errors.ConcretizationTypeError(message)
-    return np.asarray(x)
+    return np.asarray(value)
 
 
 def as_given(x: Any) -> Any:
@@ -435,8 +436,9 @@ def compress(
             f"compress: size must not be greater than the axis; got size={length} for axis {axis} "
             f"of shape {x.shape}"
         )
-    if is_concrete(mask):
-        beyond = np.asarray(mask)[n:].any()
+    host = concrete_value(mask)
+    if host is not None:
+        beyond = np.asarray(host)[n:].any()
         if beyond:
             raise ValueError("compress: condition contains entries that are out of bounds")
     if length is None:

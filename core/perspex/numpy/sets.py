@@ -32,7 +32,7 @@ from perspex.ops.shape import concatenate, iota, part
 from perspex.ops.sorting import sort
 from perspex.ops.structural import convert, move_axis, reduce_sum, reshape
 from perspex.ops.windows import FILL_OR_DROP, ScatterDimensionNumbers
-from perspex.tracing.trace import is_concrete, story
+from perspex.tracing.trace import concrete_value, story
 
 __all__ = [
     "intersect1d", "isin", "setdiff1d", "setxor1d", "union1d", "unique", "unique_all",
@@ -199,14 +199,16 @@ def unique_values(
     return unique(x, equal_nan=False, size=size, fill_value=fill_value)
 
 
-def _check_known(name: str, *arrays: Any) -> None:
-    """Raise `ConcretizationTypeError` for traced arrays: without a size they must be concrete."""
-    for x in arrays:
-        if not is_concrete(x):
-            remedy = f"give the number of elements of the result: {name}(..., size=n)."
-            raise errors.ConcretizationTypeError(
-                messages.concretization(f"{name} without a size", *story(x), remedy=remedy)
-            )
+def _known(name: str, x: Any, error: Any = errors.ConcretizationTypeError) -> Any:
+    """The array whose elements decide the size of a result; an error if it is traced.
+
+    As in JAX, the result without a `size` is constant to derivatives.
+    """
+    value = concrete_value(x)
+    if value is None:
+        remedy = f"give the number of elements of the result: {name}(..., size=n)."
+        raise error(messages.concretization(f"{name} without a size", *story(x), remedy=remedy))
+    return value
 
 
 def _unique(
@@ -215,7 +217,7 @@ def _unique(
     """All about the parts of `x` along an axis; `fill_value=None` fills up with the first."""
     length = fixed_size(name, size)
     if length is None:
-        _check_known(name, x)
+        x = _known(name, x)
     n = x.shape[axis]
     if not n:
         if length and fill_value is None:
@@ -373,8 +375,6 @@ def _chosen(
     What is missing is `fill_value`, or the first one.
     """
     length = fixed_size(name, size)
-    if length is None:
-        _check_known(name, x)
     n = x.size
     if not n:
         value = as_dtype(asarray(0 if fill_value is None else fill_value), x.dtype)
@@ -410,7 +410,7 @@ def union1d(
     """
     x, y = _both("union1d", ar1, ar2)
     if fixed_size("union1d", size) is None:
-        _check_known("union1d", x, y)
+        x, y = _known("union1d", x), _known("union1d", y)
     both = concatenate(x, y, dimension=0)
     return _unique("union1d", both, 0, True, size, fill_value).values
 
@@ -438,7 +438,7 @@ def intersect1d(
     """
     x, y = _both("intersect1d", ar1, ar2)
     if fixed_size("intersect1d", size) is None:
-        _check_known("intersect1d", x, y)
+        x, y = _known("intersect1d", x), _known("intersect1d", y)
     values, indices, real = _chosen("intersect1d", x, lambda v: _held(v, y), size, fill_value)
     if not return_indices:
         return values
@@ -480,7 +480,9 @@ def setdiff1d(
     x, y = flat(asarray(ar1)), flat(asarray(ar2))
     length = fixed_size("setdiff1d", size)
     if length is None:
-        _check_known("setdiff1d", x, y)
+        known = _known("setdiff1d", x)
+        y = _known("setdiff1d", y, errors.NonConcreteBooleanIndexError)
+        x = x if assume_unique else known
     fill = 0 if fill_value is None else fill_value
     if assume_unique and x.size:
         (places,) = nonzero(_isin(x, y, True), size=length, fill_value=x.size)
@@ -506,7 +508,7 @@ def setxor1d(
     """
     x, y = _both("setxor1d", ar1, ar2)
     if fixed_size("setxor1d", size) is None:
-        _check_known("setxor1d", x, y)
+        x, y = _known("setxor1d", x), _known("setxor1d", y)
 
     def in_one(v: Any) -> Any:
         return ops.bitwise_xor(_held(v, x), _held(v, y))

@@ -24,7 +24,7 @@ from perspex.ops import elementwise as ops
 from perspex.ops.shape import concatenate, part, rev
 from perspex.ops.structural import convert
 from perspex.runtime.dispatch import EVAL
-from perspex.tracing.trace import is_concrete, state, typeof
+from perspex.tracing.trace import concrete_value, state, typeof
 
 __all__ = ["flip", "fliplr", "flipud", "roll", "rot90"]
 
@@ -137,8 +137,9 @@ def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: Axis = None) -> A
     axis = hashable_axis("roll", axis)
     shifts = asarray(shift) if isinstance(shift, (list, tuple)) else shift
     check_arraylike("roll", shifts)
-    if state.trace is not EVAL and is_concrete(shifts):
-        return _rolled(x, np.asarray(shifts), axis)
+    known = None if state.trace is EVAL else concrete_value(shifts)
+    if known is not None:
+        return _rolled(x, np.asarray(known), axis)
     return _roll(x, shifts, axis)
 
 

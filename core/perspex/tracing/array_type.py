@@ -380,7 +380,6 @@ class Array(Operators):
     @forwarded
     def clip(self, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Array: ...
 
-    @forwarded
     def compress(
         self,
         condition: ArrayLike,
@@ -389,7 +388,10 @@ class Array(Operators):
         size: int | None = None,
         fill_value: ArrayLike = 0,
         out: None = None,
-    ) -> Array: ...
+    ) -> Array:
+        """`perspex.numpy.compress` of this array."""
+        face = array_methods.face
+        return face.compress(condition, self, axis, size=size, fill_value=fill_value, out=out)
 
     @forwarded
     def conj(self) -> Array: ...

@@ -134,7 +134,9 @@ class Tracer(Array):
         return f"{type(self).__name__}({self.aval.str_short(short_dtypes=False)})"
 
     def __bool__(self) -> bool:
-        raise errors.TracerBoolConversionError(messages.bool_conversion(*self._asked()))
+        one = self.aval.size == 1
+        error = errors.TracerBoolConversionError if one else errors.TracerTruthValueError
+        raise error(messages.bool_conversion(*self._asked()))
 
     def __int__(self) -> int:
         raise errors.ConcretizationTypeError(messages.concretization("int()", *self._asked()))
@@ -172,6 +174,10 @@ class Tracer(Array):
     def __deepcopy__(self, memo: dict[int, Any]) -> Tracer:
         return self
 
+    def concrete_value(self) -> Any:
+        """The array that this tracer stands for where that is known already, else `None`."""
+        return None
+
     def _asked(self) -> tuple[str, str]:
         """The `_story` for an error that says that there is no value yet; raises for a leak."""
         if not self._trace.alive:
@@ -188,9 +194,18 @@ def typeof(x: Any) -> ShapedArray:
     return shaped(x)
 
 
+def concrete_value(x: Any) -> Any:
+    """`x` without what transforms add to it, or `None` if it has no value now.
+
+    Outside `jit` a function is differentiated at numbers: its tracers have values. Python may read
+    them; what it does with them is constant to the derivative.
+    """
+    return x.concrete_value() if isinstance(x, Tracer) else x
+
+
 def is_concrete(x: Any) -> bool:
     """Whether `x` has a value now."""
-    return not isinstance(x, Tracer)
+    return not isinstance(x, Tracer) or x.concrete_value() is not None
 
 
 def story(tracer: Tracer) -> tuple[str, str]:

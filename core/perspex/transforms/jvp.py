@@ -10,6 +10,7 @@ next to nothing.
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,7 +23,7 @@ from perspex.ops.structural import zeros
 from perspex.tracing.past import UNKNOWN, Names
 from perspex.tracing.primitive import Primitive
 from perspex.tracing.staging import eval_jaxpr
-from perspex.tracing.trace import refuse_leaks
+from perspex.tracing.trace import concrete_value, refuse_leaks
 from perspex.transforms.programs import by_program, cut, pick, program, strong, with_gaps
 from perspex.transforms.trace import TransformTrace, TransformTracer
 
@@ -45,11 +46,17 @@ class JvpTracer(TransformTracer):
 
     # Outside `jit` the primal is a number, on which Python may depend: derivatives are taken at it.
 
+    def concrete_value(self) -> Any:
+        return concrete_value(self.primal)
+
     def __bool__(self) -> bool:
         return bool(self.primal)
 
     def __int__(self) -> int:
         return int(self.primal)
+
+    def __index__(self) -> int:
+        return operator.index(self.primal)
 
     def item(self, *args: int) -> Any:
         """The primal as a Python number, which has no derivative."""

@@ -15,7 +15,7 @@ import numpy as np
 from perspex import dtypes, errors
 from perspex.advice import messages
 from perspex.numpy.creation import asarray
-from perspex.tracing.trace import is_concrete
+from perspex.tracing.trace import concrete_value
 
 INT32 = np.dtype("int32")
 
@@ -193,7 +193,8 @@ def _span(item: slice, n: int) -> Span:
 
 def mask_places(mask: Any, shape: tuple[int, ...], axis: int, position: int) -> Sequence[Any]:
     """The integer arrays that pick what a mask of axes from `axis` on picks."""
-    if not is_concrete(mask):
+    host = concrete_value(mask)
+    if host is None:
         raise errors.NonConcreteBooleanIndexError(messages.boolean_index(*mask._story()))
     expected = shape[axis : axis + mask.ndim]
     if mask.shape != expected:
@@ -202,8 +203,8 @@ def mask_places(mask: Any, shape: tuple[int, ...], axis: int, position: int) -> 
             f"got {mask.shape}, expected {expected}"
         )
     if not mask.ndim:
-        return (np.zeros(int(bool(mask)), INT32),)
-    return [p.astype(INT32) for p in np.nonzero(np.asarray(mask))]
+        return (np.zeros(int(bool(host)), INT32),)
+    return [p.astype(INT32) for p in np.nonzero(np.asarray(host))]
 
 
 def whole(shape: Sequence[int]) -> list[Span]:

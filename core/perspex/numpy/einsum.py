@@ -20,8 +20,9 @@ from perspex.lax.linear import PrecisionLike
 from perspex.numpy.products import contract
 from perspex.numpy.promotion import promote_dtypes
 from perspex.ops import elementwise as ops
+from perspex.ops.reductions import reduce_or
 from perspex.ops.shape import iota
-from perspex.ops.structural import convert, reduce_sum, transpose
+from perspex.ops.structural import convert, reduce_sum, squeeze, transpose
 
 __all__ = ["einsum", "einsum_path"]
 
@@ -139,7 +140,7 @@ def _run(*operands: Any, steps: Any, precision: Any, preferred_element_type: Any
         terms, result = text.split("->")
         pieces = terms.split(",")
         if len(chosen) == 1:
-            out = _single(chosen[0], pieces[0], result)
+            out = _single(chosen[0], pieces[0], result, wanted)
         else:
             (x, y), (left, right) = chosen, pieces
             out = _pair(x, y, left, right, result, precision, wanted)
@@ -148,17 +149,18 @@ def _run(*operands: Any, steps: Any, precision: Any, preferred_element_type: Any
     return out if wanted is None else convert(out, wanted)
 
 
-def _single(x: Any, names: str, result: str) -> Any:
-    x, names = _reduce(*_diagonal(x, names), result)
+def _single(x: Any, names: str, result: str, wanted: Any) -> Any:
+    x, names = _reduce(*_diagonal(x, names, wanted), result, wanted)
     return _arrange(x, names, result)
 
 
 def _pair(x: Any, y: Any, left: str, right: str, result: str, precision: Any, wanted: Any) -> Any:
-    x, left = _reduce(*_diagonal(x, left), right + result)
-    y, right = _reduce(*_diagonal(y, right), left + result)
-    # An axis of size one meets an axis of another size: it is dropped, and so broadcasts.
+    # An axis of size one meets an axis of another size: it is dropped, and so broadcasts. Dropping
+    # comes first, because it may leave the other operand alone with the name.
     x, left = _drop_broadcast(x, left, y, right)
     y, right = _drop_broadcast(y, right, x, left)
+    x, left = _reduce(*_diagonal(x, left, wanted), right + result, wanted)
+    y, right = _reduce(*_diagonal(y, right, wanted), left + result, wanted)
     shared = [n for n in left if n in right]
     summed = [n for n in shared if n not in result]
     batch = [n for n in shared if n in result]
@@ -179,30 +181,34 @@ def _pair(x: Any, y: Any, left: str, right: str, result: str, precision: Any, wa
     return _arrange(out, "".join([*batch, *rest]), result)
 
 
-def _diagonal(x: Any, names: str) -> tuple[Any, str]:
+def _diagonal(x: Any, names: str, wanted: Any) -> tuple[Any, str]:
     """Axes with one name become one axis: all off their diagonal is zero, and then summed."""
     for name in dict.fromkeys(names):
         while names.count(name) > 1:
             first = names.index(name)
             second = names.index(name, first + 1)
-            n, m = x.shape[first], x.shape[second]
-            if n != m:
-                raise ValueError(f"einsum: index {name!r} has the sizes {n} and {m}")
             index = np.dtype("int32")
             rows = iota(dtype=index, shape=x.shape, dimension=first)
             columns = iota(dtype=index, shape=x.shape, dimension=second)
             x = ops.select(ops.eq(rows, columns), x, x.dtype.type(0))
-            x = reduce_sum(x, axes=(first,))
+            x = _summed(x, (first,), wanted)
             names = names[:first] + names[first + 1 :]
     return x, names
 
 
-def _reduce(x: Any, names: str, needed: str) -> tuple[Any, str]:
+def _reduce(x: Any, names: str, needed: str, wanted: Any) -> tuple[Any, str]:
     """Sum the axes that nobody else names."""
     axes = tuple([i for i, n in enumerate(names) if n not in needed])
     if not axes:
         return x, names
-    return reduce_sum(x, axes=axes), "".join([n for n in names if n in needed])
+    return _summed(x, axes, wanted), "".join([n for n in names if n in needed])
+
+
+def _summed(x: Any, axes: tuple[int, ...], wanted: Any) -> Any:
+    """The sum along axes, in the dtype to accumulate in; of booleans it is "or"."""
+    if wanted is not None and dtypes.result_type(x, wanted) != x.dtype:
+        x = convert(x, wanted)
+    return reduce_or(x, axes=axes) if x.dtype == bool else reduce_sum(x, axes=axes)
 
 
 def _drop_broadcast(x: Any, names: str, y: Any, others: str) -> tuple[Any, str]:
@@ -215,7 +221,7 @@ def _drop_broadcast(x: Any, names: str, y: Any, others: str) -> tuple[Any, str]:
     )
     if not axes:
         return x, names
-    return reduce_sum(x, axes=axes), "".join([n for i, n in enumerate(names) if i not in axes])
+    return squeeze(x, dimensions=axes), "".join([n for i, n in enumerate(names) if i not in axes])
 
 
 def _arrange(x: Any, names: str, result: str) -> Any:

@@ -226,7 +226,7 @@ class Gather(Primitive):
             # Lanes may read the same elements.
             offset, unique_indices = shifted(offset), False
         else:
-            offset, slice_sizes = shifted(offset), (1, *slice_sizes)
+            offset, slice_sizes = shifted(offset), (1 if axis_size else 0, *slice_sizes)
             batching, indices_batching = (0, *batching), (0, *indices_batching)
         out = self(
             x,

@@ -24,6 +24,7 @@ from perspex.numpy.indexing.write import (
     OPERATIONS,
     Options,
     applied,
+    check_cast,
     masked,
     update_program,
     updated,
@@ -86,6 +87,7 @@ def _method(operation: str, summary: str, example: str) -> Callable[..., Any]:
         x, index = self.array, self.index
         if not is_operand(values):
             values = asarray(values)
+        check_cast(x, values)
         eager = state.trace is EVAL
         if eager and index.__class__ is int and mode is None and wrap_negative_indices:
             shape = x.shape

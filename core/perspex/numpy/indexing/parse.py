@@ -92,7 +92,7 @@ def parse(index: Any, shape: tuple[int, ...]) -> Index:
             entries.append(_span(item, shape[axis]))
             axis += 1
         elif kind is int:
-            check_place(axis, shape)
+            check_place(axis, shape, items)
             entries.append(Point(item))
             places.append(i)
             axis += 1
@@ -105,7 +105,7 @@ def parse(index: Any, shape: tuple[int, ...]) -> Index:
             axis += item.ndim
         else:
             if item.size:
-                check_place(axis, shape)
+                check_place(axis, shape, items)
             entries.append(Picks(item) if item.ndim else Point(item))
             places.append(i)
             axis += 1
@@ -146,7 +146,8 @@ def _item(x: Any) -> Any:
                 "Indexer must have integer or boolean type, got indexer with type "
                 f"{x.dtype.name}; convert it with astype(int)"
             )
-        return int(x) if x.ndim == 0 and isinstance(x, (np.generic, np.ndarray)) else x
+        is_number = x.ndim == 0 and isinstance(x, (np.generic, np.ndarray)) and x.dtype != bool
+        return int(x) if is_number else x
     try:
         return operator.index(x)
     except TypeError:
@@ -165,13 +166,16 @@ def _axes_of(item: Any) -> int:
     return item.ndim
 
 
-def check_place(axis: int, shape: tuple[int, ...]) -> None:
-    """Raise `IndexError` if there is nothing on the axis to point at, or no such axis."""
+def check_place(axis: int, shape: tuple[int, ...], items: Sequence[Any] = ()) -> None:
+    """Raise `IndexError` if there is nothing on the axis to point at, or no such axis.
+
+    An index with arrays among its `items` may point at nothing: such an update changes nothing.
+    """
     if axis == len(shape):
         raise IndexError(
             f"Too many indices: array is {axis}-dimensional, but {axis + 1} were indexed"
         )
-    if shape[axis] == 0:
+    if shape[axis] == 0 and not any(getattr(x, "ndim", 0) for x in items):
         raise IndexError(f"index is out of bounds for axis {axis} with size 0")
 
 
@@ -197,7 +201,8 @@ def mask_places(mask: Any, shape: tuple[int, ...], axis: int, position: int) -> 
     if host is None:
         raise errors.NonConcreteBooleanIndexError(messages.boolean_index(*mask._story()))
     expected = shape[axis : axis + mask.ndim]
-    if mask.shape != expected:
+    # As in JAX, an axis of size zero of the mask picks nothing from an axis of any size.
+    if any(m not in (0, n) for m, n in zip(mask.shape, expected, strict=True)):
         raise IndexError(
             f"boolean index did not match shape of indexed array in index {position}: "
             f"got {mask.shape}, expected {expected}"

@@ -14,9 +14,10 @@ from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
 from perspex.numpy import words
 from perspex.numpy.arithmetic import remainder
+from perspex.numpy.creation import asarray
 from perspex.numpy.indexing.parse import Index, Picks, Span
 from perspex.numpy.indexing.read import read
-from perspex.numpy.indexing.write import Options, updated
+from perspex.numpy.indexing.write import Options, check_cast, updated
 from perspex.ops import elementwise as ops
 from perspex.ops.shape import tile
 from perspex.ops.structural import reshape
@@ -63,6 +64,7 @@ def put(
         raise NotImplementedError('put: mode="raise" is not supported; use "clip" or "wrap"')
     if mode not in (None, "clip", "wrap"):
         raise ValueError(f"put: mode should be one of 'wrap' or 'clip'; got {mode!r}")
+    check_cast(asarray(a), v)
     return _put(a, ind, v, mode)
 
 
@@ -118,6 +120,7 @@ def put_along_axis(
     """
     _check_not_inplace("put_along_axis", inplace)
     check_arraylike("put_along_axis", arr, indices, values)
+    check_cast(asarray(arr), values)
     return _put_along_axis(arr, indices, values, axis, GatherScatterMode.from_any(mode))
 
 
@@ -176,6 +179,7 @@ def fill_diagonal(
         raise ValueError(f"fill_diagonal: array must be at least 2-d, got shape {shape}")
     if len(shape) > 2 and len(set(shape)) != 1:
         raise ValueError(f"fill_diagonal: all axes must be of equal length, got shape {shape}")
+    check_cast(asarray(a), val)
     return _fill_diagonal(a, val)
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from perspex.arguments.arrays import expand
+from perspex.arguments.arrays import expand, spread
 from perspex.arguments.types import Array
 from perspex.jitted.fused import fused
 from perspex.numpy.indexing.parse import Index, Picks, Point, Span, check_place, grow, parse, whole
@@ -268,6 +268,11 @@ def _gathered(
     w = windows(index, x.shape, wrap)
     if 0 in w.shape:
         return nothing(x, w.shape)
+    for axis in w.index_map:
+        if not x.shape[axis]:
+            raise TypeError(
+                f"an array of integers reads from axis {axis} of shape {x.shape}, which is empty"
+            )
     if w.index_map:
         x = gather(
             x,
@@ -359,7 +364,9 @@ def read_along(
     shape, lanes = x.shape, _lanes(places.shape, x.shape, axis)
     if 0 in places.shape or not x.size:
         sizes = enumerate(zip(places.shape, shape, strict=True))
-        return nothing(x, tuple([m if d == axis or m != 1 else n for d, (m, n) in sizes]))
+        full = tuple([m if d == axis or m != 1 else n for d, (m, n) in sizes])
+        # As in JAX, places on an axis without elements read 0.
+        return nothing(x, full) if 0 in full else spread(x.dtype.type(0), full)
     indices, batching, indices_batching = along(places, shape, axis, wrap)
     # Axes of size one that the places spread over are dropped: every lane reads them at 0.
     dropped = tuple([d for d in lanes if d != axis and shape[d] == 1])

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
-from perspex.arguments.arrays import arraylike, as_dtype, check_arraylike, expand, flat
+from perspex.arguments.arrays import arraylike, as_dtype, check_arraylike, expand, flat, spread
 from perspex.arguments.axes import canonical_axis
 from perspex.arguments.glossary import describe
 from perspex.arguments.refused import check_no_out
@@ -19,11 +19,12 @@ from perspex.arguments.types import Array, ArrayLike, DTypeLike
 from perspex.jitted.fused import fused
 from perspex.numpy import words
 from perspex.numpy.arithmetic import remainder
+from perspex.numpy.einsum import einsum
 from perspex.numpy.indexing.parse import INT32, Index, Picks, Point, mask_places, whole
 from perspex.numpy.indexing.read import FILL, PROMISED, read, read_along
 from perspex.numpy.indexing.windows import wrapped
 from perspex.numpy.promotion import promote_all
-from perspex.numpy.selection import known
+from perspex.numpy.selection import known, where
 from perspex.ops import elementwise as ops
 from perspex.ops.shape import iota
 from perspex.ops.structural import convert
@@ -33,6 +34,9 @@ __all__ = [
     "diag_indices", "diag_indices_from", "index_exp", "ix_", "ravel_multi_index", "s_", "take",
     "take_along_axis", "unravel_index",
 ]  # fmt: skip
+
+# A mode of `take_along_axis` alone.
+ONE_HOT = "one_hot"
 
 # ---- take ---------------------------------------------------------------------------------------
 
@@ -133,7 +137,8 @@ def take_along_axis(
       arr: the array to read.
       indices: integers; as many axes as `arr`, of the same sizes or 1 except along `axis`.
       axis: the axis to read along; None reads from the elements in one axis.
-      mode: what happens outside: `"fill"` (the default), `"clip"` or `"promise_in_bounds"`.
+      mode: what happens outside: `"fill"` (the default), `"clip"` or `"promise_in_bounds"`;
+        `"one_hot"` multiplies by ones and zeros, which may be faster, and gives 0 outside.
 
     Returns:
       An array of the dtype of `arr` and, along `axis`, of the size of `indices`.
@@ -149,7 +154,7 @@ def take_along_axis(
            [7]], dtype=int32)
     """
     check_arraylike("take_along_axis", arr, indices)
-    how = GatherScatterMode.from_any(mode)
+    how = mode if mode == ONE_HOT else GatherScatterMode.from_any(mode)
     return _take_along_axis(arr, indices, axis, how, fill(fill_value), wrap_negative_indices)
 
 
@@ -173,7 +178,28 @@ def _take_along_axis(
             f"{places.ndim} vs. {x.ndim}"
         )
     axis = canonical_axis(axis, x.ndim)
+    if mode == ONE_HOT and x.shape[axis]:
+        return _multiplied(x, wrapped(places, x.shape[axis]) if wrap else places, axis)
     return read_along(x, places, axis, mode, fill_value, wrap)
+
+
+def _multiplied(x: Any, places: Any, axis: int) -> Any:
+    """The elements along an axis as a product with ones where they are."""
+    n = x.shape[axis]
+    shape = (*places.shape, n)
+    numbers = iota(dtype=places.dtype, shape=shape, dimension=places.ndim)
+    hot = ops.eq(spread(expand(places, (places.ndim,)), shape), numbers)
+    before, after = list(range(axis)), list(range(axis, x.ndim - 1))
+    place, summed = x.ndim, x.ndim + 1
+    return einsum(
+        hot,
+        [*before, place, *after, summed],
+        x,
+        [*before, summed, *after],
+        [*before, place, *after],
+        precision="highest",
+        preferred_element_type=x.dtype,
+    )
 
 
 # ---- Indices ------------------------------------------------------------------------------------
@@ -235,25 +261,52 @@ def ix_(*args: ArrayLike) -> tuple[Array, ...]:
     return tuple(out)
 
 
-def unravel_index(indices: ArrayLike, shape: int | Sequence[int]) -> tuple[Array, ...]:
+def unravel_index(indices: ArrayLike, shape: ArrayLike | Sequence[ArrayLike]) -> tuple[Array, ...]:
     """The coordinates of elements that are counted as if the array had one axis.
 
     Args:
       indices: integers; those outside are moved inside, negative ones count from the end.
-      shape: the shape of the array.
+      shape: the shape of the array; its sizes may be traced.
 
     Returns:
       For each axis an array of the shape of `indices`.
 
     Raises:
-      TypeError: for lists, indices that are not integers, and sizes that are negative.
+      TypeError: for lists, and for sizes that are not numbers.
+      ValueError: for sizes that are not scalars.
 
     >>> import perspex.numpy as jnp
     >>> jnp.unravel_index(jnp.array([7, -1]), (3, 4))
     (Array([1, 2], dtype=int32), Array([3, 3], dtype=int32))
     """
     check_arraylike("unravel_index", indices)
-    return tuple(_unravel_index(indices, canonical_shape("unravel_index", shape)))
+    try:
+        sizes = tuple(shape)  # type: ignore[arg-type]
+    except TypeError:
+        sizes = (shape,)
+    whole_numbers = dtypes.issubdtype(dtypes.kind_of(indices)[0], np.integer)
+    if whole_numbers and all(isinstance(n, int) and n >= 0 for n in sizes):
+        return tuple(_unravel_index(indices, tuple([int(n) for n in sizes])))
+    if any(np.ndim(n) for n in sizes):
+        raise ValueError(f"unravel_index: the sizes of a shape are scalars, got {shape!r}")
+    check_arraylike("unravel_index", *sizes)
+    return tuple(_unravel_traced(indices, list(sizes)))
+
+
+@fused
+def _unravel_traced(indices: Any, sizes: Any) -> list[Any]:
+    """The coordinates, where not all sizes are known integers."""
+    rest = arraylike("unravel_index", indices)
+    places = []
+    for n in reversed(sizes):
+        rest, place = divmod(rest, n)
+        places.append(place)
+    # What is left over is -1 for the elements that count from the end.
+    low = 0 if dtypes.issubdtype(rest.dtype, np.unsignedinteger) else -1
+    return [
+        where(rest > 0, n - 1, where(rest < low, 0, place))
+        for n, place in zip(sizes, reversed(places), strict=True)
+    ]
 
 
 @fused(static=("shape",))

@@ -6,6 +6,7 @@ are computed from a slice and written in one piece. All else is a scatter.
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -15,7 +16,7 @@ import numpy as np
 from perspex import dtypes
 from perspex.arguments.arrays import as_dtype, expand, spread
 from perspex.base import source
-from perspex.ir.avals import ShapedArray, shaped
+from perspex.ir.avals import PYTHON_SCALARS, ShapedArray, shaped
 from perspex.ir.jaxpr import ClosedJaxpr
 from perspex.jitted.fused import fused
 from perspex.numpy.arithmetic import power, true_divide
@@ -67,6 +68,11 @@ _SCATTERS = {
 }
 
 
+# Updates whose value becomes one of the dtype of the array before it is used, as in JAX. Their
+# result has the dtype that the function gives: floats for `divide`.
+_FREE = ("divide", "power")
+
+
 class Options(NamedTuple):
     """How to update: the operation, and what the keywords of the methods say.
 
@@ -91,11 +97,11 @@ def masked(x: Any, mask: Any, value: Any, operation: str) -> Any:
     """The update of the elements that a mask picks by one value: a choice, not a scatter."""
     dtype, weak = x.dtype, x.aval.weak_type
     x, value = _prepared(x, value, operation)
-    new = OPERATIONS[operation](x, value)
+    new = OPERATIONS[operation](x, _as_value(value, dtype) if operation in _FREE else value)
     x = as_dtype(x, new.dtype)
     mask = broadcast_in_dim(mask, shape=x.shape, broadcast_dimensions=tuple(range(mask.ndim)))
     out = ops.select(mask, spread(new, x.shape), x)
-    return out if operation == "divide" else as_dtype(out, dtype, weak)
+    return out if operation in _FREE else _as_array(out, dtype, weak)
 
 
 def updated(x: Any, index: Index, value: Any, options: Options) -> Any:
@@ -110,11 +116,56 @@ def updated(x: Any, index: Index, value: Any, options: Options) -> Any:
         out = _scattered(x, index, value, options)
     if index.grown:
         out = reshape(out, new_sizes=shape)
-    return out if options.operation == "divide" else as_dtype(out, dtype, weak)
+    return out if options.operation in _FREE else _as_array(out, dtype, weak)
+
+
+def _as_array(x: Any, dtype: Any, weak: bool) -> Any:
+    """A result as the dtype of the array; of complex numbers the real part is taken."""
+    narrows = x.dtype.kind == "c" and dtype.kind != "c"
+    return as_dtype(ops.real(x) if narrows else x, dtype, weak)
+
+
+def check_cast(x: Any, value: Any) -> None:
+    """Warn if `value` does not fit the dtype of the array that it updates.
+
+    Whoever calls an update says so, not its program: that is traced for the first caller alone.
+    """
+    dtype, kind = x.dtype, value.__class__
+    if kind not in PYTHON_SCALARS:
+        if getattr(value, "dtype", None) == dtype:
+            return
+        kind = dtypes.kind_of(value)
+    if _fits(kind, dtype):
+        return
+    other = dtypes.kind_of(value)[0]
+    warnings.warn(
+        "scatter inputs have incompatible types: cannot safely cast value from "
+        f"dtype={other.name} to dtype={dtype.name}; convert the value with astype. This will "
+        "become an error",
+        FutureWarning,
+        stacklevel=source.stacklevel(),
+    )
+    if other.kind == "c" and dtype.kind != "c":
+        warnings.warn(
+            "Casting complex values to real discards the imaginary part; take value.real",
+            np.exceptions.ComplexWarning,
+            stacklevel=source.stacklevel(),
+        )
+
+
+@functools.cache
+def _fits(kind: Any, dtype: np.dtype) -> bool:
+    """Whether a value of the kind, a dtype with its weakness or a type of Python, loses nothing."""
+    if kind is int:
+        return dtype.kind != "b"
+    other = dtypes.kind_of(kind()) if isinstance(kind, type) else kind
+    if dtypes.issubdtype(dtype, dtypes.extended) or dtypes.issubdtype(other[0], dtypes.extended):
+        return True
+    return dtypes.promote(((dtype, False), other))[0] == dtype
 
 
 def _prepared(x: Any, value: Any, operation: str) -> tuple[Any, Any]:
-    """Array and value at the dtype at which they meet."""
+    """Array and value at the dtype at which they meet; for `divide` and `power`, the value."""
     given, other = x.aval, shaped(value)
     if (given.is_extended or other.is_extended) and (
         operation != "set" or given.dtype != other.dtype
@@ -123,29 +174,20 @@ def _prepared(x: Any, value: Any, operation: str) -> tuple[Any, Any]:
             f"x.at[...].{operation}: array of dtype {given.dtype.name} and value of dtype "
             f"{other.dtype.name}; elements that are typed keys can be set to keys, nothing else"
         )
-    meeting, _ = dtypes.promote(((given.dtype, given.weak_type), (other.dtype, other.weak_type)))
-    if operation == "divide":
-        meeting = dtypes.to_inexact_dtype(meeting)
-    elif meeting != given.dtype:
-        warnings.warn(
-            "scatter inputs have incompatible types: cannot safely cast value from "
-            f"dtype={other.dtype.name} to dtype={given.dtype.name}; convert the value with "
-            "astype. This will become an error",
-            FutureWarning,
-            stacklevel=source.stacklevel(),
-        )
     if operation == "set":
         return x, _as_value(value, given.dtype)
-    return as_dtype(x, meeting), _as_value(value, meeting)
+    meeting, _ = dtypes.promote(((given.dtype, given.weak_type), (other.dtype, other.weak_type)))
+    return x if operation in _FREE else as_dtype(x, meeting), _as_value(value, meeting)
 
 
 def _as_value(x: Any, dtype: Any) -> Any:
     """A value as `dtype`; integers wrap round, of complex numbers the real part is taken."""
+    narrows = not dtypes.issubdtype(dtype, np.complexfloating)
     if hasattr(x, "aval"):
+        x = ops.real(x) if narrows and x.dtype.kind == "c" else x
         return as_dtype(x, dtype)
     host = np.asarray(x)
-    if host.dtype.kind == "c" and not dtypes.issubdtype(dtype, np.complexfloating):
-        host = host.real
+    host = host.real if narrows and host.dtype.kind == "c" else host
     with np.errstate(all="ignore"):
         return host.astype(dtype)[()]
 
@@ -176,6 +218,7 @@ def _written(x: Any, index: Index, value: Any, options: Options) -> Any:
         value = reshape(value, new_sizes=tuple(block)) if result != block else value
         value = rev(value, dimensions=tuple(backwards)) if backwards else value
     combine = OPERATIONS[options.operation]
+    value = _as_value(value, x.dtype) if options.operation in _FREE else value
     if tuple(block) == x.shape:
         return spread(combine(x, value), x.shape)
     places = as_starts(starts)
@@ -206,13 +249,13 @@ def fitted(value: Any, shape: tuple[int, ...]) -> Any:
 
 def _scattered(x: Any, index: Index, value: Any, options: Options) -> Any:
     operation = options.operation
-    if operation in ("divide", "power"):
-        ones = spread(x.dtype.type(1), x.shape)
+    if operation in _FREE:
+        ones = spread(value.dtype.type(1), x.shape)
         factors = _scattered(ones, index, value, options._replace(operation="multiply"))
-        return OPERATIONS[operation](x, factors)
+        return OPERATIONS[operation](x, _as_value(factors, x.dtype))
     w = windows(index, x.shape, options.wrap)
     value = fitted(value, w.shape)
-    if 0 in w.shape:
+    if 0 in w.shape or not x.size:
         return x
     return _SCATTERS[operation](
         x, w.indices, _window_values(value, w), **_scatter_params(w, index, options)
@@ -244,8 +287,8 @@ def applied(x: Any, index: Index, func: Any, mode: GatherScatterMode, wrap: bool
     if index.grown:
         x = expand(x, index.grown)
     w = windows(index, x.shape, wrap)
-    if 0 in w.shape:
-        return x
+    if 0 in w.shape or not x.size:
+        return reshape(x, new_sizes=shape) if index.grown else x
     aval = ShapedArray((), x.dtype)
     jaxpr, consts = stage(lambda old, _: [as_dtype(func(old), x.dtype)], [aval, aval], "apply")
     if consts:

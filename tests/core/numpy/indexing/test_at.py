@@ -140,12 +140,25 @@ def test_values_become_of_the_dtype_of_the_array(dtype: str, value: Any, want: A
 
 def test_values_that_lose_something_are_warned_about() -> None:
     x = jnp.arange(3)
-    for value in (1.5, 2j, jnp.float32(1.5), jnp.ones(3)):
+    for value in (1.5, np.float64(1.5), jnp.float32(1.5), jnp.ones(3)):
         with pytest.warns(FutureWarning, match="astype"):
             got = perspex.jit(lambda x, v=value: x.at[...].set(v))(x)
         assert got.dtype == jnp.int32
+    with pytest.warns(FutureWarning), pytest.warns(np.exceptions.ComplexWarning, match="imaginary"):
+        assert x.at[0].set(2j).dtype == jnp.int32
     with pytest.warns(FutureWarning, match="dtype=float32 to dtype=bfloat16"):
         jnp.zeros(2, jnp.bfloat16).at[0].add(jnp.float32(0.3))
+
+
+@pytest.mark.parametrize("index", [1, jnp.array([0]), jnp.array([True, False, True])], ids=str)
+def test_every_update_that_loses_something_is_warned_about(index: Any) -> None:
+    x = jnp.arange(3)
+    for _ in range(2):  # the second one finds its program compiled
+        with pytest.warns(FutureWarning, match="dtype=float32 to dtype=int32"):
+            x.at[index].add(2.5)
+    for _ in range(2):
+        with pytest.warns(FutureWarning, match="dtype=float32 to dtype=int32"):
+            jnp.put(x, jnp.array([0]), 1.5, inplace=False)
 
 
 def test_large_integers_survive_a_float_beside_them() -> None:
@@ -155,9 +168,11 @@ def test_large_integers_survive_a_float_beside_them() -> None:
     np.testing.assert_array_equal(got, [5, 2**30 + 1])
 
 
-def test_dividing_integers_gives_floats() -> None:
+def test_integers_divided_become_floats_and_the_divisor_an_integer() -> None:
     x = jnp.array([1, 2, 3])
-    compare(x.at[jnp.array([0, 1])].divide(2.5), np.array([0.4, 0.8, 3]))
+    for index in (jnp.array([0, 1]), slice(2), jnp.array([True, True, False])):
+        with pytest.warns(FutureWarning, match="dtype=float32 to dtype=int32"):
+            compare(x.at[index].divide(2.5), np.array([0.5, 1, 3]))
     compare(x.at[1].divide(4), np.array([1, 0.5, 3]))
 
 

@@ -7,4 +7,4 @@ for name in list(os.environ):
     if name.startswith(("PERSPEX_", "JAX_")) and "COMPILATION_CACHE" in name:
         del os.environ[name]
 
-pytest_plugins = ["support.kept"]
+pytest_plugins = ["support.examples", "support.kept"]

@@ -8,6 +8,7 @@ import gc as _gc
 import typing as _typing
 
 from perspex.base import jax_finder as _jax_finder
+from perspex.base import public as _public
 
 _jax_finder.install()
 
@@ -130,6 +131,12 @@ from perspex.tracing.trace import typeof as typeof  # noqa: E402
 remat = checkpoint
 host_count, host_id, host_ids = process_count, process_index, process_indices
 checking_leaks = check_tracer_leaks
+
+_public.publish(
+    globals(),
+    *map(vars, (ad_checkpoint, core, custom_derivatives, dlpack, dtypes, events)),
+    *map(vars, (extend, stages, tree, tree_util)),
+)
 
 __version__ = "0.1.0"
 

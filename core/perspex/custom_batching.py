@@ -8,6 +8,8 @@ from typing import Any, ParamSpec, TypeVar
 from perspex import lax, tree
 from perspex.rules.custom_vmap import custom_vmap as custom_vmap
 
+__all__ = ["custom_vmap", "sequential_vmap"]
+
 P = ParamSpec("P")
 R = TypeVar("R")
 

@@ -31,6 +31,8 @@ from perspex.control.callback import (
 )
 from perspex.ir.avals import shaped
 
+__all__ = ["callback", "log", "print"]
+
 
 def print(  # the name that users know, in place of Python's
     fmt: str | None = None,

@@ -36,6 +36,11 @@ from perspex.base.dtype_families import short_name as short_name
 from perspex.base.promotion_lattice import join
 from perspex.errors import TypePromotionError as TypePromotionError
 
+__all__ = [
+    "TypePromotionError", "bfloat16", "canonicalize_dtype", "extended", "finfo", "float0",
+    "iinfo", "issubdtype", "itemsize_bits", "prng_key", "result_type", "scalar_type_of",
+]  # fmt: skip
+
 Kind = tuple[Any, bool]
 
 # By Python type: the kind without and with 64 bits. A bool is never weak: it is the bottom.

@@ -39,6 +39,14 @@ from typing import Any
 from perspex.advice.story import Card, Message
 from perspex.base.xla import JaxRuntimeError as JaxRuntimeError
 
+__all__ = [
+    "ConcretizationTypeError", "InconclusiveDimensionOperation", "JAXIndexError",
+    "JAXTypeError", "JaxRuntimeError", "JaxprTypeError", "KeyReuseError",
+    "NonConcreteBooleanIndexError", "StaleCaptureError", "StaleCaptureWarning",
+    "TracerArrayConversionError", "TracerBoolConversionError", "TracerIntegerConversionError",
+    "UnexpectedTracerError",
+]  # fmt: skip
+
 
 class JAXTypeError(TypeError):
     """A program that tracing cannot follow. Base of the errors about tracers."""

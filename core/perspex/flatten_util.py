@@ -9,6 +9,8 @@ from perspex import numpy as pnp
 from perspex import tree
 from perspex.base.tree_paths import PyTree
 
+__all__ = ["ravel_pytree"]
+
 
 def ravel_pytree(pytree: PyTree) -> tuple[Any, Callable[[Any], Any]]:
     """All numbers of a pytree in one vector, and the function that puts them back.

@@ -21,6 +21,11 @@ from perspex.layout.one_device import SingleDeviceSharding as SingleDeviceShardi
 from perspex.layout.tiles import Index as Index
 from perspex.layout.tiles import assignment, axes_of, hlo_sharding, indices, refined
 
+__all__ = [
+    "AxisType", "Mesh", "NamedSharding", "PartitionSpec", "Sharding", "SingleDeviceSharding",
+    "get_mesh", "set_mesh",
+]  # fmt: skip
+
 Sharding: Any = xla.Sharding
 
 

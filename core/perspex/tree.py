@@ -49,6 +49,12 @@ from perspex.base.tree_structures import treedef_is_leaf as treedef_is_leaf
 from perspex.base.tree_structures import treedef_tuple as treedef_tuple
 from perspex.base.xla import pytree as _pytree
 
+__all__ = [
+    "all", "broadcast", "flatten", "flatten_with_path", "leaves", "leaves_with_path", "map",
+    "map_with_path", "reduce", "reduce_associative", "static", "structure", "transpose",
+    "unflatten",
+]  # fmt: skip
+
 _flatten = default_registry.flatten
 _UNSPECIFIED: Any = object()
 

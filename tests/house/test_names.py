@@ -22,15 +22,15 @@ _NAME = re.compile(r"`(\w+)`")
 _INSTEAD = re.compile(r"`((?:jax|perspex)(?:\.\w+)+)`")
 
 CHILD = """
-import importlib, json, sys
+import importlib, json, pkgutil, sys
 import perspex.as_jax
 names, modules, instead = json.loads(sys.argv[1])
 def there(name):
-    module, _, attribute = name.rpartition(".")
     try:
-        return hasattr(importlib.import_module(module), attribute)
-    except ImportError:
+        pkgutil.resolve_name(name)
+    except (AttributeError, ImportError):
         return False
+    return True
 def is_module(name):
     try:
         importlib.import_module(name)

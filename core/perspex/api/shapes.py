@@ -40,6 +40,7 @@ class ShapeDtypeStruct:
     """
 
     __slots__ = ("aval", "sharding")
+    __module__ = "perspex"
 
     def __init__(
         self, shape: Sequence[int], dtype: Any, *, sharding: Any = None, weak_type: bool = False

@@ -17,19 +17,37 @@ from types import ModuleType
 from typing import Any
 
 import perspex
-from perspex.base import jax_finder
+from perspex.as_jax import version
+from perspex.base import jax_finder, views
+from perspex.base.public import MODULES
 
-# The version of jax whose public interface Perspex answers to.
-JAX_VERSION = "0.12.0"
+JAX_VERSION = version.__version__
 
 # What an error about a missing name adds.
 _WHY = "docs/names.md says why, and what to use instead."
 
-# Where a module of jax is found in Perspex, if not under the same name.
-_ELSEWHERE = {
-    "jax": "perspex",
+# Modules of ours that are objects in jax: it has no module `jax.config`.
+_OBJECTS = {"perspex.checkpoint_policies", "perspex.config"}
+# Ours alone, or somewhere else in jax: what methods of arrays call stands in `perspex.numpy`.
+_OURS = {"perspex.events", "perspex.numpy.segments"}
+_METHODS = {"at", "getitem", "iterate", "view"}
+
+# The modules of jax, and where Perspex has them.
+_TARGETS = {"jax" + name.removeprefix("perspex"): name for name in MODULES - _OBJECTS - _OURS} | {
     "jax.ops": "perspex.numpy.segments",
+    "jax.version": "perspex.as_jax.version",
 }
+
+
+def _names(target: ModuleType) -> list[str]:
+    """The public names of one of our modules, without its submodules."""
+    return getattr(target, "__all__", None) or [
+        name
+        for name, value in vars(target).items()
+        if name[0] != "_"
+        and not (isinstance(value, ModuleType) and value.__name__ not in _OBJECTS)
+        and not (name in _METHODS or name.endswith("ipython_extension"))
+    ]
 
 
 class _Module(ModuleType):
@@ -37,26 +55,25 @@ class _Module(ModuleType):
 
     def __init__(self, name: str, target: ModuleType) -> None:
         super().__init__(name, target.__doc__)
-        self.__dict__.update(
-            {
-                key: value
-                for key, value in vars(target).items()
-                if not key.startswith("__") and f"{name}.{key}" not in _ELSEWHERE
-            }
-        )
-        self.__dict__["__perspex__"] = target
+        below = [full.rpartition(".")[2] for full in _TARGETS if full.rpartition(".")[0] == name]
+        names = {key: getattr(target, key) for key in _names(target) if key not in below}
+        self.__dict__.update(names)
+        self.__dict__["__all__"] = sorted([*names, *below])
+        self.__dict__["__file__"] = target.__file__
         self.__dict__["__path__"] = []
+        self.__dict__["__perspex__"] = target
+        # How views are named that other packages give to this module.
+        self.__dict__["__views__"] = f"{target.__name__}.".removeprefix("perspex.")
         if name == "jax":
-            self.__dict__["__version__"] = JAX_VERSION
-            self.__dict__["__version_info__"] = tuple([int(n) for n in JAX_VERSION.split(".")])
+            names = {key: getattr(version, key) for key in version.__all__}
+            self.__dict__.update(names)
 
     def __getattr__(self, name: str) -> Any:
-        if not name.startswith("__"):
-            if f"{self.__name__}.{name}" not in _ELSEWHERE:
-                with contextlib.suppress(AttributeError):
-                    return getattr(self.__perspex__, name)
-            with contextlib.suppress(ImportError):
-                return importlib.import_module(f"{self.__name__}.{name}")
+        if f"{self.__name__}.{name}" in _TARGETS:
+            return importlib.import_module(f"{self.__name__}.{name}")
+        with contextlib.suppress(AttributeError):
+            found = self.__dict__[name] = views.find(self.__views__, name)
+            return found
         raise AttributeError(
             f"Perspex {perspex.__version__} has no `{self.__name__}.{name}`: `{self.__name__}` is "
             f"Perspex here (perspex.as_jax), which answers to jax {JAX_VERSION} and lacks this name"
@@ -64,27 +81,23 @@ class _Module(ModuleType):
         )
 
     def __dir__(self) -> list[str]:
-        return sorted({*self.__dict__, *dir(self.__perspex__)})
+        return sorted({*self.__dict__, *self.__all__, *views.names(self.__views__)})
 
 
 def _make(name: str) -> ModuleType:
-    target = _ELSEWHERE.get(name, "perspex" + name.removeprefix("jax"))
-    if name.startswith(("jax._", "jax.as_jax", "jax.base")):
+    if name.startswith("jax._"):
         raise ImportError(
             f"cannot import {name}: `jax` is Perspex here (perspex.as_jax), and private modules "
             "of jax have no counterpart in it",
             name=name,
         )
-    try:
-        return _Module(name, importlib.import_module(target))
-    except ModuleNotFoundError as error:
-        if error.name != target and not target.startswith(f"{error.name}."):
-            raise
+    if name not in _TARGETS:
         raise ModuleNotFoundError(
             f"Perspex {perspex.__version__} has no module {name!r}: `jax` is Perspex here "
             f"(perspex.as_jax), which answers to jax {JAX_VERSION} and lacks this module. {_WHY}",
             name=name,
-        ) from None
+        )
+    return _Module(name, importlib.import_module(_TARGETS[name]))
 
 
 jax_finder.check_alone()

@@ -22,6 +22,8 @@ float0 = np.dtype([("float0", np.void, 0)])
 class extended(np.generic):  # noqa: N801 - NumPy spells scalar types so
     """Scalar type over all dtypes that NumPy does not know; for `issubdtype`."""
 
+    __module__ = "perspex.dtypes"
+
 
 class prng_key(extended):  # noqa: N801
     """Scalar type of typed random keys; for `issubdtype`.
@@ -29,6 +31,8 @@ class prng_key(extended):  # noqa: N801
     >>> issubdtype(KeyType("threefry2x32", "fry", (2,)), prng_key)
     True
     """
+
+    __module__ = "perspex.dtypes"
 
 
 class KeyType:

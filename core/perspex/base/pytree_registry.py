@@ -294,6 +294,8 @@ class Partial(functools.partial[Any]):
     15
     """
 
+    __module__ = "perspex.tree_util"
+
     def __new__(cls, func: Callable[..., Any], *args: Any, **kw: Any) -> Partial:
         whole = _Whole(func) if isinstance(func, functools.partial) else func
         return super().__new__(cls, whole, *args, **kw)

@@ -9,6 +9,8 @@ import numpy as np
 
 from perspex.api.placing import make_mesh
 
+__all__ = ["create_device_mesh"]
+
 
 def create_device_mesh(
     mesh_shape: Sequence[int],

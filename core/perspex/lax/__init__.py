@@ -3,6 +3,7 @@
 # ruff: noqa: F401, F403 - the primitives are exported under names of their own, as `add_p`.
 
 from perspex.api.placing import with_sharding_constraint as with_sharding_constraint
+from perspex.base.public import publish as _publish
 from perspex.control.cond import cond_p as cond_p
 from perspex.control.loops import while_p as while_p
 from perspex.control.reduce import reduce_p as reduce_p
@@ -173,3 +174,5 @@ from perspex.ops.windows import GatherDimensionNumbers as GatherDimensionNumbers
 from perspex.ops.windows import GatherScatterMode as GatherScatterMode
 from perspex.ops.windows import ScatterDimensionNumbers as ScatterDimensionNumbers
 from perspex.rules.implicit import linear_solve_p as linear_solve_p
+
+_publish(globals(), vars(linalg))

@@ -24,6 +24,13 @@ from perspex.arguments.refused import check_unsharded as _check_unsharded
 from perspex.arguments.shapes import canonical_shape as _canonical_shape
 from perspex.arguments.types import Array, ArrayLike, DTypeLike, Shape
 
+__all__ = [
+    "Initializer", "constant", "delta_orthogonal", "glorot_normal", "glorot_uniform",
+    "he_normal", "he_uniform", "kaiming_normal", "kaiming_uniform", "lecun_normal",
+    "lecun_uniform", "normal", "ones", "orthogonal", "truncated_normal", "uniform",
+    "variance_scaling", "xavier_normal", "xavier_uniform", "zeros",
+]  # fmt: skip
+
 Axis = int | Sequence[int]
 
 

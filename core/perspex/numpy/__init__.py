@@ -1,7 +1,6 @@
 """The array namespace: NumPy's functions on Perspex arrays."""
 
-import typing as _typing
-
+from perspex.base.public import publish as _publish
 from perspex.numpy import fft as fft
 from perspex.numpy import linalg as linalg
 from perspex.numpy.arithmetic import *
@@ -45,5 +44,4 @@ from perspex.numpy.turning import *
 from perspex.numpy.ufuncs import *
 from perspex.runtime.exchange import from_dlpack as from_dlpack
 
-if not _typing.TYPE_CHECKING:  # it would take every misspelt name for a dtype
-    from perspex.numpy.scalars import __getattr__ as __getattr__
+_publish(globals(), vars(linalg))

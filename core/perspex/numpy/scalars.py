@@ -90,12 +90,10 @@ complex64, complex128 = _types["complex64"], _types["complex128"]
 single, double, csingle, cdouble = float32, float64, complex64, complex128
 int_, uint, float_, complex_ = int64, uint64, float64, complex128
 
-
-def __getattr__(name: str) -> Any:
-    # `int1` and `uint1`, where the installed ml_dtypes has them.
-    if name in _types:
-        return _types[name]
-    raise AttributeError(f"perspex.numpy has no attribute {name!r}")
+# `int1` and `uint1`, where the installed ml_dtypes has them.
+_newest: dict[str, Any] = {name: _types[name] for name in ("int1", "uint1") if name in _types}
+globals().update(_newest)
+__all__ += _newest
 
 
 # ---- NumPy's families of dtypes -----------------------------------------------------------------

@@ -73,6 +73,7 @@ class ufunc(functools.partial[Array]):  # noqa: N801 - the name is NumPy's
 
         def __call__(self, /, *operands: ArrayLike) -> Array: ...
 
+    __module__ = "perspex.numpy"
     nin: int
     nout: int
     nargs: int

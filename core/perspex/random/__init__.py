@@ -8,6 +8,7 @@ The same key gives the same numbers, bit for bit the ones that JAX gives, eagerl
 (2,)
 """
 
+from perspex.base.public import publish as _publish
 from perspex.random.continuous import *
 from perspex.random.counts import *
 from perspex.random.discrete import *
@@ -18,3 +19,5 @@ from perspex.random.normals import *
 from perspex.random.shuffle import *
 from perspex.random.transformed import *
 from perspex.random.uniforms import *
+
+_publish(globals())

@@ -51,6 +51,7 @@ else:
         """
 
         __slots__ = ()
+        __module__ = "perspex"
 
         def __new__(cls, *args: Any, **kwargs: Any) -> Any:
             raise NotImplementedError("Array is not made directly; use perspex.numpy.array(values)")

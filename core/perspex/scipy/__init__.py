@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from perspex.scipy import special as special
     from perspex.scipy import stats as stats
 
-_MODULES = (
+__all__ = [
     "cluster",
     "fft",
     "integrate",
@@ -31,16 +31,16 @@ _MODULES = (
     "sparse",
     "special",
     "stats",
-)
+]
 
 
 if not TYPE_CHECKING:  # it would take every misspelt name for a module
 
     def __getattr__(name: str) -> object:
-        if name in _MODULES:
+        if name in __all__:
             return importlib.import_module(f"{__name__}.{name}")
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULES})
+    return sorted({*globals(), *__all__})

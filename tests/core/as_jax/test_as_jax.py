@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+
+from oracle.records import read
 
 CORE = Path(__file__).resolve().parents[3] / "core"
 
@@ -113,3 +116,94 @@ def test_run_a_script_and_a_module(tmp_path) -> None:
         assert out.stdout == "['5'] 10\n", out.stderr
     assert run("", tmp_path, "-m", module, "missing.py").returncode == 1
     assert "usage" in run("", tmp_path, "-m", module, "--help").stdout
+
+
+FORMS = """
+import jax.numpy.linalg
+import jax.scipy.special as s
+import jax.scipy.stats.norm
+from jax.scipy import stats
+from jax.scipy.sparse.linalg import cg
+import importlib; importlib.import_module("jax.nn.initializers").glorot_normal
+from jax.experimental import io_callback, mesh_utils
+from jax import config, checkpoint_policies; checkpoint_policies.everything_saveable
+import jax; jax.scipy.sparse.linalg.cg
+import jax.ops; jax.ops.segment_sum
+from jax.version import __version__, __version_info__
+from jax.numpy import *; sin, linalg, float32, einsum
+from jax.lax import *; sin, sin_p, linalg
+from jax import *; jit, numpy, scipy
+"""
+REFUSED = """
+import jax.control
+import jax.jitted
+import jax.base
+import jax.base.xla
+import jax.as_jax
+import jax.config
+import jax.events
+import jax.numpy.transcendental
+import jax.numpy.segments
+import jax._src
+from jax import control
+from jax import base
+from jax import events
+from jax import load_ipython_extension
+from jax.numpy import arithmetic
+from jax.tree import flatten_axes
+"""
+
+
+def test_every_public_module_in_every_form_and_no_other(tmp_path) -> None:
+    out = run(
+        f"""
+import perspex.as_jax
+for line in {(FORMS + REFUSED).strip().splitlines()!r}:
+    try: exec(line, {{}})
+    except Exception as e: print(type(e).__name__, "|", line)
+""",
+        tmp_path,
+    )
+    refused = [line.partition(" | ") for line in out.stdout.splitlines()]
+    assert [line for _, _, line in refused] == REFUSED.strip().splitlines(), out.stderr
+    kinds = {line: kind for kind, _, line in refused}
+    assert kinds["from jax import control"] == "ImportError"
+    assert kinds["import jax.control"] == "ModuleNotFoundError"
+
+
+# What Perspex adds to modules of jax. `show` and its kin are views of the notebook; some names are
+# of earlier versions of jax; `dir(jax.scipy)` leaves out a module that it has.
+OURS = {
+    "jax": {"cache_view", "key_explorer", "plot", "show", "timings"},
+    "jax.ad_checkpoint": {"checkpoint", "remat"},
+    "jax.core": {"ClosedJaxpr", "Jaxpr", "JaxprEqn", "Literal", "Primitive", "Var"},
+    "jax.errors": {"StaleCaptureError", "StaleCaptureWarning"},
+    "jax.lax": {"zeros_like_array"},
+    "jax.numpy.linalg": {"EigResult", "EighResult", "QRResult", "SVDResult", "SlogdetResult"},
+    "jax.scipy": {"optimize"},
+    "jax.typing": {"Array"},
+}
+
+
+def test_modules_list_what_they_give_and_have_names_of_jax(tmp_path) -> None:
+    out = run(
+        """
+import importlib, json
+import perspex.as_jax
+found = {}
+for name in perspex.as_jax._TARGETS:
+    module = importlib.import_module(name)
+    assert [n for n in dir(module) if not hasattr(module, n)] == [], name
+    found[name] = [n for n in dir(module) if n[0] != "_"]
+print(json.dumps(found))
+""",
+        tmp_path,
+    )
+    found = json.loads(out.stdout)
+    known: dict[str, set[str]] = {name: set() for name in found}
+    for module, _, name in (key.partition(" / ") for key in read("signatures")):
+        known.setdefault(module, set()).add(name)
+    assert all(known.values()), "no module of jax's"
+    extra = {name: set(names) - known[name] for name, names in found.items()}
+    del extra["jax.extend"]  # a room of our own: docs/primitives.md
+    assert {name: names for name, names in extra.items() if names} == OURS

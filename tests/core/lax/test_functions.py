@@ -21,13 +21,11 @@ def public(module: Any) -> list[str]:
     return [
         name
         for name, value in vars(module).items()
-        if inspect.isfunction(value) and value.__module__ == module.__name__ and name[0] != "_"
+        if inspect.isfunction(value) and name in module.__all__
     ]
 
 
-# What checks or reads arguments, for the modules beside.
-INTERNAL = {"by_identity", "scalar_program"}
-NAMES = [(m, name) for m in MODULES for name in public(m) if name not in INTERNAL]
+NAMES = [(m, name) for m in MODULES for name in public(m)]
 BINARY = [
     name
     for name in public(elementwise)
@@ -39,8 +37,7 @@ UNARY = [
     name
     for module in (elementwise, special)
     for name in public(module)
-    if name not in INTERNAL
-    and [p for p in inspect.signature(getattr(lax, name)).parameters if p != "accuracy"] == ["x"]
+    if [p for p in inspect.signature(getattr(lax, name)).parameters if p != "accuracy"] == ["x"]
     and name != "stop_gradient"
 ]
 INTEGERS = {"population_count", "clz", "bitwise_not"}

@@ -127,18 +127,18 @@ def test_refusals(call: Any, error: type[Exception], words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "module", "parameters"),
+    ("name", "parameters"),
     [
-        ("sin", "transcendental", ["x"]),
-        ("hypot", "transcendental", ["x1", "x2"]),
-        ("less", "logic", ["x", "y"]),
-        ("floor_divide", "arithmetic", ["x1", "x2"]),
+        ("sin", ["x"]),
+        ("hypot", ["x1", "x2"]),
+        ("less", ["x", "y"]),
+        ("floor_divide", ["x1", "x2"]),
     ],
 )
-def test_a_row_is_a_function(name: str, module: str, parameters: list[str]) -> None:
+def test_a_row_is_a_function(name: str, parameters: list[str]) -> None:
     function = getattr(jnp, name)
     assert (function.__name__, function.__qualname__) == (name, name)
-    assert function.__module__ == f"perspex.numpy.{module}"
+    assert function.__module__ == "perspex.numpy"
     found = inspect.signature(function).parameters
     assert list(found) == parameters
     assert all(p.kind is p.POSITIONAL_ONLY for p in found.values())

@@ -8,6 +8,7 @@ differentiable in their parameters where the distribution is.
 0.975
 """
 
+from perspex.base.public import publish as _publish
 from perspex.scipy.stats import (
     bernoulli,
     beta,
@@ -45,3 +46,5 @@ __all__ = [
     "multinomial", "multivariate_normal", "nbinom", "norm", "pareto", "poisson", "rankdata", "sem",
     "t", "truncnorm", "uniform", "vonmises", "wrapcauchy",
 ]  # fmt: skip
+
+_publish(globals())

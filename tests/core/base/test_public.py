@@ -1,0 +1,96 @@
+"""What public functions and classes say of where they are from, and what finds them by it."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pickle
+import pkgutil
+import pydoc
+from types import FunctionType, ModuleType
+from typing import Any
+
+import pytest
+
+import perspex
+import perspex.numpy as jnp
+from perspex import lax, nn, random, tree_util
+from perspex.base.public import MODULES
+from perspex.scipy import special, stats
+
+# Each stands in a file of its own below the module.
+SAMPLES: dict[str, Any] = {
+    "perspex.numpy": jnp.sin,
+    "perspex.numpy.linalg": jnp.linalg.qr,
+    "perspex.lax": lax.cos,
+    "perspex.lax.linalg": lax.linalg.qdwh,
+    "perspex.random": random.normal,
+    "perspex.nn": nn.gelu,
+    "perspex": perspex.jit,
+    "perspex.tree_util": tree_util.register_dataclass,
+    "perspex.scipy.special": special.gammaln,
+    "perspex.scipy.stats": stats.rankdata,
+}
+
+
+def public(module: ModuleType) -> dict[str, Any]:
+    """What a public module holds: what it says, or all that is neither private nor a module."""
+    names = getattr(module, "__all__", vars(module))
+    return {name: getattr(module, name) for name in names if not name.startswith("_")}
+
+
+@pytest.mark.parametrize("name", sorted(MODULES))
+def test_public_functions_name_public_modules(name: str) -> None:
+    module = importlib.import_module(name)
+    assert module.__all__ if hasattr(module, "__all__") else module.__doc__
+    if name in ("perspex.config", "perspex.checkpoint_policies"):
+        return  # objects in JAX, with their own functions
+    wrong = [
+        (key, value.__module__)
+        for key, value in public(module).items()
+        if isinstance(value, FunctionType | jnp.ufunc) and value.__module__ not in MODULES
+        # Views of the notebook, and what is NumPy's own.
+        if not value.__module__.startswith(("perspex_magics.", "numpy"))
+    ]
+    assert not wrong
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_function_is_found_by_what_it_says(name: str) -> None:
+    function = SAMPLES[name]
+    assert function.__module__ == name
+    assert inspect.getmodule(function) is importlib.import_module(name)
+    assert pickle.loads(pickle.dumps(function)) is function
+    assert name.encode() in pickle.dumps(function)
+    assert pkgutil.resolve_name(f"{name}:{function.__qualname__}") is function
+    file = inspect.getsourcefile(inspect.unwrap(function))
+    assert file is not None and not file.endswith("__init__.py")
+    assert "return" in inspect.getsource(function)
+    assert f"{function.__name__} in module {name}" in pydoc.plain(pydoc.render_doc(function))
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("perspex", perspex.Array),
+        ("perspex", perspex.ShapeDtypeStruct),
+        ("perspex.numpy", jnp.ufunc),
+        ("perspex.dtypes", perspex.dtypes.prng_key),
+        ("perspex.dtypes", perspex.dtypes.extended),
+        ("perspex.tree_util", tree_util.Partial),
+    ],
+)
+def test_classes_that_jax_makes_public_are_public(name: str, kind: type) -> None:
+    assert kind.__module__ == name
+    assert pickle.loads(pickle.dumps(kind)) is kind
+
+
+@pytest.mark.parametrize("kind", [perspex.custom_jvp, perspex.named_scope, lax.Precision])
+def test_other_classes_show_their_source(kind: type) -> None:
+    assert inspect.getsource(kind).lstrip("@").find(f"class {kind.__name__}") >= 0
+
+
+def test_what_is_partial_pickles_by_public_names() -> None:
+    kept = pickle.dumps(tree_util.Partial(jnp.sin, 1.0))
+    assert b"perspex.tree_util" in kept and b"transcendental" not in kept
+    assert float(pickle.loads(kept)()) == pytest.approx(0.8414709848)

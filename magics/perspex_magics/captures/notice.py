@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import TextIO
+from typing import Any, TextIO
 
 from perspex.errors import StaleCaptureWarning
 from perspex.jitted import stale
 from perspex_magics.display import markup, notices
+from perspex_magics.display.table import Cell, Column, Table
 
-_CELL = "text-align:left;padding:0.1em 0.8em 0.1em 0"
 _SMALL = "font-size:var(--jp-ui-font-size1,13px)"
 
 
@@ -47,24 +47,28 @@ def show_notice(warning: StaleCaptureWarning) -> None:
     notices.show("stale", data, f"Stale capture: {warning}", _html(warning))
 
 
+def _code(text: str) -> Cell:
+    return Cell(text, markup.tag("code", markup.escape(text)))
+
+
+_COLUMNS = (
+    Column("variable", "variable", _code),
+    Column("old", "traced with", _code),
+    Column("new", "now", _code),
+    Column("traced", "traced in"),
+    Column("changed", "changed in"),
+)
+
+
 def _html(warning: StaleCaptureWarning) -> str:
     escape, tag = markup.escape, markup.tag
-    rows = [
-        tag(
-            "tr",
-            tag("td", tag("code", escape(change.variable)), style=_CELL),
-            tag("td", tag("code", escape(change.old)), style=_CELL),
-            tag("td", tag("code", escape(change.new)), style=_CELL),
-            tag("td", escape(change.traced), style=_CELL),
-            tag("td", escape(change.changed), style=_CELL),
-        )
+    rows: list[Any] = [
+        (change.variable, change.old, change.new, change.traced, change.changed)
         for change in warning.changes[: stale.MOST_SHOWN]
     ]
     if len(warning.changes) > stale.MOST_SHOWN:
         more = f"and {len(warning.changes) - stale.MOST_SHOWN} more"
-        rows.append(tag("tr", tag("td", more, style=_CELL)))
-    titles = ("variable", "traced with", "now", "traced in", "changed in")
-    head = tag("tr", *[tag("th", title, style=_CELL, scope="col") for title in titles])
+        rows.append(Cell(more, escape(more)))
     name = tag("code", escape(warning.function))
     return tag(
         "div",
@@ -72,7 +76,7 @@ def _html(warning: StaleCaptureWarning) -> str:
         " ",
         name,
         " ran with old values.",
-        tag("table", tag("thead", head), tag("tbody", *rows), style=markup.MONO),
+        Table(_COLUMNS, rows, style=markup.MONO).html(),
         tag("span", markup.coded(stale.remedy(warning.function)), style=markup.MUTED),
         style=f"border-left:3px solid var(--jp-warn-color1,#e08000);padding:0 0.6em;{_SMALL}",
     )

@@ -12,7 +12,7 @@ from __future__ import annotations
 import linecache
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from IPython.core.interactiveshell import InteractiveShell
 from markupsafe import Markup
@@ -23,6 +23,7 @@ from perspex.errors import card_of
 from perspex.tracing.provenance import LINES_SHOWN, noted
 from perspex_magics.display import notices
 from perspex_magics.display.markup import LINE, MONO, MUTED, coded, escape, tag
+from perspex_magics.display.table import Cell, Column, Table
 
 _ERROR = "var(--jp-error-color1,#d32f2f)"
 _GOOD = "var(--jp-success-color1,#388e3c)"
@@ -82,41 +83,26 @@ def card_html(card: Card) -> Markup:
     return tag("div", *rows, style=style, role="region", **_LABEL)
 
 
+_COLUMNS = (
+    Column("where", write=lambda where: Cell(where, _inline(where)), style=MUTED),
+    Column("code", write=lambda code: code, style="white-space:pre"),
+    Column("operation", style=MUTED),
+)
+
+
 def _way(steps: Sequence[Step], left_out: int) -> Markup:
-    cell = "padding:1px 12px 1px 0;text-align:left;vertical-align:top;border:none"
-    rows = []
+    rows: list[Any] = []
     for step in steps:
-        last = step is steps[-1]
         code = step.text.strip("`") if not step.operation else step.text
-        rows.append(
-            tag(
-                "tr",
-                tag(
-                    "th", _inline(step.where), style=f"{cell};{MUTED};font-weight:400", scope="row"
-                ),
-                tag(
-                    "td",
-                    tag("code", escape(code), style=MONO),
-                    style=f"{cell};font-weight:{600 if last else 400};white-space:pre",
-                ),
-                tag("td", escape(f"{step.operation} {step.kind}".strip()), style=f"{cell};{MUTED}"),
-                style="background:transparent",
-            )
-        )
+        weight = 600 if step is steps[-1] else 400
+        shown = Cell(code, tag("code", escape(code), style=f"{MONO};font-weight:{weight}"))
+        rows.append((step.where, shown, f"{step.operation} {step.kind}".strip()))
     if left_out:
         more = f"… {left_out} more line{'s' if left_out > 1 else ''}"
         middle = len(rows) - LINES_SHOWN // 2
-        rows.insert(
-            middle, tag("tr", tag("td", escape(more), style=f"{cell};{MUTED}", colspan="3"))
-        )
-    caption = tag("caption", "From the arguments to here", style=f"{MUTED};text-align:left")
-    table = tag(
-        "table",
-        caption,
-        tag("tbody", *rows),
-        style="border-collapse:collapse;margin:4px 0;font-size:inherit;border:none",
-    )
-    return tag("div", table, style="overflow-x:auto")
+        rows.insert(middle, Cell(more, tag("span", escape(more), style=MUTED)))
+    table = Table(_COLUMNS, rows, caption="From the arguments to here", is_ruled=False)
+    return tag("div", table.html(), style="overflow-x:auto")
 
 
 def _remedy(remedy: Remedy) -> list[Markup]:

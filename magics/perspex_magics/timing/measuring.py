@@ -110,15 +110,22 @@ class Measured:
         first = f"the first took {duration(self.first)}"
         return f"{runs}, after {1 + self.warm_up} warm-up runs that are not counted ({first})."
 
-    def text(self) -> str:
-        """All of it, as tables."""
+    def tables(self) -> tuple[Table, Table]:
+        """Making the program, by stages, and the runs, by their parts."""
         stages = [(stage.name, stage.seconds, stage.note) for stage in self.stages]
         runs = [(name, *levels.values()) for name, levels in self.quantiles().items()]
+        count = many(len(self.call), "run")
+        return (
+            Table(_STAGE_COLUMNS, stages, caption="Compiling, once", indent="  ", is_ruled=False),
+            Table(_RUN_COLUMNS, runs, caption=count, indent="  "),
+        )
+
+    def text(self) -> str:
+        """All of it, as tables."""
         queued = f"  queued: {duration(self.queued)} per call, without waiting in between"
         return Report(
             f"{shortened(self.name)}({shortened(self.signature, 400)})",
-            Table(_STAGE_COLUMNS, stages, indent="  "),
-            Table(_RUN_COLUMNS, runs, indent="  "),
+            *self.tables(),
             *([] if self.queued is None else [queued]),
             self.sentence(),
         ).text()

@@ -87,9 +87,6 @@ _BAR = "var(--jp-brand-color1,#1976d2)"
 def _still(measured: Measured, data: contract.Timings) -> str:
     """The measurement as HTML, for where no widget can live."""
     name = f"{shortened(measured.name)}({shortened(measured.signature, 400)})"
-    stages = [(stage.name, duration(stage.seconds), stage.note) for stage in measured.stages]
-    quantiles = measured.quantiles()
-    calls = [(part, *map(duration, of.values())) for part, of in quantiles.items()]
     said = [measured.sentence()]
     if data["outside"]:
         n = data["outside"]
@@ -101,28 +98,10 @@ def _still(measured: Measured, data: contract.Timings) -> str:
     return tag(
         "div",
         tag("div", escape(name), style=f"{MONO};overflow-wrap:anywhere"),
-        _table("Compiling, once", (), stages),
-        _table(f"{data['runs']:,} runs", tuple(quantiles["total"]), calls),
+        *[table.html() for table in measured.tables()],
         _bars(data["histogram"]["edges"], data["histogram"]["counts"]),
         tag("div", escape(" ".join(said)), style=MUTED),
     )
-
-
-def _table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    style = "padding:1px 12px 1px 0;border:none;background:transparent;text-align:{}"
-    lined = f"{style};border-bottom:1px solid {LINE};font-weight:normal"
-    title = tag("caption", escape(caption), style=f"{MUTED};text-align:left;padding:0")
-    titles = [tag("th", escape(x), style=lined.format("right"), scope="col") for x in head]
-    lines = [tag("tr", tag("td", style=lined.format("left")), *titles)]
-    for first, *rest in rows:
-        label = tag("th", escape(first), style=style.format("left"), scope="row")
-        cells = [
-            tag("td", escape(x), style=style.format("right" if head or not i else "left"))
-            for i, x in enumerate(rest)
-        ]
-        lines.append(tag("tr", label, *cells))
-    shape = "border-collapse:collapse;border:none;margin:6px 0;table-layout:auto"
-    return tag("table", title, *lines if head else lines[1:], style=shape)
 
 
 def _bars(edges: Sequence[float], counts: Sequence[int]) -> str:

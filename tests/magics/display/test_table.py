@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import html
 import re
+from pathlib import Path
 
 from markupsafe import Markup
 
+import perspex_magics
 from perspex_magics.display.table import Cell, Column, Report, Sentence, Table
 from perspex_magics.display.units import size
 
@@ -60,3 +62,14 @@ def test_a_report_is_its_parts_in_order() -> None:
 def test_an_empty_table_is_not_shown() -> None:
     report = Report("nothing", "", Table(COLUMNS, []))
     assert report.text() == "nothing" and "<table" not in report.html()
+
+
+def test_nobody_else_makes_tables_of_rows() -> None:
+    """Only arrays and their placement are drawn otherwise, as grids of numbers."""
+    package = Path(perspex_magics.__file__).parent
+    found = {
+        str(path.relative_to(package))
+        for path in package.rglob("*.py")
+        if re.search(r'tag\(\s*"table"', path.read_text(encoding="utf-8"))
+    }
+    assert found == {"display/arrays.py", "display/placement.py", "display/table.py"}

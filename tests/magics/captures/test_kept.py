@@ -37,6 +37,12 @@ FROZEN = (
     "import dataclasses\n@dataclasses.dataclass(frozen=True)\nclass C:\n    lr: float = 0.5\n"
     "    note: str = ''\nc = C()\ndef h(x): return x * c.lr"
 )
+DATA = FROZEN.replace("(frozen=True)", "")
+# Which fields these read stands nowhere in the code.
+MADE = DATA[: DATA.index("def h")]
+AS_DICT = f"{MADE}def h(x): return x * sum(map(len, map(str, dataclasses.asdict(c).values())))"
+PRINTED = f"{MADE}def h(x): return x * len(repr(c))"
+EQUAL = f"{MADE}d = C()\ndef h(x): return x if c == d else -x"
 OBJECT = "class M: pass\nm = M()\nm.k, m.note = 2.0, 'old'\ndef h(x): return x * m.k"
 METHOD = (
     "class M:\n    def __init__(self): self.k, self.note = 2.0, 'old'\n"
@@ -78,6 +84,13 @@ ROWS = {
     "an equal frozen dataclass": Row(FROZEN, "c = C()", False),
     "another frozen dataclass": Row(FROZEN, "c = C(0.25)", True),
     "a field that nobody reads": Row(FROZEN, "c = C(note='new')", True),
+    "an equal dataclass": Row(DATA, "c = C()", False),
+    "a dataclass defined again": Row(DATA, DATA, False),
+    "a field": Row(DATA, "c.lr = 0.25", True),
+    "a field, with what it held": Row(DATA, "c.lr = 0.5", False),
+    "a field that is read by asdict": Row(AS_DICT, "c.note = 'new'", True),
+    "a field that is read by repr": Row(PRINTED, "c.note = 'new'", True),
+    "a field that is read by ==": Row(EQUAL, "c.note = 'new'", True),
     "a helper defined again": Row(HELPER, "def g(x): return x + 1", False),
     "a helper with a comment above": Row(HELPER, "# As before.\n\ndef g(x): return x + 1", False),
     "a helper with a comment": Row(HELPER, "def g(x):\n    # One more.\n    return x + 1", False),

@@ -1,7 +1,7 @@
 """Whether something captured has changed: `jit`, `%%jit` and `%grad --jit` give one answer.
 
-`jit` says it by its warning, the magics by tracing again. What counts is what docs/truth.md
-promises, and each row says which it is.
+`jit` says it by its warning, the magics by tracing again. What counts is what
+docs/truth/stale-captures.md promises, and each row says which it is.
 """
 
 from __future__ import annotations

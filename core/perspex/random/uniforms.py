@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,8 @@ from perspex.arguments.types import Array, ArrayLike, DTypeLike, Shape
 from perspex.ops.elementwise import add, bitwise_or, max, mul, shift_right_logical, sub
 from perspex.ops.keys import random_bits
 from perspex.ops.shape import bitcast_convert_type
-from perspex.ops.structural import convert
+from perspex.ops.structural import convert, reshape
+from perspex.random.arguments import shape_of
 from perspex.random.sampling import sampler
 from perspex.random.words import document
 
@@ -111,8 +113,21 @@ def unit(key: Any, shape: Shape, dtype: Any) -> Any:
 
 
 def between(key: Any, shape: Shape, dtype: Any, minval: Any, maxval: Any) -> Any:
-    """Floats from `minval` below `maxval`, which are of the same dtype, for a typed key."""
-    minval, maxval = [spread_array(x, shape, TypeError) for x in (minval, maxval)]
+    """Floats from `minval` below `maxval`, which are of the same dtype, for a typed key.
+
+    A scalar has, as in JAX, the axes of a `minval` of size one.
+    """
+    result = shape_of(minval)
+    if not shape and math.prod(result) == math.prod(shape_of(maxval)) == 1:
+        minval, maxval = [_scalar(x) for x in (minval, maxval)]
+    else:
+        minval, maxval = [spread_array(x, shape, TypeError) for x in (minval, maxval)]
+        result = shape
     x = add(mul(unit(key, shape, dtype), sub(maxval, minval)), minval)
     # Rounding may have gone below.
-    return max(minval, x)
+    x = max(minval, x)
+    return reshape(x, new_sizes=result) if result != shape else x
+
+
+def _scalar(x: Any) -> Any:
+    return reshape(x, new_sizes=()) if shape_of(x) else x

@@ -292,7 +292,7 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
             f"linalg.tensorinv: the product of the first {ind} axes must be that of the others, "
             f"got the shape {a.shape}"
         )
-    return inv(a.reshape(math.prod(first), -1)).reshape(*last, *first)
+    return inv(a.reshape(math.prod(first), math.prod(last))).reshape(*last, *first)
 
 
 # ---- Determinants -------------------------------------------------------------------------------
@@ -314,7 +314,15 @@ def det(a: ArrayLike) -> Array:
     >>> jnp.linalg.det(jnp.array([[1.0, 2.0], [3.0, 4.0]]))
     Array(-2., dtype=float32)
     """
-    return ops.determinant(square("det", a))
+    a = square("det", a)
+    if _is_narrow(a, 3):
+        return as_dtype(ops.determinant(as_dtype(a, np.dtype("float32"))), a.dtype)
+    return ops.determinant(a)
+
+
+def _is_narrow(a: Any, most: int) -> bool:
+    """Whether these are small matrices of floats below float32; JAX refuses larger ones."""
+    return a.dtype.kind != "c" and a.dtype.itemsize < 4 and 0 < a.shape[-1] <= most
 
 
 def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
@@ -337,12 +345,16 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     """
     if method not in (None, "lu", "qr"):
         raise ValueError(f"Unknown slogdet method {method!r}: it must be None, 'lu' or 'qr'")
-    return _slogdet(a)
+    return _slogdet(a, method == "qr")
 
 
-@fused
-def _slogdet(a: Any) -> Any:
-    return SlogdetResult(*ops.slogdet(square("slogdet", a)))
+@fused(static=("factored",))
+def _slogdet(a: Any, factored: bool) -> Any:
+    a = square("slogdet", a)
+    if factored or not _is_narrow(a, 2):
+        return SlogdetResult(*ops.slogdet(a))
+    parts = ops.slogdet(as_dtype(a, np.dtype("float32")))
+    return SlogdetResult(*[as_dtype(x, a.dtype) for x in parts])
 
 
 describe((inv, det), words.MATRIX, words.NOT_SQUARE)

@@ -47,8 +47,8 @@ def check_matrix(name: str, x: ShapedArray) -> None:
         )
 
 
-def check_square(name: str, x: ShapedArray) -> None:
-    check_dtype(name, x.dtype, PARTS)
+def check_square(name: str, x: ShapedArray, kind: str = PARTS) -> None:
+    check_dtype(name, x.dtype, kind)
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         raise ValueError(
             f"{name} takes square matrices, an array of shape [..., n, n], got the shape {x.shape}"
@@ -183,6 +183,8 @@ def take_rows(x: Any, rows: Any) -> Any:
     """`x[..., rows, :]`, with other rows for each matrix of the batch."""
     aval, places = typeof(x), typeof(rows)
     batch = tuple(range(aval.ndim - 2))
+    if not places.size:
+        return zeros(aval.update(shape=(*places.shape, aval.shape[-1])))
     return gather(
         x,
         reshape(rows, new_sizes=(*places.shape, 1)),

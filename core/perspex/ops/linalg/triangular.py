@@ -7,6 +7,7 @@ from typing import Any
 from perspex.hlo import types
 from perspex.ir.avals import ShapedArray
 from perspex.ops import elementwise as ew
+from perspex.ops.families import INEXACT
 from perspex.ops.linalg.matrices import (
     OfMatrices,
     apart,
@@ -43,7 +44,7 @@ class TriangularSolve(OfMatrices):
         conjugate_a: bool,
         unit_diagonal: bool,
     ) -> ShapedArray:
-        check_square(self.name, a)
+        check_square(self.name, a, INEXACT)
         check_solvable(self.name, a, b, -2 if left_side else -1)
         return b.update(weak_type=a.weak_type and b.weak_type)
 
@@ -70,7 +71,8 @@ class TriangularSolve(OfMatrices):
         if conjugate_a and not transpose_a:
             (a,) = expand(b, conj, a, avals=[matrix])
             conjugate_a = False
-        if b.platform != "cpu":
+        narrow = given.dtype.itemsize < 4  # LAPACK has no such numbers
+        if narrow or b.platform != "cpu":
             kind = "ADJOINT" if conjugate_a else "TRANSPOSE" if transpose_a else "NO_TRANSPOSE"
             return b.op(
                 "stablehlo.triangular_solve",

@@ -38,7 +38,7 @@ def _basis(avals: Sequence[ShapedArray]) -> tuple[list[np.ndarray], list[int]]:
     whole = np.eye(sum(sizes), dtype=bool)
     cuts = np.split(whole, np.cumsum(sizes)[:-1], axis=1) if sizes else []
     found = [
-        part.reshape(-1, *aval.shape).astype(aval.dtype)
+        part.reshape(len(whole), *aval.shape).astype(aval.dtype)
         for part, aval in zip(cuts, avals, strict=True)
     ]
     return found, sizes

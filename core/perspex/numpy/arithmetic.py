@@ -417,8 +417,8 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
     """
     z = arraylike("angle", z)
     re, im = inexact("angle", real(z)), inexact("angle", imag(z))
-    if z.dtype.kind != "c" and z.ndim == 0:
-        # As JAX: the angle of a real scalar has the default dtype.
+    if z.dtype.kind != "c" and (z.ndim == 0 or not dtypes.issubdtype(z.dtype, np.inexact)):
+        # As JAX: the angle of a real scalar and of integers has the default dtype.
         default = dtypes.canonicalize_dtype(float)
         re, im = as_dtype(re, default), as_dtype(im, default)
     result = ops.atan2(im, re)

@@ -228,7 +228,8 @@ def trapezoid(
 @fused(static=("axis",))
 def _trapezoid(y: Any, x: Any, dx: Any, axis: int) -> Any:
     if x is None:
-        y, step = promote_dtypes("trapezoid", y, dx, to=dtypes.to_inexact_dtype)
+        (y,) = promote_dtypes("trapezoid", y, to=dtypes.to_inexact_dtype)
+        step = arraylike("trapezoid", dx)
         values = moveaxis(y, axis, -1)
     else:
         y, places = promote_dtypes("trapezoid", y, x, to=dtypes.to_inexact_dtype)

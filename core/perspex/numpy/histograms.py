@@ -17,7 +17,7 @@ from perspex.jitted.fused import fused
 from perspex.numpy.arithmetic import add, divide, multiply, subtract
 from perspex.numpy.calculus import diff
 from perspex.numpy.creation import asarray
-from perspex.numpy.indexing.parse import INT32
+from perspex.numpy.indexing.parse import INT32, place_dtype
 from perspex.numpy.logic import logical_or
 from perspex.numpy.promotion import promote_dtypes
 from perspex.numpy.ranges import linspace
@@ -82,7 +82,8 @@ def bincount(
         remedy = "give the size of the result: bincount(x, length=n)."
         host = known("bincount without a length", places, remedy)
         size = max(int(host.max()) + 1 if host.size else 0, least)
-    return _bincount(places, INT32.type(1) if weights is None else weights, size)
+    one = place_dtype().type(1)
+    return _bincount(places, one if weights is None else weights, size)
 
 
 @fused(static=("size",))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
-from perspex.arguments.arrays import arraylike, spread
+from perspex.arguments.arrays import arraylike, like, spread
 from perspex.arguments.glossary import describe
 from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
@@ -163,7 +163,8 @@ def iscomplex(x: ArrayLike) -> Array:
     Array([ True, False], dtype=bool)
     """
     x = arraylike("iscomplex", x)
-    return to_bool(ops.imag(x)) if x.dtype.kind == "c" else spread(np.bool_(False), x.shape)
+    zero = like(x, 0)
+    return to_bool(ops.imag(x)) if x.dtype.kind == "c" else spread(ops.ne(zero, zero), x.shape)
 
 
 @fused

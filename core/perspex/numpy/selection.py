@@ -25,7 +25,7 @@ from perspex.jitted.fused import fused
 from perspex.numpy import promotion
 from perspex.numpy.arithmetic import remainder
 from perspex.numpy.creation import asarray
-from perspex.numpy.indexing.parse import INT32, Index, Picks, whole
+from perspex.numpy.indexing.parse import INT32, Index, Picks, place_dtype, whole
 from perspex.numpy.indexing.read import PROMISED, read, read_along
 from perspex.numpy.promotion import promote_dtypes, to_bool
 from perspex.ops import elementwise as ops
@@ -306,6 +306,11 @@ def nonzero(
     >>> jnp.nonzero(jnp.array([[1, 0], [1, 1]]))
     (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
     """
+    return places(a, size, fill_value, place_dtype())
+
+
+def places(a: Any, size: Any, fill_value: Any, dtype: np.dtype = INT32) -> tuple[Array, ...]:
+    """`nonzero`, with places of any dtype."""
     check_arraylike("nonzero", a)
     x = as_given(a)
     if not x.ndim:
@@ -315,22 +320,22 @@ def nonzero(
     length = fixed_size("nonzero", size)
     if length is None:
         host = known("nonzero without a size", x, "give the number of places: nonzero(x, size=n).")
-        return tuple([put_beside(asarray(p.astype(INT32)), x) for p in np.nonzero(host)])
+        return tuple([put_beside(asarray(p.astype(dtype)), x) for p in np.nonzero(host)])
     fills = fill_value if isinstance(fill_value, tuple) else (fill_value,) * x.ndim
     if len(fills) != x.ndim:
         raise ValueError(
             f"nonzero: fill_value tuple must have length equal to number of axes ({x.ndim}); "
             f"got {len(fills)}"
         )
-    return tuple(_nonzero(x, tuple([0 if f is None else f for f in fills]), length))
+    return tuple(_nonzero(x, tuple([0 if f is None else f for f in fills]), length, dtype))
 
 
-@fused(static=("size",))
-def _nonzero(x: Any, fills: Any, size: int) -> list[Any]:
+@fused(static=("size", "dtype"))
+def _nonzero(x: Any, fills: Any, size: int, dtype: np.dtype) -> list[Any]:
     # Each element that holds writes its place to the line that counts those before it.
     x = arraylike("nonzero", x)
     if not x.size or not size:
-        return [spread(INT32.type(0), (size,))] * x.ndim
+        return [spread(dtype.type(0), (size,))] * x.ndim
     mask = flat(to_bool(x))
     count = cumsum(convert(mask, INT32), axis=0, reverse=False)
     line = ops.select(mask, ops.sub(count, INT32.type(1)), INT32.type(size))
@@ -346,8 +351,8 @@ def _nonzero(x: Any, fills: Any, size: int) -> list[Any]:
     out = []
     empty = ops.lt(places, INT32.type(0))
     for n, fill in zip(reversed(x.shape), reversed(fills), strict=True):
-        place = ops.rem(places, INT32.type(n))
-        value = convert(arraylike("nonzero", fill), INT32)
+        place = convert(ops.rem(places, INT32.type(n)), dtype)
+        value = convert(arraylike("nonzero", fill), dtype)
         out.append(ops.select(empty, spread(value, (size,)), place))
         places = ops.div(places, INT32.type(n))
     return out[::-1]
@@ -391,7 +396,7 @@ def argwhere(
     columns = nonzero(x if x.ndim else x.reshape(1), size=size, fill_value=fill_value)
     rows = columns[0].shape[0]
     if not x.ndim:
-        return spread(INT32.type(0), (rows, 0))
+        return spread(place_dtype().type(0), (rows, 0))
     return stack(*columns, axis=1)
 
 
@@ -451,9 +456,9 @@ def compress(
 
 @fused(static=("axis", "size"))
 def _compress(mask: Any, x: Any, fill: Any, axis: int, size: int) -> Any:
-    (places,) = _nonzero(mask, (x.shape[axis],), size)
-    kept = read(x, Index((*whole(x.shape[:axis]), Picks(places), *whole(x.shape[axis + 1 :]))))
-    beyond = ops.eq(places, INT32.type(x.shape[axis]))
+    (lines,) = _nonzero(mask, (x.shape[axis],), size, INT32)
+    kept = read(x, Index((*whole(x.shape[:axis]), Picks(lines), *whole(x.shape[axis + 1 :]))))
+    beyond = ops.eq(lines, INT32.type(x.shape[axis]))
     shape = kept.shape
     beyond = expand(beyond, [d for d in range(len(shape)) if d != axis])
     value = as_dtype(arraylike("compress", fill), x.dtype)

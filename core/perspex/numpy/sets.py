@@ -19,10 +19,10 @@ from perspex.arguments.glossary import describe
 from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
 from perspex.numpy.creation import asarray
-from perspex.numpy.indexing.parse import INT32, Index, Picks, whole
+from perspex.numpy.indexing.parse import INT32, Index, Picks, place_dtype, whole
 from perspex.numpy.indexing.read import read
 from perspex.numpy.promotion import promote_dtypes
-from perspex.numpy.selection import fixed_size, nonzero
+from perspex.numpy.selection import fixed_size, places
 from perspex.numpy.sorting import searchsorted
 from perspex.ops import elementwise as ops
 from perspex.ops.cumulative import cumsum
@@ -129,9 +129,9 @@ def unique(
     found = _unique("unique", x, axis, equal_nan, size, fill_value)
     wanted = [
         found.values,
-        *([found.indices] if return_index else []),
-        *([reshape(found.inverse_indices, new_sizes=inverse_shape)] if return_inverse else []),
-        *([found.counts] if return_counts else []),
+        *([_public(found.indices)] if return_index else []),
+        *([_public(reshape(found.inverse_indices, new_sizes=inverse_shape))] * return_inverse),
+        *([_public(found.counts)] if return_counts else []),
     ]
     return wanted[0] if len(wanted) == 1 else tuple(wanted)
 
@@ -211,6 +211,10 @@ def _known(name: str, x: Any, error: Any = errors.ConcretizationTypeError) -> An
     return value
 
 
+def _public(x: Any) -> Any:
+    return convert(x, place_dtype())
+
+
 def _unique(
     name: str, x: Any, axis: int, equal_nan: bool, size: Any, fill_value: Any
 ) -> _UniqueAllResult:
@@ -268,7 +272,7 @@ def _runs(x: Any, axis: int, equal_nan: bool) -> tuple[Any, Any]:
 def _collect(x: Any, order: Any, first: Any, fill: Any, axis: int, length: int) -> list[Any]:
     """Values, first positions, inverse and counts of the runs."""
     n = x.shape[axis]
-    (starts,) = nonzero(first, size=length, fill_value=n)
+    (starts,) = places(first, length, n)
     real = ops.lt(starts, INT32.type(n))
     # What is missing is filled up with the first run.
     indices = _taken(order, ops.select(real, starts, spread(INT32.type(0), (length,))))
@@ -294,7 +298,7 @@ def _counts(starts: Any, first: Any, n: int, length: int) -> Any:
     if not length:
         return starts
     # One more run than asked for, to know where the last one ends.
-    (ends,) = nonzero(first, size=length + 1, fill_value=n)
+    (ends,) = places(first, length + 1, n)
     return ops.sub(part(ends, 1, length + 1, 0, (length + 1,)), starts)
 
 
@@ -382,7 +386,7 @@ def _chosen(
         return spread(value, (size,)), spread(INT32.type(0), (size,)), spread(np.bool_(0), (size,))
     order, first = _runs(x, 0, True)
     ordered = _taken(x, order)
-    (lines,) = nonzero(ops.bitwise_and(first, keep(ordered)), size=length, fill_value=n)
+    (lines,) = places(ops.bitwise_and(first, keep(ordered)), length, n)
     size = lines.shape[0]
     real = ops.lt(lines, INT32.type(n))
     if size:
@@ -443,15 +447,15 @@ def intersect1d(
     if not return_indices:
         return values
     if not y.size or not x.size:
-        return values, indices, indices
+        return values, _public(indices), _public(indices)
     own = _taken(x, indices)
     order, _ = _runs(y, 0, True)
     others = _taken(order, ops.min(searchsorted(_taken(y, order), own), INT32.type(y.size - 1)))
     count = real.shape
     return (
         values,
-        ops.select(real, indices, spread(INT32.type(x.size), count)),
-        ops.select(real, others, spread(INT32.type(y.size), count)),
+        _public(ops.select(real, indices, spread(INT32.type(x.size), count))),
+        _public(ops.select(real, others, spread(INT32.type(y.size), count))),
     )
 
 
@@ -485,10 +489,10 @@ def setdiff1d(
         x = x if assume_unique else known
     fill = 0 if fill_value is None else fill_value
     if assume_unique and x.size:
-        (places,) = nonzero(_isin(x, y, True), size=length, fill_value=x.size)
-        real = ops.lt(places, INT32.type(x.size))
-        value = spread(as_dtype(asarray(fill), x.dtype), places.shape)
-        return ops.select(real, _taken(x, places), value)
+        (kept,) = places(_isin(x, y, True), length, x.size)
+        real = ops.lt(kept, INT32.type(x.size))
+        value = spread(as_dtype(asarray(fill), x.dtype), kept.shape)
+        return ops.select(real, _taken(x, kept), value)
     return _chosen("setdiff1d", x, lambda v: _isin(v, y, True), length, fill)[0]
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from perspex import dtypes
 from perspex.arguments.arrays import arraylike, as_array, check_arraylike
 from perspex.arguments.axes import canonical_axis
 from perspex.arguments.glossary import describe
@@ -84,7 +85,7 @@ def argsort(
     """The positions of the elements in ascending order along an axis.
 
     Args:
-      dtype: the dtype of the positions, int32 by default.
+      dtype: the dtype of the positions, the default one for integers if not given.
 
     Returns:
       An array of the shape of `a`; a vector for `axis=None`.
@@ -98,7 +99,7 @@ def argsort(
     if axis is None:
         a, axis = reshape(a, new_sizes=(a.size,)), 0
     axis = canonical_axis(axis, a.ndim)
-    index = np.dtype("int32" if dtype is None else dtype)
+    index = np.dtype(dtypes.canonicalize_dtype("int64") if dtype is None else dtype)
     places = iota(dtype=index, shape=a.shape, dimension=axis)
     # Descending and stable: reversed before and after, so that equal elements keep their order.
     if descending:
@@ -179,13 +180,13 @@ def lexsort(keys: ArrayLike | Sequence[ArrayLike], axis: int = -1) -> Array:
 def _lexsort(*keys: Any, axis: int) -> Any:
     parts = [as_array(k) for k in keys]
     if parts[0].ndim == 0:
-        return array(0, dtype="int32")
+        return array(0, dtype=dtypes.canonicalize_dtype("int64"))
     axis = canonical_axis(axis, parts[0].ndim)
     places = iota(dtype=np.dtype("int32"), shape=parts[0].shape, dimension=axis)
     out = sorting.sort(
         *reversed(parts), places, dimension=axis, is_stable=True, num_keys=len(parts)
     )
-    return out[-1]
+    return convert(out[-1], dtypes.canonicalize_dtype("int64"))
 
 
 def sort_complex(a: ArrayLike) -> Array:

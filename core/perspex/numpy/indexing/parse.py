@@ -20,6 +20,11 @@ from perspex.tracing.trace import concrete_value
 INT32 = np.dtype("int32")
 
 
+def place_dtype() -> np.dtype:
+    """The dtype of the places that are results: int32, and int64 where 64-bit types are on."""
+    return dtypes.canonicalize_dtype("int64")
+
+
 class Span(NamedTuple):
     """A slice: `size` elements from `start` in steps of `step`; `stop` is where it was to end."""
 

@@ -20,7 +20,7 @@ from perspex.jitted.fused import fused
 from perspex.numpy import words
 from perspex.numpy.arithmetic import remainder
 from perspex.numpy.einsum import einsum
-from perspex.numpy.indexing.parse import INT32, Index, Picks, Point, mask_places, whole
+from perspex.numpy.indexing.parse import INT32, Index, Picks, Point, mask_places, place_dtype, whole
 from perspex.numpy.indexing.read import FILL, PROMISED, read, read_along
 from perspex.numpy.indexing.windows import wrapped
 from perspex.numpy.promotion import promote_all
@@ -344,7 +344,7 @@ def ravel_multi_index(
       mode: `"raise"` looks at the coordinates, which must be concrete; `"wrap"`, `"clip"` and
         `"ignore"` do not; or a sequence of these for the axes.
       order: `"C"` if the last axis changes fastest, `"F"` if the first one does.
-      dtype: an integer dtype for the result; the default one if not given.
+      dtype: an integer dtype for the result; that of the coordinates if not given.
 
     Returns:
       An array of integers.
@@ -373,7 +373,7 @@ def ravel_multi_index(
     for x, n, m in zip(multi_index, shape, modes, strict=True):
         if m == "raise":
             _check_coordinates(x, n)
-    target = np.dtype(dtypes.canonicalize_dtype(dtype or np.int64))
+    target = np.dtype(dtypes.canonicalize_dtype(dtype or dtypes.result_type(*multi_index)))
     if not dtypes.issubdtype(target, np.integer):
         raise ValueError(f"ravel_multi_index: dtype must be an integer type, got {target.name}")
     return _ravel_multi_index(tuple(multi_index), shape, modes, order, target)
@@ -428,7 +428,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
     n, ndim = operator.index(n), operator.index(ndim)
     if n < 0 or ndim < 0:
         raise ValueError(f"diag_indices: n and ndim must not be negative, got {n} and {ndim}")
-    return (iota(dtype=INT32, shape=(n,), dimension=0),) * ndim
+    return (iota(dtype=place_dtype(), shape=(n,), dimension=0),) * ndim
 
 
 def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:

@@ -1,0 +1,1 @@
+"""Programs at random under Perspex and under real JAX: see README.md."""

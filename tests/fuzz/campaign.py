@@ -1,0 +1,134 @@
+"""A run of the fuzzer: programs of fresh seeds until the time is over."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from fuzz.compare import Difference
+from fuzz.coverage import Matrix
+from fuzz.differential import Pair
+from fuzz.findings import ERRORS, Finding, Findings, cause, errors, meant
+from fuzz.generator import Generator, Preferences
+from fuzz.process import Broken, Worker
+from fuzz.programs import Program, Statement
+from fuzz.shrink import shrink
+
+# Of ten programs, so many are asked for values; of the others only types are compared, which
+# takes a tenth of the time, since nothing is compiled.
+VALUES_OF_TEN = 3
+# Programs of one process, which keeps what it has compiled.
+LIFE = 400
+
+
+class Campaign:
+    """Generates, compares, shrinks and counts.
+
+    Arguments:
+      ours: the interpreter for Perspex.
+      theirs: the interpreter that has `jax`.
+      folder: where findings are written.
+      seed: the first seed.
+      quick: whether XLA leaves out its optimizations.
+    """
+
+    def __init__(
+        self, ours: str, theirs: str, folder: Path, seed: int, *, quick: bool = True
+    ) -> None:
+        self.pair = Pair(
+            Worker(ours, "perspex", quick=quick, coverage=True),
+            Worker(theirs, "jax", quick=quick),
+        )
+        self.findings = Findings(folder)
+        self.preferences = Preferences()
+        self.matrix = Matrix()
+        self.seed, self.programs, self.valued, self.statements = seed, 0, 0, 0
+
+    def run(self, seconds: float, most: int | None = None) -> None:
+        """Go on for that long, or for so many programs."""
+        end = time.monotonic() + seconds
+        try:
+            while time.monotonic() < end and (most is None or self.programs < most):
+                self.one(self.seed + self.programs)
+                self.programs += 1
+                if self.pair.ours.served > LIFE:
+                    self.pair.stop()
+        finally:
+            self.pair.stop()
+
+    def one(self, seed: int) -> None:
+        """One program."""
+        generator = Generator(seed, self.preferences)
+        program = generator.program()
+        abstract = seed % 10 >= VALUES_OF_TEN
+        self.statements += len(program.body)
+        self.valued += not abstract
+        try:
+            found, want = self.pair.difference(program.statements, program.x64, abstract=abstract)
+        except Broken as error:
+            self.findings.broken[str(error).splitlines()[0]] += 1
+            self.findings.keep_broken(program, str(error))
+            return
+        finally:
+            news = self.matrix.add(self.pair.ours.rules)
+            self.pair.ours.rules = []
+            for text in generator.used if news else ():
+                self.preferences.bonus[text] += 1
+        for difference in self.first(found):
+            self.judge(program, difference, want, abstract)
+
+    @staticmethod
+    def first(found: list[Difference]) -> list[Difference]:
+        """The differences that do not follow from others of the same program."""
+        single = [d for d in found if d.name.startswith("v")]
+        return single or found[:1]
+
+    def judge(
+        self, program: Program, difference: Difference, want: dict[str, object], abstract: bool
+    ) -> None:
+        """Count a difference; the first of its cause is shrunk and written down."""
+        text = next((s.text for s in program.statements if s.target == difference.name), "?")
+        reason = meant(difference)
+        if reason:
+            self.findings.meant[reason] += 1
+            return
+        key = cause(difference, text)
+        self.findings.kinds[difference.kind] += 1
+        self.findings.causes[key] += 1
+        if self.findings.causes[key] > 1:
+            return
+        minimal = self.shrunk(program, difference, want, abstract)
+        self.findings.keep(Finding(program, difference, minimal, abstract))
+
+    def shrunk(
+        self, program: Program, difference: Difference, want: dict[str, object], abstract: bool
+    ) -> list[Statement]:
+        """The smallest program that was found to differ in this way."""
+        left = [600 if abstract else 60]
+
+        def test(statements: list[Statement]) -> Difference | None:
+            left[0] -= 1
+            if left[0] < 0:
+                return None
+            try:
+                found, _ = self.pair.difference(
+                    statements, program.x64, difference.name, abstract=abstract
+                )
+            except Broken:
+                return None
+            for d in found:
+                same = d.name == difference.name and d.kind == difference.kind
+                if same and (d.kind not in ERRORS or errors(d) == errors(difference)):
+                    return d
+            return None
+
+        return shrink(program.statements, difference.name, test, want)
+
+    def report(self) -> str:
+        """What was run and what was found, as text."""
+        head = (
+            f"seeds {self.seed} to {self.seed + self.programs - 1}: {self.programs} programs "
+            f"({self.valued} with values) of {self.statements} statements; "
+            f"{self.pair.noisy_runs} runs with noise"
+        )
+        return f"{head}\n{self.findings.report()}\n{self.matrix.report()}"

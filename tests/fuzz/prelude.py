@@ -1,0 +1,53 @@
+"""What every program of the fuzzer begins with, as text: it is run by Perspex and by real JAX."""
+
+from __future__ import annotations
+
+PRELUDE = '''
+import operator
+from functools import partial
+
+import numpy as np
+
+def is_inexact(x):
+    return jnp.issubdtype(jnp.result_type(x), jnp.inexact)
+
+def total(tree):
+    """A real number in which all numbers of a tree have a part."""
+    parts = [jnp.zeros(())]
+    for x in jax.tree.leaves(tree):
+        if is_inexact(x):
+            x = jnp.real(x) + jnp.imag(x) if jnp.iscomplexobj(x) else x
+            parts.append(jnp.sum(jnp.asarray(x).astype(parts[0].dtype)))
+    return sum(parts[1:], parts[0])
+
+def scalar(f):
+    return lambda *args: total(f(*args))
+
+def tangent(x):
+    x = jnp.asarray(x)
+    if not is_inexact(x):
+        return np.zeros(x.shape, jax.dtypes.float0)
+    return jnp.cos(jnp.arange(x.size, dtype=jnp.float32)).reshape(x.shape).astype(x.dtype)
+
+def forward(f):
+    """The results and their tangents."""
+    return lambda *args: jax.jvp(f, args, tuple([tangent(x) for x in args]))
+
+def backward(f):
+    """The cotangents of the arguments."""
+    def pulled(*args):
+        out, pull = jax.vjp(f, *args)
+        return pull(jax.tree.map(tangent, out))
+    return pulled
+
+def linear(f):
+    def pushed(*args):
+        out, push = jax.linearize(f, *args)
+        return out, push(*[tangent(x) for x in args])
+    return pushed
+
+def lanes(x, axis=0):
+    """Two examples: an array, and itself backwards."""
+    x = jnp.asarray(x)
+    return jnp.stack([x, jnp.flip(x)], axis)
+'''

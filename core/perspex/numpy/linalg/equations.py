@@ -314,10 +314,11 @@ def det(a: ArrayLike) -> Array:
     >>> jnp.linalg.det(jnp.array([[1.0, 2.0], [3.0, 4.0]]))
     Array(-2., dtype=float32)
     """
-    a = square("det", a)
-    if _is_narrow(a, 3):
-        return as_dtype(ops.determinant(as_dtype(a, np.dtype("float32"))), a.dtype)
-    return ops.determinant(a)
+    matrix: Any = square("det", a)
+    if _is_narrow(matrix, 3):
+        wide = as_dtype(matrix, np.dtype("float32"))
+        return as_dtype(ops.determinant(wide), matrix.dtype)
+    return ops.determinant(matrix)
 
 
 def _is_narrow(a: Any, most: int) -> bool:

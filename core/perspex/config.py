@@ -73,8 +73,11 @@ class Flag:
         self.cell.set_global(self.check(value))
 
     @contextlib.contextmanager
-    def __call__(self, value: Any = True) -> Iterator[None]:
-        previous = self.cell.swap_local(self.check(value))
+    def __call__(self, new_val: Any = True, **named: Any) -> Iterator[None]:
+        # `disable_jit` has another word for it.
+        if named and (self.name, *named) != ("disable_jit", "disable"):
+            raise TypeError(f"{self.name}() got an unexpected keyword argument {[*named][0]!r}")
+        previous = self.cell.swap_local(self.check(named.get("disable", new_val)))
         try:
             yield
         finally:
@@ -343,12 +346,12 @@ def find(name: str) -> Flag:
         raise AttributeError(f"perspex has no configuration flag {name!r}") from None
 
 
-def update(name: str, value: Any) -> None:
+def update(name: str, val: Any) -> None:
     """Set a flag for all threads.
 
     Args:
       name: the name, with or without JAX's `jax_` before it.
-      value: the new value.
+      val: the new value.
 
     Returns:
       Nothing.
@@ -359,7 +362,7 @@ def update(name: str, value: Any) -> None:
 
     >>> update("enable_x64", False)
     """
-    find(name).set(value)
+    find(name).set(val)
 
 
 def read(name: str) -> Any:
@@ -381,7 +384,15 @@ def read(name: str) -> Any:
 
 
 def __getattr__(name: str) -> Any:
-    # `jax.config.jax_enable_x64` reads the value.
+    # `jax.config.jax_enable_x64` reads the value; `values` has all, `x64_enabled` is an older name.
     if name.startswith("jax_"):
         return find(name).value
+    if name == "x64_enabled":
+        return enable_x64.value
+    if name == "values":
+        return {f"jax_{key}": flag.value for key, flag in flags.items() if flag is not post_hook}
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *[f"jax_{name}" for name in flags], "values", "x64_enabled"})

@@ -59,6 +59,7 @@ MODULE = re.compile(r"(perspex|perspex_magics|perspex_kernel)(\.\w+)*")
 
 # Tests of several modules at once, which no module of that name stands for.
 ACROSS = {
+    "core/as_jax/test_signatures": "the parameters of all public functions",
     "core/control/test_programs": "loops, branches and calls in one another",
     "core/lax/test_functions": "what all functions of `lax` have in common",
     "core/nn/test_nn": "all functions of `nn`",

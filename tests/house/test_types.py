@@ -68,7 +68,7 @@ METHODS = [name for name, method in vars(Array).items() if name in dir(jnp) and 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_methods_have_the_parameters_of_the_functions(name: str) -> None:
-    if name in ("astype", "reshape", "transpose"):
+    if name in ("astype", "reshape", "transpose", "view"):
         pytest.skip("takes its arguments otherwise, as in NumPy")
     method = list(inspect.signature(getattr(Array, name)).parameters.values())[1:]
     function = list(inspect.signature(getattr(jnp, name)).parameters.values())

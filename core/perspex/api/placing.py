@@ -28,7 +28,7 @@ from perspex.tracing.array_type import Array, DTypeLike
 
 
 def make_mesh(
-    axis_shapes: Sequence[int],
+    axis_sizes: Sequence[int],
     axis_names: Sequence[str],
     axis_types: AxisType | Sequence[AxisType] | None = None,
     *,
@@ -37,7 +37,7 @@ def make_mesh(
     """Devices in an array with named axes.
 
     Args:
-      axis_shapes: the length of each axis. Their product may be less than the number of devices:
+      axis_sizes: the length of each axis. Their product may be less than the number of devices:
         the first ones are taken.
       axis_names: a name for each axis.
       axis_types: `AxisType.Auto` for each axis. That is the default here; in JAX 0.12 it is
@@ -53,7 +53,7 @@ def make_mesh(
     >>> dict(make_mesh((1, 1), ("x", "y")).shape)
     {'x': 1, 'y': 1}
     """
-    sizes = tuple([operator.index(n) for n in axis_shapes])
+    sizes = tuple([operator.index(n) for n in axis_sizes])
     names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
     if len(sizes) != len(names):
         raise ValueError(f"make_mesh takes one name for each length, got {sizes} and {names}")

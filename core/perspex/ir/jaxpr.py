@@ -147,6 +147,18 @@ class ClosedJaxpr:
         return self.consts
 
     @property
+    def constvars(self) -> list[Var]:
+        return self.jaxpr.constvars
+
+    @property
+    def invars(self) -> list[Var]:
+        return self.jaxpr.invars
+
+    @property
+    def outvars(self) -> list[Atom]:
+        return self.jaxpr.outvars
+
+    @property
     def in_avals(self) -> list[ShapedArray]:
         return [v.aval for v in self.jaxpr.invars]
 

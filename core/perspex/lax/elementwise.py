@@ -205,19 +205,19 @@ def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FR
     return ops.round(x, rounding_method=int(RoundingMethod(rounding_method)))
 
 
-def reduce_precision(x: ArrayLike, exponent_bits: int, mantissa_bits: int) -> Array:
+def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int) -> Array:
     """Floats rounded to fewer bits of exponent and mantissa.
 
     Args:
-      x: an array or a scalar (float).
+      operand: an array or a scalar (float).
       exponent_bits: the number of bits of the exponent, at least 1.
       mantissa_bits: the number of bits of the mantissa, at least 0.
 
     Returns:
-      An array of the shape and dtype of `x`.
+      An array of the shape and dtype of `operand`.
 
     Raises:
-      TypeError: if `x` is not an array or a number, or its dtype is not a float.
+      TypeError: if `operand` is not an array or a number, or its dtype is not a float.
       ValueError: for too few bits.
 
     >>> from perspex import lax
@@ -230,7 +230,7 @@ def reduce_precision(x: ArrayLike, exponent_bits: int, mantissa_bits: int) -> Ar
             "reduce_precision: exponent_bits must be positive and mantissa_bits must not be "
             f"negative, got {exponent} and {mantissa}"
         )
-    return ops.reduce_precision(x, exponent_bits=exponent, mantissa_bits=mantissa)
+    return ops.reduce_precision(operand, exponent_bits=exponent, mantissa_bits=mantissa)
 
 
 def stop_gradient(x: T) -> T:

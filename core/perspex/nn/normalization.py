@@ -217,12 +217,16 @@ def standardize(
     variance: ArrayLike | None = None,
     epsilon: ArrayLike = 1e-5,
     where: ArrayLike | None = None,
+    *,
+    algorithm: str = "fast",
 ) -> Array:
     """`(x - mean) / sqrt(variance + epsilon)`, with those along `axis` if they are not given.
 
     Args:
       mean, variance: what to use instead of the mean and the variance along `axis`.
       epsilon: a number that keeps the root from zero.
+      algorithm: `"fast"` takes the variance for `E[x^2] - E[x]^2`, which loses digits where the
+        mean is far from zero; `"stable"` for `E[(x - E[x])^2]`.
 
     Returns:
       An array of floats of the shape of `x`.
@@ -230,16 +234,23 @@ def standardize(
     >>> standardize(pnp.array([-1.0, 1.0]), epsilon=0.0)
     Array([-1.,  1.], dtype=float32)
     """
+    if algorithm not in ("fast", "stable"):
+        raise ValueError(f"standardize: algorithm must be 'fast' or 'stable', got {algorithm!r}")
     axis = hashable_axis("standardize", axis)
-    return _standardize(x, mean, variance, epsilon, where, axis=axis)
+    stable = algorithm == "stable"
+    return _standardize(x, mean, variance, epsilon, where, axis=axis, stable=stable)
 
 
-@fused(static=("axis",))
-def _standardize(x: Any, mean: Any, variance: Any, epsilon: Any, where: Any, axis: Any) -> Any:
+@fused(static=("axis", "stable"))
+def _standardize(
+    x: Any, mean: Any, variance: Any, epsilon: Any, where: Any, axis: Any, stable: bool
+) -> Any:
     x = inexact("standardize", x)
     if mean is None:
         mean = pnp.mean(x, axis, keepdims=True, where=where)
-    if variance is None:
+    if variance is None and stable:
+        variance = pnp.mean(pnp.square(x - mean), axis, keepdims=True, where=where)
+    elif variance is None:
         # E[x^2] - E[x]^2, which rounding may take below zero.
         square = pnp.mean(pnp.square(x), axis, keepdims=True, where=where)
         variance = pnp.maximum(square - pnp.square(mean), 0)

@@ -148,24 +148,30 @@ def top_k(
     return values[index], places[index]
 
 
-def lexsort(keys: ArrayLike | Sequence[ArrayLike], axis: int = -1) -> Array:
+def lexsort(
+    keys: ArrayLike | Sequence[ArrayLike], axis: int = -1, *, batch_size: int = 16
+) -> Array:
     """The positions that sort by several keys; the last key counts most.
 
     Args:
       keys: arrays of one shape, or an array whose first axis holds them.
       axis: the axis.
+      batch_size: for JAX, which sorts by so many keys at once; here all are sorted at once.
 
     Returns:
       An array of int32 of the shape of a key.
 
     Raises:
       TypeError: if there is no key, or a key is not an array.
-      ValueError: for keys of different shapes, and for an axis that is not there.
+      ValueError: for keys of different shapes, an axis that is not there, and a `batch_size` below
+        one.
 
     >>> import perspex.numpy as jnp
     >>> jnp.lexsort((jnp.array([0, 1, 0]), jnp.array([2, 1, 1])))
     Array([2, 1, 0], dtype=int32)
     """
+    if batch_size < 1:
+        raise ValueError(f"lexsort: batch_size must be positive, got {batch_size}")
     parts: list[ArrayLike] = list(keys)  # type: ignore[arg-type]
     if not parts:
         raise TypeError("lexsort needs at least one key")

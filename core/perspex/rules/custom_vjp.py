@@ -22,6 +22,7 @@ from perspex.tracing.trace import Tracer, in_its_place, typeof
 from perspex.transforms.identity import HowToTransform
 from perspex.transforms.jvp import is_differentiable, tangent_aval
 from perspex.transforms.programs import cut, pick, with_gaps
+from perspex.tree import tree_map
 
 
 @dataclasses.dataclass(frozen=True)
@@ -332,11 +333,11 @@ def zero_from_primal(val: PyTree, symbolic_zeros: bool = False) -> PyTree:
     return tree.map(zero, val)
 
 
-def custom_vjp_primal_tree_values(tree_of_primals: PyTree) -> PyTree:
+def custom_vjp_primal_tree_values(tree: PyTree) -> PyTree:
     """The values in a tree of `CustomVJPPrimal`, which `fwd` gets with symbolic zeros.
 
     Args:
-      tree_of_primals: a pytree whose leaves are of the class `CustomVJPPrimal`.
+      tree: a pytree whose leaves are of the class `CustomVJPPrimal`.
 
     Returns:
       A tree of the same structure.
@@ -353,4 +354,4 @@ def custom_vjp_primal_tree_values(tree_of_primals: PyTree) -> PyTree:
             raise TypeError(f"unexpected leaf type {type(leaf)}; expected CustomVJPPrimal")
         return leaf.value
 
-    return tree.map(value, tree_of_primals)
+    return tree_map(value, tree)

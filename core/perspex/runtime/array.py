@@ -40,6 +40,21 @@ else:
                 return isinstance(instance, (ArrayImpl, Tracer, KeyArray))
             return type.__instancecheck__(cls, instance)
 
+        def __subclasscheck__(cls, kind: type) -> bool:
+            # As in JAX, tracers are instances and yet their class is no subclass.
+            return type.__subclasscheck__(cls, kind) or (
+                cls is Array and issubclass(kind, (ArrayImpl, KeyArray))
+            )
+
+        # What only concrete arrays have is an attribute of the class of arrays too.
+        def __getattr__(cls, name: str) -> Any:
+            if cls is Array and not name.startswith("_"):
+                return getattr(ArrayImpl, name)
+            raise AttributeError(f"type object {cls.__name__!r} has no attribute {name!r}")
+
+        def __dir__(cls) -> list[str]:
+            return sorted({*type.__dir__(cls), *(n for n in dir(ArrayImpl) if n[0] != "_")})
+
     class Array(array_type.Array, metaclass=_ArrayMeta):
         """The type of arrays, for annotations and `isinstance`; tracers are instances of it too.
 

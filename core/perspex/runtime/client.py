@@ -81,8 +81,10 @@ def devices(backend: str | None = None) -> list[Device]:
     return list(client(backend).devices())
 
 
-def local_devices(process_index: int | None = None, backend: str | None = None) -> list[Device]:
-    """The devices that belong to this process."""
+def local_devices(
+    process_index: int | None = None, backend: str | None = None, host_id: int | None = None
+) -> list[Device]:
+    """The devices that belong to this process; `host_id` is an older name of `process_index`."""
     return list(client(backend).local_devices())
 
 

@@ -198,7 +198,14 @@ def op_by_op(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> Except
     return None
 
 
-def device_put(x: Any, device: Any = None, *, may_alias: bool | None = None) -> Any:
+def device_put(
+    x: Any,
+    device: Any = None,
+    *,
+    src: Any = None,
+    donate: Any = False,
+    may_alias: bool | None = None,
+) -> Any:
     """Put every leaf of a pytree on a device, or distribute it over several, copying if needed.
 
     Args:
@@ -207,11 +214,15 @@ def device_put(x: Any, device: Any = None, *, may_alias: bool | None = None) -> 
         text) a platform's name, whose first device it means; or a pytree of them that is a prefix
         of `x`. It commits the arrays to that place, so that computations with them run there.
         With `None`, arrays stay where they are, and everything else goes to the default device.
+      src: where `x` is; arrays know that themselves.
+      donate, may_alias: whether the memory of `x` may be reused. Both only permit it, and here no
+        memory of `x` is given up.
 
     Returns:
       A pytree of the same structure, of arrays on the device or devices.
 
     Raises:
+      ValueError: if both `donate` and `may_alias` are True.
       ValueError: for anything else as `device`, and for an array that the sharding cannot cut.
 
     Inside a traced function, a sharding over several devices is a constraint
@@ -221,6 +232,8 @@ def device_put(x: Any, device: Any = None, *, may_alias: bool | None = None) -> 
     >>> device_put(np.arange(3))
     Array([0, 1, 2], dtype=int32)
     """
+    if donate is True and may_alias is True:
+        raise ValueError("device_put: may_alias and donate cannot both be True; leave one out")
     if device is None:
         target, committed = None, False
     elif isinstance(device, (dict, list, tuple)):

@@ -7,7 +7,7 @@ C++ it is a container of that array, so that calls with typed keys are repeated 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never
 
 from perspex.base.pytree_registry import call_registry
 from perspex.ir.avals import ShapedArray
@@ -75,6 +75,10 @@ class KeyArray(Array):
     def delete(self) -> None:
         """Give up the memory of the keys."""
         self.base.delete()
+
+    def byteswap(self) -> Never:
+        """Refused: the numbers in a key have no meaning of their own."""
+        raise NotImplementedError("a typed key has no bytes to swap; see random.key_data(key)")
 
     def __bool__(self) -> bool:
         raise TypeError("a typed key has no truth value; random.bernoulli(key) draws a boolean")

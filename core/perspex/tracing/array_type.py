@@ -233,6 +233,21 @@ class Array(Operators):
     def __iter__(self) -> Iterator[Array]:
         return array_methods.face.iterate(self)
 
+    def __reversed__(self) -> Iterator[Array]:
+        face = array_methods.face
+        return face.iterate(face.flip(self, 0) if self.ndim else self)
+
+    def __contains__(self, value: ArrayLike) -> Array:
+        # `value in x` is the truth value of this.
+        if self.ndim != 1:
+            raise ValueError(f"`in` takes an array of one axis, got shape {self.shape}; use any()")
+        if not array_methods.accepts(value):
+            raise TypeError(f"`in` takes a number, got {type(value).__name__}")
+        shape = getattr(value, "shape", ())
+        if shape:
+            raise ValueError(f"`in` takes a number, got an array of shape {shape}; use isin()")
+        return array_methods.face.any(self == value)
+
     def __getitem__(self, index: Index, /) -> Array:
         return array_methods.face.getitem(self, index)
 
@@ -308,9 +323,22 @@ class Array(Operators):
         """Refused: an iterator over memory that cannot be written to. Use `x.ravel()`."""
         raise NotImplementedError("arrays have no .flat, which could be assigned to; use x.ravel()")
 
-    def view(self, dtype: DTypeLike | None = None) -> Array:
-        """The same bits as another dtype."""
+    def view(self, dtype: DTypeLike | None = None, type: None = None) -> Array:
+        """The same bits as another dtype; `type`, a subclass of NumPy's array, is refused."""
+        if type is not None:
+            raise NotImplementedError("x.view(type=) is for subclasses of NumPy's array")
         return array_methods.face.view(self, dtype)
+
+    def byteswap(self) -> Array:
+        """The array with the bytes of each number in reverse order."""
+        face = array_methods.face
+        if self.itemsize == 1:
+            return face.copy(self)
+        if self.dtype.kind == "c":
+            parts = face.stack([self.real.byteswap(), self.imag.byteswap()], -1)
+            return face.view(parts, self.dtype)[..., 0]
+        swapped = face.flip(face.view(self[..., None], "uint8"), -1)
+        return face.view(swapped, self.dtype)[..., 0]
 
     def item(self, *args: int) -> Any:
         """The only element, or the one at `args`, as a Python number."""

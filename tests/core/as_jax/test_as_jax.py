@@ -171,10 +171,9 @@ for line in {(FORMS + REFUSED).strip().splitlines()!r}:
     assert kinds["import jax.control"] == "ModuleNotFoundError"
 
 
-# What Perspex adds to modules of jax. `show` and its kin are views of the notebook; some names are
-# of earlier versions of jax; `dir(jax.scipy)` leaves out a module that it has.
+# What Perspex adds to modules of jax, besides the views of the notebook. Some names are of earlier
+# versions of jax; `dir(jax.scipy)` leaves out a module that it has.
 OURS = {
-    "jax": {"cache_view", "key_explorer", "plot", "show", "timings"},
     "jax.ad_checkpoint": {"checkpoint", "remat"},
     "jax.core": {"ClosedJaxpr", "Jaxpr", "JaxprEqn", "Literal", "Primitive", "Var"},
     "jax.errors": {"StaleCaptureError", "StaleCaptureWarning"},
@@ -194,7 +193,7 @@ found = {}
 for name in perspex.as_jax._TARGETS:
     module = importlib.import_module(name)
     assert [n for n in dir(module) if not hasattr(module, n)] == [], name
-    found[name] = [n for n in dir(module) if n[0] != "_"]
+    found[name] = [n for n in module.__all__ if n[0] != "_"]
 print(json.dumps(found))
 """,
         tmp_path,

@@ -146,7 +146,9 @@ def test_functions_look_handwritten(name: str, function: str) -> None:
     assert function in module.__all__
     assert pickle.loads(pickle.dumps(f)) is f
     first, *rest = inspect.signature(f).parameters.values()
-    assert first.name == ("q" if function in ("ppf", "isf") else "k" if name in DISCRETE else "x")
+    quantile = {"logistic": "x", "gumbel_l": "p", "gumbel_r": "p"}.get(name, "q")  # as in JAX
+    density = "k" if name in DISCRETE else "x"
+    assert first.name == (quantile if function in ("ppf", "isf") else density)
     defaults = {"loc": 0, "scale": 1}
     assert all(p.default == defaults.get(p.name, p.empty) for p in rest)
     assert f"stats.{name}.{function}(" in f.__doc__

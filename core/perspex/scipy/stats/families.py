@@ -101,6 +101,7 @@ class Family:
       safe: a point of the support, which formulas for the density see in place of those outside.
       invalid: given the shape parameters, where all values but quantiles are NaN.
       bounded: whether quantiles are NaN for numbers that are not between 0 and 1.
+      probability: the name of the first parameter of quantiles.
     """
 
     first: str  # the name of the first parameter
@@ -117,10 +118,12 @@ class Family:
         safe: float = 0.5,
         invalid: Callable[..., Any] | None = None,
         bounded: bool = False,
+        probability: str = "q",
     ) -> None:
         self.name, self.title, self.example = name, title, example
         self.about = textwrap.fill(about, 96, subsequent_indent="    ")
         self.words = _FIRST_WORDS | dict(words)
+        self.probability = probability
         self.parameters = [word for word in words if word != self.first]
         self.support, self.safe, self.invalid, self.bounded = support, safe, invalid, bounded
         self.rules: dict[str, Callable[..., Any]] = {}
@@ -153,7 +156,7 @@ class Family:
                 self._log_density if name in ("logpdf", "logpmf") else self._mass, formula
             )
         self.rules[name] = rule
-        names = ["q" if quantile else self.first, *self.parameters]
+        names = [self.probability if quantile else self.first, *self.parameters]
         if not loc:
             names.remove("loc")
         full_name = f"{self.name}.{name}"
@@ -172,12 +175,13 @@ class Family:
         function.__name__ = function.__qualname__ = name
         function.__module__ = f"{__package__}.{self.name}"
         function.__signature__ = signature  # type: ignore[attr-defined]
+        words = self.words | ({names[0]: self.words["q"]} if quantile else {})
         rest = self.example.partition(",")
         example = "".join(["0.25", *rest[1:]]) if quantile else self.example
         function.__doc__ = _DOCSTRING.format(
             line=_LINES[name].format(title=self.title, first=names[0]),
             about=self.about,
-            words="\n      ".join([f"{n}: {self.words[n]}" for n in names]),
+            words="\n      ".join([f"{n}: {words[n]}" for n in names]),
             call=f"{full_name}({example})",
             shows=shows,
         )

@@ -16,6 +16,7 @@ _gumbel_l = Continuous(
         "scale": "the scale, positive; the standard deviation is `pi / sqrt(6)` times as large.",
     },
     example="0.5",
+    probability="p",
 )
 
 logpdf = _gumbel_l.define("logpdf", -1.149, lambda y: y - pnp.exp(y))

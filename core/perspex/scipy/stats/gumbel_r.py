@@ -16,6 +16,7 @@ _gumbel_r = Continuous(
         "scale": "the scale, positive; the standard deviation is `pi / sqrt(6)` times as large.",
     },
     example="0.5",
+    probability="p",
 )
 
 logpdf = _gumbel_r.define("logpdf", -1.107, lambda y: -(y + pnp.exp(-y)))

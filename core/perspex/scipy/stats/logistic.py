@@ -19,6 +19,7 @@ _logistic = Continuous(
         "scale": "the scale, positive; the standard deviation is `pi / sqrt(3)` times as large.",
     },
     example="0.5",
+    probability="x",
 )
 
 logpdf = _logistic.define("logpdf", -1.448, lambda y: -y - 2 * softplus(-y))

@@ -45,6 +45,8 @@ config.update("jax_enable_x64", True)
 assert jnp.ones(2).dtype == "float64" and jax.config.jax_enable_x64
 assert jax.__version__ == "0.12.0"
 assert isinstance(jnp.ones(2), jax.Array)
+import pickle
+assert pickle.loads(b"cjax.numpy\\nconcatenate\\n.") is jnp.concatenate
 print(jit(lambda x: jax.nn.relu(x))(jnp.array([-1.0, 2.0])))
 """,
         tmp_path,

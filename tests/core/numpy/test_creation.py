@@ -443,7 +443,7 @@ def test_scalar_types_differ() -> None:
     assert jnp.float32 != jnp.int32 and jnp.float32 == np.float32 and jnp.bfloat16 != np.float32
     assert jnp.float_ is jnp.float64 and jnp.int_ is jnp.int64 and jnp.bool is jnp.bool_
     assert float(jnp.float32("1.5")) == 1.5
-    with pytest.raises(AttributeError, match="perspex.numpy has no attribute 'float31'"):
+    with pytest.raises(AttributeError, match="perspex.numpy' has no attribute 'float31'"):
         jnp.float31  # noqa: B018
 
 

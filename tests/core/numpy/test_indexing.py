@@ -140,9 +140,11 @@ def test_a_place_that_fits_no_dtype() -> None:
 def test_scalars_and_empty_axes_have_nothing_to_point_at() -> None:
     with pytest.raises(IndexError, match="0-dimensional, but 1 were indexed"):
         jnp.array(1.0)[0]
-    for index in (0, jnp.array([0]), jnp.array(0)):
+    for index in (0, jnp.array(0)):
         with pytest.raises(IndexError, match="out of bounds for axis 0 with size 0"):
             jnp.zeros((0, 3))[index]
+    with pytest.raises(TypeError, match="axis 0 of shape .0, 3., which is empty"):
+        jnp.zeros((0, 3))[jnp.array([0])]  # a TypeError in JAX, too
     assert jnp.zeros((0, 3))[:, 0].shape == (0,)
 
 

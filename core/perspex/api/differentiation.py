@@ -28,6 +28,7 @@ from perspex.api.differentiable import (
     check_reduce_axes,
     check_scalar,
     described,
+    weak_if,
 )
 from perspex.api.jit import jit
 from perspex.base.pytree_registry import Partial
@@ -178,7 +179,7 @@ class _Point:
             )
         for t, aval in zip(given, self.in_avals, strict=True):
             self._check_tangent(t, aval)
-        avals = _weak_if(given, self.in_avals, self.out_avals)
+        avals = weak_if(given, self.in_avals, self.out_avals)
         outs = eval_jaxpr(self.jaxpr, residuals, *pick(given, self.wanted))
         return tree.unflatten(
             self.out_tree,
@@ -204,11 +205,14 @@ class _Point:
             "convert it with `.astype` or `.reshape`"
         )
 
-    def pull(self, residuals: Sequence[Any], *given: Any, plain: bool = True) -> tuple[Any, ...]:
+    def pull(
+        self, residuals: Sequence[Any], *given: Any, plain: bool = True, mapped: bool = False
+    ) -> tuple[Any, ...]:
         """Cotangents of the arguments.
 
         They are weakly typed where the arguments are; `plain` cotangents of the results, which have
-        a dtype of their own where the results have none, make them strong.
+        a dtype of their own where the results have none, make them strong. `mapped` ones are those
+        of a Jacobian, one of many.
         """
         if len(given) != 1:
             raise TypeError(
@@ -228,10 +232,16 @@ class _Point:
             self._check_cotangent(c, aval)
         linear = [Linear(v.aval) for v in self.jaxpr.invars]
         found = backward_pass(self.jaxpr, residuals, linear, pick(cts, self.nonzero))
-        avals = _weak_if(cts, self.out_avals, self.in_avals) if plain else self.in_avals
-        all_found = zip(with_gaps(found, self.wanted), avals, strict=True)
+        avals = weak_if(cts, self.out_avals, self.in_avals) if plain else self.in_avals
+        # As in JAX: a complex number made of a real one has a dtype of its own.
+        real = not mapped and any(aval.dtype.kind == "f" for aval in self.out_avals)
+        made = [aval for aval in avals if real and aval.dtype.kind == "c"]
         pulled: tuple[Any, ...] = tree.unflatten(
-            self.in_tree, [_tangent_out(c, aval) for c, aval in all_found]
+            self.in_tree,
+            [
+                _tangent_out(c, aval.strip_weak_type() if c is not None and aval in made else aval)
+                for c, aval in zip(with_gaps(found, self.wanted), avals, strict=True)
+            ],
         )
         return pulled
 
@@ -281,18 +291,6 @@ class _Pull:
 
 def _types(avals: Sequence[ShapedArray]) -> str:
     return f"({', '.join(map(_named, avals))})"
-
-
-def _weak_if(
-    given: Sequence[Any], wanted: Sequence[ShapedArray], avals: Sequence[ShapedArray]
-) -> Sequence[ShapedArray]:
-    """The types of what is linear in `given`: strong if one of these is where it need not be."""
-    if any(
-        aval.weak_type and is_differentiable(aval) and not shaped(x).weak_type
-        for x, aval in zip(given, wanted, strict=True)
-    ):
-        return [aval.strip_weak_type() for aval in avals]
-    return avals
 
 
 def linearized_call(call: Call) -> tuple[list[Any], _Point, list[Any]]:

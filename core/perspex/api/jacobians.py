@@ -192,7 +192,7 @@ def jacrev(
 
         def rows(*cts: Any) -> list[Any]:
             given = tree.unflatten(point.out_tree, cts)
-            pulled = point.pull(residuals, given, plain=False)
+            pulled = point.pull(residuals, given, plain=False, mapped=True)
             return pick(tree.leaves(pulled), point.wanted)
 
         found, axes = batch(rows, size, basis, [0] * len(basis))

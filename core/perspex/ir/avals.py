@@ -128,7 +128,7 @@ def scalar_aval(x: Any) -> ShapedArray:
 def shaped(x: Any) -> ShapedArray:
     """The aval of an array, a NumPy array, a NumPy scalar or a Python number.
 
-    Raises `TypeError` for anything else.
+    Raises `TypeError` for anything else, and `ValueError` for a masked array.
     """
     aval = getattr(x, "aval", None)
     if aval is not None:
@@ -140,6 +140,11 @@ def shaped(x: Any) -> ShapedArray:
         if x.dtype.hasobject or x.dtype.kind in "USMm":
             raise TypeError(
                 f"an array of dtype {x.dtype} is not a valid array of numbers; convert it first"
+            )
+        if kind is not np.ndarray and isinstance(x, np.ma.MaskedArray):
+            raise ValueError(
+                "numpy masked arrays are not valid arrays here, because the mask would be lost; "
+                "write x.filled(0) for an array with a number in place of what is masked"
             )
         # A scalar has no byte order: to NumPy it is a number.
         dtype = dtypes.dtype_of(x) if isinstance(x, np.ndarray) else x.dtype

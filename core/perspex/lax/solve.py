@@ -10,14 +10,16 @@ from perspex import tree
 from perspex.base.tree_paths import PyTree
 from perspex.control.bodies import Body, place, stage_body
 from perspex.ir.avals import ShapedArray, shaped
+from perspex.ops.elementwise import neg
 from perspex.rules.implicit import (
     Lengths,
-    TangentSolve,
     custom_root_p,
+    linear_at,
     linear_solve_p,
     transposed,
 )
 from perspex.tracing.staging import eval_jaxpr
+from perspex.transforms.jvp import tangent_aval
 
 __all__ = ["custom_linear_solve", "custom_root"]
 
@@ -157,14 +159,37 @@ def custom_root(
     found = _solution_tree("solve", solve, forward.out_tree, has_aux)
     mine = forward.out_avals[: found.num_leaves]
     _check_types("solve", solve, found, mine, structure, avals)
+
+    def tangent(x: PyTree, y: PyTree) -> PyTree:
+        by_x = linear_at(value.closed, value.consts, tree.leaves(x))
+
+        def g(t: PyTree) -> PyTree:
+            tangents, given = tree.flatten(t)
+            if given != structure:
+                raise TypeError(
+                    "custom_root: the function given to tangent_solve takes what initial_guess is, "
+                    f"{structure}, got {given}"
+                )
+            return tree.unflatten(structure, by_x(tangents))
+
+        return tangent_solve(g, tree.map(neg, y))
+
+    slopes = [tangent_aval(aval) for aval in avals]
+    two = tree.structure((initial_guess, initial_guess))
+    back = stage_body(what, tangent, two, [*avals, *slopes])
+    if back.out_tree != structure:
+        raise TypeError(
+            "tangent_solve() output pytree structure must match x, got "
+            f"{back.out_tree} and {structure}"
+        )
+    bodies = (value, forward, back)
     outs = custom_root_p(
-        *value.consts,
-        *forward.consts,
+        *[x for body in bodies for x in body.consts],
         *leaves,
-        const_lengths=(len(value.consts), len(forward.consts)),
+        const_lengths=tuple([len(body.consts) for body in bodies]),
         f=value.closed,
         solve=forward.closed,
-        derivative=TangentSolve(tangent_solve, structure),
+        tangent_solve=back.closed,
         num_aux=len(forward.out_avals) - len(leaves),
     )
     return tree.unflatten(forward.out_tree, outs)

@@ -80,7 +80,8 @@ def relu6(x: ArrayLike) -> Array:
     >>> relu6(pnp.array([-1.0, 2.0, 7.0]))
     Array([0., 2., 6.], dtype=float32)
     """
-    return pnp.where(pnp.greater_equal(x, 6), 6.0, pnp.where(pnp.less_equal(x, 0), 0, x))
+    inside = pnp.logical_and(pnp.greater(x, 0), pnp.less(x, 6))
+    return pnp.where(inside, x, pnp.minimum(pnp.maximum(ops.stop_gradient(x), 0), 6.0))
 
 
 @fused

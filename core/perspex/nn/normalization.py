@@ -95,7 +95,9 @@ def _logsumexp(a: Any, b: Any, where: Any, axis: Any, keepdims: bool, return_sig
     real = a.real if dtypes.issubdtype(a.dtype, np.complexfloating) else a
     top = _greatest(real, axis, where)
     top = pnp.where(pnp.isfinite(top), top, pnp.zeros_like(top))
-    terms = pnp.exp(a - top)
+    above = a - top
+    # What is left out has the derivative 0, whatever it is.
+    terms = pnp.exp(above if where is None else pnp.where(where, above, 0))
     if b is not None:
         terms = terms * b
     total = pnp.sum(terms, axis=axis, keepdims=keepdims, where=where)

@@ -11,7 +11,7 @@ from perspex.arguments.arrays import as_dtype, check_arraylike, expand, spread
 from perspex.arguments.glossary import describe
 from perspex.arguments.types import Array, ArrayLike, DTypeLike
 from perspex.jitted.fused import fused
-from perspex.numpy.arithmetic import conj, divide, multiply, real, subtract
+from perspex.numpy.arithmetic import absolute, conj, divide, multiply, real, subtract
 from perspex.numpy.axes import squeeze, transpose
 from perspex.numpy.creation import asarray
 from perspex.numpy.products import dot
@@ -79,7 +79,7 @@ def _variables(x: Any, rowvar: bool) -> Any:
     """One row for each variable."""
     if x.ndim < 2:
         return expand(x, range(2 - x.ndim))
-    return x if rowvar or x.shape[0] == 1 else transpose(x)
+    return x if rowvar else transpose(x)
 
 
 @fused(static=("rowvar", "dtype"))
@@ -101,6 +101,8 @@ def _cov(m: Any, y: Any, fweights: Any, aweights: Any, ddof: Any, rowvar: bool, 
     if not x.shape[0]:
         return spread(x.dtype.type(0), (0, 0))
     n = x.shape[1]
+    if not n:
+        return squeeze(spread(x.dtype.type(np.nan), (x.shape[0],) * 2))
     weights: Any = None
     for w in (fweights, aweights):
         if w is None:
@@ -110,6 +112,7 @@ def _cov(m: Any, y: Any, fweights: Any, aweights: Any, ddof: Any, rowvar: bool, 
                 f"cov: weights must have one number for each of {n} observations, got shape "
                 f"{np.shape(w)}"
             )
+        w = absolute(w)
         weights = w if weights is None else multiply(weights, w)
     mean = average(x, axis=1, weights=weights)
     total: Any = n if weights is None else sum_(weights)
@@ -117,7 +120,8 @@ def _cov(m: Any, y: Any, fweights: Any, aweights: Any, ddof: Any, rowvar: bool, 
         factor = subtract(total, ddof)
     else:
         # Weights make up for fewer observations than their sum.
-        factor = subtract(total, divide(multiply(ddof, sum_(multiply(weights, aweights))), total))
+        squares = sum_(multiply(weights, absolute(aweights)))
+        factor = subtract(total, divide(multiply(ddof, squares), total))
     x = subtract(x, expand(mean, (1,)))
     other = x if weights is None else multiply(x, expand(asarray(weights), (0,)))
     return squeeze(divide(dot(x, conj(transpose(other))), as_dtype(asarray(factor), x.dtype)))

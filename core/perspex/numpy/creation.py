@@ -17,7 +17,7 @@ from perspex.arguments.arrays import as_dtype, check_arraylike, constant, expand
 from perspex.arguments.glossary import describe
 from perspex.arguments.shapes import canonical_shape
 from perspex.arguments.types import Array, ArrayLike, DTypeLike, Placement, Shape
-from perspex.ir.avals import PYTHON_SCALARS, ShapedArray, scalar_aval
+from perspex.ir.avals import PYTHON_SCALARS, ShapedArray, scalar_aval, shaped
 from perspex.jitted.fused import fused
 from perspex.numpy import words
 from perspex.ops import elementwise as ops
@@ -98,7 +98,7 @@ def asarray(
 
     Raises:
       TypeError: for strings and other values that are not numbers.
-      ValueError: for None, and for lists of unequal lengths.
+      ValueError: for None, for lists of unequal lengths, and for masked arrays.
       OverflowError: for integers that do not fit the dtype.
       NotImplementedError: for another `order`.
 
@@ -107,6 +107,8 @@ def asarray(
     >>> jnp.asarray(x) is x
     True
     """
+    if a.__class__ is not np.ndarray and isinstance(a, np.ndarray):
+        shaped(a)  # refuses a masked array; `array` takes what is under the mask
     return array(a, dtype, copy=bool(copy), order=order, device=device)
 
 

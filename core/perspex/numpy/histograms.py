@@ -81,14 +81,20 @@ def bincount(
     else:
         remedy = "give the size of the result: bincount(x, length=n)."
         host = known("bincount without a length", places, remedy)
-        size = max(int(host.max()) + 1 if host.size else 0, least)
+        size = max(int(host.max()) + 1, 1, least) if host.size else least
     one = place_dtype().type(1)
     return _bincount(places, one if weights is None else weights, size)
 
 
 @fused(static=("size",))
 def _bincount(places: Any, weights: Any, size: int) -> Any:
-    lines = ops.max(convert(arraylike("bincount", places), INT32), INT32.type(0))
+    places = arraylike("bincount", places)
+    most = np.iinfo(np.int32).max
+    if places.dtype != np.bool_ and dtypes.iinfo(places.dtype).max > most:
+        places = ops.min(places, places.dtype.type(most))
+    if dtypes.issubdtype(places.dtype, np.signedinteger):
+        places = ops.max(places, places.dtype.type(0))
+    lines = convert(places, INT32)
     return tally(lines, arraylike("bincount", weights), size)
 
 

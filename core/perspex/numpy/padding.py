@@ -170,7 +170,7 @@ def _number(values: Any, axis: int, end: int, ndim: int) -> Any:
 
 @fused(static=("widths",))
 def _constant(x: Any, values: Any, widths: Widths) -> Any:
-    values = as_dtype(asarray(values), x.dtype)
+    values = as_dtype(asarray(values), x.dtype, x.aval.weak_type)
     if values.size == 1:
         config = tuple([(low, high, 0) for low, high in widths])
         return pad_p(x, squeeze(values), padding_config=config)
@@ -196,6 +196,7 @@ def _ramps(x: Any, ends: Any, widths: Widths) -> Any:
                 dtype=x.dtype,
                 axis=axis,
             )
+            ramp = as_dtype(ramp, x.dtype, x.aval.weak_type)
             ramps.append(rev(ramp, dimensions=(axis,)) if end else ramp)
         x = _joined(axis, ramps[0], x, ramps[1])
     return x
@@ -211,7 +212,7 @@ def _by_statistic(x: Any, mode: str, widths: Widths, lengths: Widths) -> Any:
             if dtypes.issubdtype(x.dtype, np.integer) and value.dtype != x.dtype:
                 value = ops.round(value, rounding_method=1)
             shape = tuple([count if d == axis else m for d, m in enumerate(x.shape)])
-            parts.append(spread(as_dtype(value, x.dtype), shape))
+            parts.append(spread(as_dtype(value, x.dtype, x.aval.weak_type), shape))
         x = _joined(axis, parts[0], x, parts[1])
     return x
 

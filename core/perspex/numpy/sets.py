@@ -372,11 +372,17 @@ def _both(name: str, ar1: Any, ar2: Any) -> tuple[Any, Any]:
 
 
 def _chosen(
-    name: str, x: Any, keep: Callable[[Any], Any], size: Any, fill_value: Any
+    name: str,
+    x: Any,
+    keep: Callable[[Any], Any],
+    size: Any,
+    fill_value: Any,
+    seam: int | None = None,
 ) -> tuple[Any, Any, Any]:
     """The elements of `x` that differ and that `keep` keeps; their positions; which are real.
 
-    What is missing is `fill_value`, or the first one.
+    What is missing is `fill_value`, or the first one. NaNs are equal, but a NaN at `seam` or after
+    it differs from those before.
     """
     length = fixed_size(name, size)
     n = x.size
@@ -386,6 +392,11 @@ def _chosen(
         return spread(value, (size,)), spread(INT32.type(0), (size,)), spread(np.bool_(0), (size,))
     order, first = _runs(x, 0, True)
     ordered = _taken(x, order)
+    if seam is not None:
+        before = ops.lt(part(order, 0, n - 1, 0, (n,)), INT32.type(seam))
+        crosses = ops.bitwise_and(before, ops.ge(part(order, 1, n, 0, (n,)), INT32.type(seam)))
+        crosses = concatenate(spread(np.bool_(False), (1,)), crosses, dimension=0)
+        first = ops.bitwise_or(first, ops.bitwise_and(crosses, ops.ne(ordered, ordered)))
     (lines,) = places(ops.bitwise_and(first, keep(ordered)), length, n)
     size = lines.shape[0]
     real = ops.lt(lines, INT32.type(n))
@@ -515,10 +526,10 @@ def setxor1d(
         x, y = _known("setxor1d", x), _known("setxor1d", y)
 
     def in_one(v: Any) -> Any:
-        return ops.bitwise_xor(_held(v, x), _held(v, y))
+        return ops.bitwise_or(ops.bitwise_xor(_held(v, x), _held(v, y)), ops.ne(v, v))
 
     both = concatenate(x, y, dimension=0)
-    return _chosen("setxor1d", both, in_one, size, fill_value)[0]
+    return _chosen("setxor1d", both, in_one, size, fill_value, seam=x.size)[0]
 
 
 _WORDS = {

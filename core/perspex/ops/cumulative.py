@@ -66,8 +66,9 @@ def _weight(x: Any, total: Any) -> Any:
     """The derivative of `log_add_exp`: the share `exp(x - total)` of one operand in the sum."""
     difference = sub(x, total)
     # An infinity that is all of the sum has no difference to it, and the share one.
-    safe = select(ew.ne(difference, difference), zeros_like(difference), difference)
-    return exp(safe)
+    numbers = ew.bitwise_and(ew.eq(x, x), ew.eq(total, total))
+    is_all = ew.bitwise_and(ew.ne(difference, difference), numbers)
+    return exp(select(is_all, zeros_like(difference), difference))
 
 
 log_add_exp_p = Elementwise(

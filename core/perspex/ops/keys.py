@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -139,6 +139,23 @@ def _function(
     return ClosedJaxpr(jaxpr.replace(eqns=[eqn.replace(source=None) for eqn in jaxpr.eqns]))
 
 
+class Drawing(KeyPrimitive):
+    """What draws numbers from keys, in the layout of counters that the flag asks for right here.
+
+    The layout is a param: a program may be lowered, and transformed, under another flag.
+    """
+
+    quiet: ClassVar[dict[str, Any]] = {"partitionable": True}
+
+    def __call__(self, keys: Any, *, partitionable: bool | None = None, **params: Any) -> Any:
+        if partitionable is None:
+            partitionable = config.threefry_partitionable.value
+        return super().__call__(keys, partitionable=partitionable, **params)
+
+    def batch(self, axis_size: int, operands: Any, axes: Any, **params: Any) -> Any:
+        return self(*operands, **params), axes[0]
+
+
 class RandomSeed(KeyPrimitive):
     """The keys of integers."""
 
@@ -159,24 +176,19 @@ class RandomSeed(KeyPrimitive):
         return self(*operands, impl=impl), axes[0]
 
 
-class RandomSplit(KeyPrimitive):
+class RandomSplit(Drawing):
     """An array of new keys of the given shape from each key."""
 
     name = "random_split"
 
-    def type(self, keys: ShapedArray, *, shape: tuple[int, ...]) -> ShapedArray:
+    def type(
+        self, keys: ShapedArray, *, shape: tuple[int, ...], partitionable: bool
+    ) -> ShapedArray:
         return ShapedArray((*self.keys(keys).shape, *shape), keys.dtype)
 
-    def lower(self, b: Any, keys: Any, *, shape: tuple[int, ...]) -> Any:
-        split = functools.partial(
-            generator_of(b.in_avals[0].dtype).split,
-            shape=shape,
-            partitionable=config.threefry_partitionable.value,
-        )
+    def lower(self, b: Any, keys: Any, **params: Any) -> Any:
+        split = functools.partial(generator_of(b.in_avals[0].dtype).split, **params)
         return _write_apart(b, split, keys)
-
-    def batch(self, axis_size: int, operands: Any, axes: Any, *, shape: tuple[int, ...]) -> Any:
-        return self(*operands, shape=shape), axes[0]
 
 
 class RandomFoldIn(KeyPrimitive):
@@ -198,29 +210,23 @@ class RandomFoldIn(KeyPrimitive):
         return batch_elementwise(self, axis_size, operands, axes)
 
 
-class RandomBits(KeyPrimitive):
+class RandomBits(Drawing):
     """Random unsigned integers of `bit_width` bits: an array of `shape` from each key."""
 
     name = "random_bits"
 
-    def type(self, keys: ShapedArray, *, bit_width: int, shape: tuple[int, ...]) -> ShapedArray:
+    def type(
+        self, keys: ShapedArray, *, bit_width: int, shape: tuple[int, ...], partitionable: bool
+    ) -> ShapedArray:
         if bit_width not in _UNSIGNED:
             raise TypeError(f"random_bits gives 8, 16, 32 or 64 bits, not {bit_width}")
         return ShapedArray((*self.keys(keys).shape, *shape), _UNSIGNED[bit_width])
 
-    def lower(self, b: Any, keys: Any, *, bit_width: int, shape: tuple[int, ...]) -> Any:
-        draw = functools.partial(
-            generator_of(b.in_avals[0].dtype).random_bits,
-            bit_width=bit_width,
-            shape=shape,
-            partitionable=config.threefry_partitionable.value,
-        )
+    def lower(self, b: Any, keys: Any, **params: Any) -> Any:
+        draw = functools.partial(generator_of(b.in_avals[0].dtype).random_bits, **params)
         if b.platform == "cpu" and not xla.KEEPS_BARRIERS:
             return _call_apart(b, draw, keys)
         return _write_apart(b, draw, keys)
-
-    def batch(self, axis_size: int, operands: Any, axes: Any, **params: Any) -> Any:
-        return self(*operands, **params), axes[0]
 
 
 class RandomWrap(KeyPrimitive):

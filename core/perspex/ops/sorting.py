@@ -22,7 +22,7 @@ from perspex.ops.indexing import gather
 from perspex.ops.lowering import expand
 from perspex.ops.reductions import reduce_max, reduce_min
 from perspex.ops.shape import bitcast_convert_type, iota
-from perspex.ops.structural import full_like, reshape, to_front, transpose, zeros_like
+from perspex.ops.structural import full_like, reshape, to_front, transpose, zeros, zeros_like
 from perspex.ops.windows import GatherDimensionNumbers, GatherScatterMode
 from perspex.tracing.primitive import Primitive
 from perspex.tracing.trace import typeof
@@ -35,6 +35,8 @@ _KEYED_SIZE = 1_024
 def take_along(x: Any, places: Any, axis: int) -> Any:
     """`x[..., places[..., i, ...], ...]`: elements of each line along `axis`, by position in it."""
     given, wanted = typeof(x), typeof(places)
+    if not wanted.size:
+        return zeros(given.update(shape=wanted.shape))
     others = tuple([i for i in range(given.ndim) if i != axis])
     return gather(
         x,

@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
-from perspex import tree
 from perspex.base.effects import Effects
 from perspex.ir.avals import ShapedArray
 from perspex.ir.jaxpr import ClosedJaxpr, JaxprEqn
@@ -36,7 +35,7 @@ from perspex.transforms.jvp import jvp_jaxpr, tangent_aval
 from perspex.transforms.linearize import split_jaxpr
 from perspex.transforms.programs import by_program, cut, pick, program, with_gaps
 from perspex.transforms.transpose import transpose_jaxpr
-from perspex.transforms.vmap import batch, batch_jaxpr
+from perspex.transforms.vmap import batch_jaxpr
 
 
 class Implicit(WholeCall):
@@ -55,13 +54,18 @@ class Implicit(WholeCall):
         """The tangent of `x`; `None` is zero."""
         raise NotImplementedError
 
+    def arguments(self, name: str, last: Sequence[Any]) -> Sequence[Any]:
+        """What the program `name` takes after its constants; `last` is what `solve` takes."""
+        return last
+
     def type(
         self, *avals: ShapedArray, const_lengths: Sequence[int], **params: Any
     ) -> tuple[ShapedArray, ...]:
         *groups, last = cut(avals, *const_lengths)
         for name, consts in zip(self.programs, groups, strict=True):
             if params[name] is not None:
-                check_operands(f"{self.name}: {name}", [*consts, *last], params[name].in_avals)
+                given = [*consts, *self.arguments(name, last)]
+                check_operands(f"{self.name}: {name}", given, params[name].in_avals)
         outs: list[ShapedArray] = params["solve"].out_avals
         check_operands(f"{self.name}: the solution", outs[: len(last)], last)
         return tuple(outs)
@@ -93,7 +97,7 @@ class Implicit(WholeCall):
         # If one thing is batched then so is the solution.
         for name, batched in zip(self.programs, groups, strict=True):
             if params[name] is not None:
-                full = (*batched, *[True] * len(last))
+                full = (*batched, *[True] * len(self.arguments(name, last)))
                 params[name] = batch_jaxpr(params[name], axis, full, True)[0]
         count = len(operands) - len(last)
         consts = batch_in_front(operands[:count], axes[:count])
@@ -227,120 +231,41 @@ def transposed(matvec: ClosedJaxpr, count: int) -> ClosedJaxpr:
 
 
 class CustomRoot(Implicit):
-    """The root of a function; the param `derivative` gives its tangent."""
+    """The root of a function.
+
+    `tangent_solve` solves `df/dx x' = -y`: its arguments are `x` and `y`.
+    """
 
     name = "custom_root"
-    programs = ("f", "solve")
+    programs = ("f", "solve", "tangent_solve")
+
+    def arguments(self, name: str, last: Sequence[Any]) -> Sequence[Any]:
+        return [*last, *last] if name == "tangent_solve" else last
 
     def tangent(
         self, primals: Sequence[Any], tangents: Sequence[Any], x: Sequence[Any], **params: Any
     ) -> list[Any]:
-        count = params["const_lengths"][0]
-        if all(t is None for t in tangents[:count]):
+        consts, _, mine, _ = cut(primals, *params["const_lengths"])
+        moved = tangents[: len(consts)]
+        if all(t is None for t in moved):
             return [None] * len(x)
-        found: list[Any] = params["derivative"](params["f"], primals[:count], x, tangents[:count])
-        return found
-
-    def batch(
-        self, axis: Axis, operands: Sequence[Any], axes: Sequence[int | None], **params: Any
-    ) -> tuple[list[Any], list[int | None]]:
-        batched = [at is not None for at in axes[: params["const_lengths"][0]]]
-        one = Mapped(params["derivative"], params["f"], batched, axis)
-        return super().batch(axis, operands, axes, **{**params, "derivative": one})
+        right = instantiated(_by_consts(params["f"], consts, x, moved), x, [True] * len(x))
+        program = params["tangent_solve"]
+        slopes = [tangent_aval(typeof(v)) for v in x]
+        check_operands("custom_root: the result of tangent_solve", program.out_avals, slopes)
+        return eval_jaxpr(program.jaxpr, (), *mine, *x, *right)
 
 
 custom_root_p = CustomRoot()
 
 
-class Derivative:
-    """The tangent of a root, due to those of what `f` closes over.
-
-    All of them are equal: programs that differ in nothing else compute the same.
-    """
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Derivative)
-
-    def __hash__(self) -> int:
-        return hash(Derivative)
-
-    def __call__(
-        self, f: ClosedJaxpr, consts: Sequence[Any], x: Sequence[Any], tangents: Sequence[Any]
-    ) -> list[Any]:
-        raise NotImplementedError
-
-
-class TangentSolve(Derivative):
-    """The solution of the linear system by the user's function `tangent_solve(g, y)`."""
-
-    def __init__(self, solve: Callable[..., Any], structure: Any) -> None:
-        self.solve = solve
-        self.structure = structure
-
-    def __repr__(self) -> str:
-        return getattr(self.solve, "__name__", repr(self.solve))
-
-    def __call__(
-        self, f: ClosedJaxpr, consts: Sequence[Any], x: Sequence[Any], tangents: Sequence[Any]
-    ) -> list[Any]:
-        known, linear = _by_x(f, len(x))
-        right = instantiated(_by_consts(f, consts, x, tangents), x, [True] * len(x))
-        coefficients = eval_jaxpr(known.jaxpr, (), *consts, *x)
-
-        def g(y: Any) -> Any:
-            leaves, structure = tree.flatten(y)
-            if structure != self.structure:
-                raise TypeError(
-                    "custom_root: the function given to tangent_solve takes what initial_guess is, "
-                    f"{self.structure}, got {structure}"
-                )
-            return tree.unflatten(
-                self.structure, eval_jaxpr(linear.jaxpr, (), *coefficients, *leaves)
-            )
-
-        found = self.solve(g, tree.unflatten(self.structure, [neg(y) for y in right]))
-        leaves, structure = tree.flatten(found)
-        if structure != self.structure:
-            raise TypeError(
-                "tangent_solve() output pytree structure must match x, got "
-                f"{structure} and {self.structure}"
-            )
-        check_operands(
-            "custom_root: the result of tangent_solve",
-            [typeof(t) for t in leaves],
-            [typeof(y) for y in x],
-        )
-        return leaves
-
-
-class Mapped(Derivative):
-    """The tangents of a batch of roots: one by one, what `f` closes over batched where flagged."""
-
-    def __init__(
-        self, one: Derivative, f: ClosedJaxpr, batched: Sequence[bool], axis: Axis
-    ) -> None:
-        self.one, self.f, self.axis = one, f, axis
-        self.axes = [0 if flag else None for flag in batched]
-
-    def __repr__(self) -> str:
-        return repr(self.one)
-
-    def __call__(
-        self, f: ClosedJaxpr, consts: Sequence[Any], x: Sequence[Any], tangents: Sequence[Any]
-    ) -> list[Any]:
-        nonzero = [t is not None for t in tangents]
-
-        def example(*args: Any) -> list[Any]:
-            mine, roots, given = cut(args, len(consts), len(x))
-            return self.one(self.f, mine, roots, with_gaps(given, nonzero))
-
-        found, axes = batch(
-            example,
-            self.axis,
-            [*consts, *x, *pick(tangents, nonzero)],
-            [*self.axes, *[0] * len(x), *pick(self.axes, nonzero)],
-        )
-        return [to_front(t, at, self.axis.size) for t, at in zip(found, axes, strict=True)]
+def linear_at(
+    f: ClosedJaxpr, consts: Sequence[Any], x: Sequence[Any]
+) -> Callable[[Sequence[Any]], list[Any]]:
+    """The derivative `df/dx` at `x`, as a function of `x'`."""
+    known, linear = _by_x(f, len(x))
+    coefficients = eval_jaxpr(known.jaxpr, (), *consts, *x)
+    return lambda tangents: eval_jaxpr(linear.jaxpr, (), *coefficients, *tangents)
 
 
 @by_program

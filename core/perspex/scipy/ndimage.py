@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from perspex import dtypes
+from perspex import dtypes, lax
 from perspex import numpy as pnp
 from perspex.arguments.arrays import arraylike
 from perspex.arguments.types import Array, ArrayLike
@@ -89,7 +89,7 @@ def _mapped(x: Any, coordinates: tuple[Any, ...], cval: Any, *, linear: bool, mo
             value = value if weight is None else value * weight
         total = value if total is None else total + value
     if dtypes.issubdtype(x.dtype, np.integer) and total.dtype != x.dtype:
-        total = pnp.round(total)
+        total = lax.round(total)
     return total.astype(x.dtype)
 
 
@@ -98,17 +98,12 @@ def _neighbours(coordinate: Any, linear: bool) -> list[tuple[Any, Any]]:
     index = dtypes.canonicalize_dtype(np.int32)
     if not linear:
         whole = dtypes.issubdtype(coordinate.dtype, np.integer)
-        nearest = coordinate if whole else _nearest(coordinate)
+        nearest = coordinate if whole else lax.round(coordinate)
         return [(nearest.astype(index), None)]
     below = pnp.floor(coordinate)
     upper = coordinate - below
     low = below.astype(index)
     return [(low, 1 - upper), (low + 1, upper)]
-
-
-def _nearest(x: Any) -> Any:
-    """The nearest integer; halves go away from zero."""
-    return pnp.sign(x) * pnp.floor(abs(x) + 0.5)
 
 
 def _placed(index: Any, n: int, mode: str) -> Any:

@@ -218,7 +218,7 @@ def _lstsq(a: Any, b: Any, rcond: Any) -> Any:
         limit = as_dtype(eps * max(m, n) if rcond is None else rcond, s.dtype)
         if rcond is not None:
             limit = ew.select(ew.lt(limit, s.dtype.type(0)), s.dtype.type(eps), limit)
-        kept = ew.ge(s, ew.mul(s[0], limit))
+        kept = ew.bitwise_and(ew.gt(s, full_like(s, 0)), ew.ge(s, ew.mul(s[0], limit)))
         rank = reductions.sum(convert(kept, np.dtype("int32")))
         safe = ew.select(kept, s, full_like(s, 1))
         scale = ew.select(kept, ew.div(full_like(s, 1), safe), full_like(s, 0))

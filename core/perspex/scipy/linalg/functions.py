@@ -225,7 +225,13 @@ def _sqrtm(a: Any) -> Any:
         # those of the identity.
         ready = (np.arange(t.shape[0]) < j)[:, None]
         rhs = pnp.where(ready[:, 0], t[:, j], 0)
-        return solve_upper(pnp.where(ready, f + roots[j] * eye, eye), rhs[:, None])[:, 0]
+        sums = roots + roots[j]
+        singular = (sums == 0) & ready[:, 0]
+        # The equation of such a row is 0 f[i, j] = rest: f[i, j] = 0 for rest 0, else no root.
+        matrix = pnp.where(ready & ~(singular[:, None] & (eye == 1)), f + roots[j] * eye, eye)
+        found = solve_upper(matrix, rhs[:, None])[:, 0]
+        none = pnp.cumsum((singular & (found != 0))[::-1])[::-1] > 0
+        return pnp.where(none, pnp.nan, found)
 
     return matmul(z, matmul(_by_columns(t, roots, column), z, "", "H"))
 
@@ -264,7 +270,10 @@ def funm(A: ArrayLike, func: Callable[..., Any], disp: bool = True) -> Array | t
         ready = (np.arange(t.shape[0]) < j)[:, None]
         above = pnp.where(ready[:, 0], t[:, j], 0)
         rhs = f @ above - values[j] * above
-        return solve_upper(pnp.where(ready, t - t[j, j] * eye, eye), rhs[:, None])[:, 0]
+        matrix = pnp.where(ready, t - t[j, j] * eye, eye)
+        # As in SciPy: where two eigenvalues are equal, the right-hand side itself.
+        matrix = pnp.where((matrix == 0) & (eye == 1), 1, matrix)
+        return solve_upper(matrix, rhs[:, None])[:, 0]
 
     f = _by_columns(t, values, column)
     out = matmul(z, matmul(f, z, "", "H"))

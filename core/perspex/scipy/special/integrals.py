@@ -284,6 +284,7 @@ def _sph_harm_y(n: Any, m: Any, theta: Any, phi: Any, n_max: int) -> Array:
     n, m, theta, phi = pnp.broadcast_arrays(n, m, theta, phi)
     size = pnp.abs(m)
     x, s = pnp.cos(theta), pnp.sin(theta)
+    s = pnp.where(s < 0, -s, s)  # sqrt(1 - x^2), with the slope of the sine at 0
     # Legendre functions with the factor sqrt((2l + 1) (l - m)! / (4 pi (l + m)!)): diagonal ones
     # first (DLMF 14.6.1), then up in degree (14.10.3). Those of order `size` are picked.
     diagonal = pnp.full_like(x, math.sqrt(1 / (4 * math.pi)))

@@ -1,8 +1,9 @@
-"""Starts the Perspex kernel and ends it: `python -m perspex_kernel_launcher -f connection.json`.
+"""Starts the Perspex kernel and ends it: `python -P -m perspex_kernel_launcher -f FILE`.
 
-It stands outside the package so that the working directory leaves `sys.path` before anything else
-is imported: a `random.py` beside a notebook must not replace the standard library's while the
-kernel starts. IPython puts the directory back before the first cell runs.
+A `random.py` beside a notebook must not replace the standard library's while the kernel starts.
+With `-P` Python itself begins without the working directory in `sys.path`. Without it, in an older
+kernelspec, the directory leaves the path here, before anything else is imported. The application
+puts it back before the first cell runs.
 """
 
 import atexit
@@ -45,6 +46,9 @@ if __name__ == "__main__":
     # What is registered first is called last.
     status = 1
     atexit.register(lambda: leave(status))
+
+    # A notebook can be opened whatever the environment says. It tells what was left out.
+    os.environ.setdefault("PERSPEX_BAD_VALUES", "default")
 
     # Each start would tell the front end that a debugger cannot stop in Python's start-up modules.
     os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")

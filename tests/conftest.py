@@ -41,6 +41,8 @@ def jupyter_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         for name in ("CONFIG", "DATA", "RUNTIME"):
             (home / name.lower()).mkdir(exist_ok=True)
             patch.setenv(f"JUPYTER_{name}_DIR", str(home / name.lower()))
+        # In a virtual environment its own folder would come first, with what was installed there.
+        patch.setenv("JUPYTER_PREFER_ENV_PATH", "0")
         patch.setenv("IPYTHONDIR", str(home / "ipython"))
         patch.setenv("XDG_CACHE_HOME", str(home / "cache"))
         patch.setenv("MPLCONFIGDIR", str(home / "matplotlib"))

@@ -14,7 +14,7 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from perspex.base import xla
+from perspex.base import environment, xla
 
 _Config = xla.Config
 
@@ -42,8 +42,7 @@ class Flag:
     def __init__(
         self, name: str, default: Any, doc: str, check: Callable[[Any], Any], retraces: bool
     ) -> None:
-        raw = os.environ.get("PERSPEX_" + name.upper(), os.environ.get("JAX_" + name.upper()))
-        value = default if raw is None else check(raw)
+        value = environment.value(name.upper(), default, check)
         self.name, self.doc, self.check = name, doc, check
         self.cell = _Config(
             name, value, include_in_jit_key=retraces, include_in_trace_context=retraces
@@ -110,6 +109,12 @@ def _one_of(*choices: Any) -> Callable[[Any], Any]:
     return check
 
 
+_PRECISION = _one_of(
+    *("default", "high", "highest", "float32", "tensorfloat32"),
+    *("bfloat16", "bfloat16_3x", "fastest"),
+)
+
+
 def _anything(value: Any) -> Any:
     return value
 
@@ -126,6 +131,18 @@ def _options(value: Any) -> tuple[tuple[str, Any], ...]:
     return tuple(sorted(dict(json.loads(value) if isinstance(value, str) else value).items()))
 
 
+def _count(value: Any) -> int | None:
+    if value is None:
+        return None
+    if int(value) < 1:
+        raise ValueError(f"expected a number above 0, got {value!r}")
+    return int(value)
+
+
+def _precision(value: Any) -> Any:
+    return _PRECISION(value) if isinstance(value, str) else value
+
+
 enable_x64 = Flag(
     "enable_x64", False, "64-bit types where a dtype is not given; off: 32 bits.", _boolean, True
 )
@@ -137,7 +154,7 @@ default_matmul_precision = Flag(
     "default_matmul_precision",
     None,
     "Precision of dot products and convolutions that do not name one.",
-    _anything,
+    _precision,
     True,
 )
 numpy_dtype_promotion = Flag(
@@ -204,7 +221,7 @@ num_cpu_devices = Flag(
     "num_cpu_devices",
     None,
     "How many devices the CPU client has; read when it is made.",
-    lambda n: None if n is None else int(n),
+    _count,
     False,
 )
 compilation_cache_dir = Flag(
@@ -284,11 +301,16 @@ _retracing.remove(stale_captures)
 # Likewise: while a cell is profiled, each call goes through Python, which records the caller.
 profiling = Flag("perspex_profiling", False, "Whether calls are written down.", _boolean, True)
 _retracing.remove(profiling)
+# Likewise: in a forked child, each call goes through Python, which says that it cannot run.
+forked = Flag("perspex_forked", False, "Whether XLA's threads are gone.", _boolean, True)
+_retracing.remove(forked)
 # The other way round: programs are traced under it, but C++ never sees a call that depends on it,
 # because inside a `vmap` every call goes to Python.
 axis_env = Flag("perspex_axis_env", (), "The named axes around, outermost first.", _anything, False)
 _retracing.append(axis_env)
 post_hook = Flag("post_hook", None, "Called after every fast call.", _anything, False)
+
+environment.settle()
 
 xla.set_enable_x64_state(enable_x64.cell)
 xla.set_disable_jit_state(disable_jit.cell)

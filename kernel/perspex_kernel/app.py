@@ -5,10 +5,15 @@ Its options are those of ipykernel, and `--PerspexKernel.as_jax=False`.
 
 from __future__ import annotations
 
+import os
+import sys
+
 from ipykernel.kernelapp import IPKernelApp
 from traitlets import Type, default
 
 from perspex_kernel.kernel import PerspexKernel
+
+_PACKAGES = {"site-packages", "dist-packages"}
 
 
 class PerspexKernelApp(IPKernelApp):
@@ -28,3 +33,16 @@ class PerspexKernelApp(IPKernelApp):
     @default("default_extensions")
     def _default_extensions(self) -> list[str]:
         return ["storemagic", "perspex_magics"]
+
+    def init_path(self) -> None:
+        """Let cells import what lies beside the notebook, behind Python's own modules.
+
+        IPython leaves that out under `python -P`, which here is only meant for the start. Whoever
+        sets PYTHONSAFEPATH means the notebook as well.
+        """
+        super().init_path()
+        is_wanted = not self.ignore_cwd and "PYTHONSAFEPATH" not in os.environ
+        if is_wanted and "" not in sys.path:
+            names = [os.path.basename(folder) for folder in sys.path]
+            at = next((i for i, name in enumerate(names) if name in _PACKAGES), 0)
+            sys.path.insert(at, "")

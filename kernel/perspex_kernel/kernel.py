@@ -16,16 +16,17 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
+from ipykernel.iostream import OutStream
 from ipykernel.ipkernel import IPythonKernel
 from traitlets import Bool, List, default
 
 import perspex
 from perspex import config
-from perspex.base import source
+from perspex.base import environment, source
 from perspex.runtime.callbacks import effects_barrier
 from perspex.runtime.compiler.disk import default_directory
 
@@ -36,6 +37,28 @@ _PEACE = 0.1
 
 # The handler of interrupts is the innermost frame of what it raises.
 source.register_internal(os.path.dirname(__file__))
+
+
+def _switch(text: str) -> bool:
+    """What a variable of the environment says that is on or off."""
+    said = text.strip().lower()
+    if said not in ("0", "false", "no", "off", "1", "true", "yes", "on"):
+        raise ValueError("expected 1 or 0")
+    return said in ("1", "true", "yes", "on")
+
+
+def _sendable(text: str) -> str:
+    """A text without halves of characters, which no message can hold: its reply would be lost."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _is_usable(stream: Any) -> bool:
+    """Whether a stream can be written to, and flushed before a reply."""
+    try:
+        stream.flush()
+        return callable(stream.write) and not getattr(stream, "closed", False)
+    except BaseException:
+        return False
 
 
 class PerspexKernel(IPythonKernel):
@@ -63,14 +86,17 @@ class PerspexKernel(IPythonKernel):
 
     @default("as_jax")
     def _default_as_jax(self) -> bool:
-        answer = os.environ.get("PERSPEX_AS_JAX", "1").strip().lower()
-        return answer not in ("0", "false", "no", "off")
+        wanted: bool = environment.value("AS_JAX", True, _switch)
+        return wanted
 
     def __init__(self, **kwargs: Any) -> None:
         # Compiled programs outlive the kernel; the flag `enable_compilation_cache` turns that off.
         if config.compilation_cache_dir.value is None:
             config.compilation_cache_dir.set(default_directory())
         super().__init__(**kwargs)
+        # What cells print to, unless they replace it.
+        self._streams = {"stdout": sys.stdout, "stderr": sys.stderr}
+        self._publishing = {n: getattr(s, "pub_thread", None) for n, s in self._streams.items()}
         # The request whose cell runs, and those whose cell could not be interrupted yet.
         self._executing: str | None = None
         self._early: queue.SimpleQueue[str | None] = queue.SimpleQueue()
@@ -81,6 +107,26 @@ class PerspexKernel(IPythonKernel):
         sys.unraisablehook = self._retry_ignored
         if self.as_jax:
             importlib.import_module("perspex.as_jax")
+        assert self.shell is not None
+        # Ahead of everything else that shows something at the end of a cell.
+        self.shell.events.register("post_run_cell", self._check_streams)
+        environment.check_xla_flags()
+        if environment.problems:
+            self._tell_problems()
+
+    def _tell_problems(self) -> None:
+        """Say in the log, and in the first cell, what of the environment was left out."""
+        assert self.shell is not None
+        hooks = self.shell.events
+        told = [f"Perspex: {problem}" for problem in environment.problems]
+        for line in told:
+            self.log.warning(line)
+
+        def tell(info: object) -> None:
+            hooks.unregister("pre_run_cell", tell)
+            print(*told, sep="\n", file=sys.stderr)
+
+        hooks.register("pre_run_cell", tell)
 
     @property
     def banner(self) -> str:  # type: ignore[override]
@@ -115,6 +161,62 @@ class PerspexKernel(IPythonKernel):
         """After a request: SIGINT is ignored again."""
         super().post_handler_hook()  # fails in the thread of a subshell, which sets no handlers
         self._executing = None
+
+    async def do_execute(self, code: str, *args: Any, **options: Any) -> dict[str, Any]:
+        """Run a cell. What leaves it besides an interrupt becomes the reply.
+
+        IPython answers `sys.exit()` in the cell itself. The `SystemExit` of a hook, of a user's
+        object that is looked at, or of the profiler would end the process and lose the notebook; an
+        error would lose the reply, and the notebook would wait for it for ever.
+        """
+        try:
+            reply: dict[str, Any] = await super().do_execute(code, *args, **options)
+        except (KeyboardInterrupt, asyncio.CancelledError):
+            raise
+        except BaseException as error:
+            assert self.shell is not None
+            reply = {"execution_count": self.shell.execution_count - 1, "payload": []}
+            reply |= {"user_expressions": {}, **self._survived(error)}
+        self._check_streams()
+        if reply["status"] == "error":
+            for name in ("ename", "evalue"):
+                reply[name] = _sendable(reply[name])
+            reply["traceback"] = [_sendable(line) for line in reply["traceback"]]
+        return reply
+
+    def _check_streams(self, result: object = None) -> None:
+        """Put streams back that the cell has left unusable: IPython needs both for every cell."""
+        for name, own in self._streams.items():
+            stream = getattr(sys, name, None)
+            if _is_usable(stream):
+                continue
+            if not _is_usable(own) and isinstance(own, OutStream):
+                # It was closed, and knows no more where to.
+                own = self._streams[name] = OutStream(own.session, self._publishing[name], name)
+            setattr(sys, name, own)
+            with suppress(Exception):
+                what = "is gone" if stream is None else "cannot be written to"
+                print(f"Perspex: sys.{name} {what}; the notebook's own is back.", file=own)
+
+    def do_complete(self, code: str, cursor_pos: int) -> Any:
+        """Complete a name. An object that exits when it is looked at ends nothing."""
+        try:
+            return super().do_complete(code, cursor_pos)
+        except SystemExit as error:
+            return self._survived(error)
+
+    def do_inspect(self, code: str, cursor_pos: int, *args: Any, **options: Any) -> Any:
+        """Describe an object. One that exits when it is looked at ends nothing."""
+        try:
+            return super().do_inspect(code, cursor_pos, *args, **options)
+        except SystemExit as error:
+            return self._survived(error)
+
+    def _survived(self, error: BaseException) -> dict[str, Any]:
+        """The reply for an exception that would have ended the process."""
+        self.log.error("the kernel goes on after this:", exc_info=error)
+        told = f"{type(error).__name__} was raised outside of the cell, and ended what raised it"
+        return {"status": "error", "ename": type(error).__name__, "evalue": told, "traceback": []}
 
     def _raise_or_retry(self, signum: int, frame: FrameType | None) -> None:
         """Interrupt the cell where it is in code of the user's, or else a little later."""

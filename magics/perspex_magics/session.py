@@ -6,16 +6,40 @@ for a class of its own.
 
 from __future__ import annotations
 
+from asyncio import CancelledError
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import wraps
 from typing import Any, TypeVar
 
 from IPython.core.interactiveshell import InteractiveShell
+
+from perspex.base import events
 
 T = TypeVar("T")
 
 # The sessions of the notebooks that have Perspex loaded.
 _sessions: dict[InteractiveShell, Session] = {}
+
+
+def harmless(callback: Callable[[Any], object]) -> Callable[[Any], object]:
+    """A callback of IPython's events that cannot end the kernel.
+
+    IPython catches errors and interrupts there. All others, such as the `SystemExit` of an object
+    that the callback looked at, would end the process.
+    """
+
+    @wraps(callback)
+    def call(argument: Any) -> object:
+        try:
+            return callback(argument)
+        except (Exception, KeyboardInterrupt, CancelledError):
+            raise
+        except BaseException as error:
+            events.report_ignored(error, "between cells, in", callback)
+            return None
+
+    return call
 
 
 class Session:
@@ -55,8 +79,9 @@ class Session:
         """Call `begin` with the info of each cell that begins, and `end` with its result."""
         for event, callback in (("pre_run_cell", begin), ("post_run_cell", end)):
             if callback is not None:
-                self.shell.events.register(event, callback)
-                self._undo.callback(self.shell.events.unregister, event, callback)
+                safe = harmless(callback)
+                self.shell.events.register(event, safe)
+                self._undo.callback(self.shell.events.unregister, event, safe)
 
     def add_magic(self, kind: str, name: str, magic: Callable[..., Any]) -> None:
         """Bring a `line` or `cell` magic into the shell.

@@ -50,7 +50,7 @@ def test_kernelspec(wheel: zipfile.ZipFile) -> None:
     assert found == {"kernel.json", "logo-32x32.png", "logo-64x64.png", "logo-svg.svg"}
     spec = json.loads(wheel.read(folder + "kernel.json"))
     assert spec["display_name"] == "Perspex" and spec["metadata"]["debugger"] is True
-    assert spec["argv"][:3] == ["python", "-m", "perspex_kernel_launcher"]
+    assert spec["argv"][:4] == ["python", "-P", "-m", "perspex_kernel_launcher"]
 
 
 def test_version_is_the_packages(wheel: zipfile.ZipFile) -> None:

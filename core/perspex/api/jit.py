@@ -14,7 +14,7 @@ from perspex.api import stages
 from perspex.base import xla
 from perspex.base.tree_paths import PyTree
 from perspex.jitted.compiled import build
-from perspex.jitted.signature import Options, Places
+from perspex.jitted.signature import Options, Places, unjitted
 from perspex.jitted.stale import POLICIES
 from perspex.runtime import client
 from perspex.runtime.client import Device
@@ -257,8 +257,10 @@ def _resolve(
     for name in names:
         if not isinstance(name, str):
             raise TypeError(f"{what}_argnames must be strings, got {name!r}")
+    if not nums and not names:
+        return nums, names
     try:
-        parameters = list(inspect.signature(fun).parameters.values())
+        parameters = list(inspect.signature(unjitted(fun)).parameters.values())
     except (TypeError, ValueError):
         return nums, names
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]

@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any
 
 import perspex
-from perspex.as_jax import version
+from perspex.as_jax import version, workers
 from perspex.base import jax_finder, views
 from perspex.base.public import MODULES
 
@@ -80,6 +80,10 @@ class _Module(ModuleType):
             f". {_WHY}"
         )
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A function that is pickled by value takes its modules along by name.
+        return importlib.import_module, (self.__name__,)
+
     def __dir__(self) -> list[str]:
         return sorted({*self.__dict__, *self.__all__, *views.names(self.__views__)})
 
@@ -102,3 +106,4 @@ def _make(name: str) -> ModuleType:
 
 jax_finder.check_alone()
 jax_finder.finder.make = _make
+workers.follow()

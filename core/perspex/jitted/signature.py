@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from perspex import config, tree
+from perspex.base.xla import PjitFunction
 from perspex.ir.avals import ShapedArray, shaped
 from perspex.ops.placing import sharding_constraint
 
@@ -82,10 +83,20 @@ def function_name(fun: Any) -> str:
     return getattr(fun, "__name__", None) or type(fun).__name__
 
 
+def unjitted(fun: Any) -> Any:
+    """The function in a jitted one.
+
+    For `inspect`, which asks each of many nested ones twice for the parameters of the next.
+    """
+    while type(fun) is PjitFunction:
+        fun = fun.__wrapped__
+    return fun
+
+
 def parameters_of(fun: Any) -> list[inspect.Parameter]:
     """The parameters of a function; none where Python does not know them."""
     try:
-        return list(inspect.signature(fun).parameters.values())
+        return list(inspect.signature(unjitted(fun)).parameters.values())
     except (TypeError, ValueError):
         return []
 

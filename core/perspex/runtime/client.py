@@ -5,11 +5,13 @@ from __future__ import annotations
 import functools
 import os
 import threading
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from perspex import config
-from perspex.base import xla
+from perspex.base import environment, source, xla
 from perspex.base.xla import SEVERAL_RUN_AHEAD
+from perspex.runtime import fork
 from perspex.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding, context_mesh
 
 if TYPE_CHECKING:
@@ -47,6 +49,8 @@ def client(platform: str | None = None) -> Any:
     """
     name = platform or config.platforms.value or "cpu"
     name = name.split(",")[0].lower()
+    if fork.is_child:
+        raise fork.refused("a computation")
     found = _clients.get(name)
     if found is not None:
         return found
@@ -57,6 +61,8 @@ def client(platform: str | None = None) -> Any:
                     f"Unknown backend {name!r}: this installation has the platforms ['cpu']. "
                     "Use devices('cpu'), or unset the `platforms` flag."
                 )
+            if said := environment.check_xla_flags():
+                warnings.warn(said, RuntimeWarning, stacklevel=source.stacklevel())
             count = config.num_cpu_devices.value
             several = (
                 count > 1 if count is not None else _SEVERAL in os.environ.get("XLA_FLAGS", "")
@@ -64,6 +70,7 @@ def client(platform: str | None = None) -> Any:
             _clients[name] = xla.make_cpu_client(
                 asynchronous=SEVERAL_RUN_AHEAD or not several, num_devices=count
             )
+            fork.watch()
         return _clients[name]
 
 

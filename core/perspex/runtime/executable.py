@@ -25,7 +25,7 @@ from perspex.ir.avals import ShapedArray
 from perspex.ir.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, count_eqns
 from perspex.ops.placing import sharding_constraint
 from perspex.runtime import client as platform
-from perspex.runtime import interruptible, invalid, memory, profile
+from perspex.runtime import fork, interruptible, invalid, memory, profile
 from perspex.runtime.callbacks import Engine, Engines, execute
 from perspex.runtime.compiler import cache, compiling, disk, pressure
 from perspex.runtime.compiler.compiling import Compiled
@@ -247,6 +247,8 @@ class Lowered:
         `compiler_options` are names and values of XLA's debug options; they go before those of
         the flag.
         """
+        if fork.is_child:
+            raise fork.refused(f"the compilation of `{self.name}`")
         start = time.perf_counter()
         compiler_options = (*config.compiler_options.value, *compiler_options)
         options = cache.options_for(self.place, compiler_options)
@@ -338,6 +340,8 @@ class Executable:
         self.out_shardings = shardings[lowered.is_ordered :]
 
     def __call__(self, args: Sequence[Any]) -> list[Any]:
+        if fork.is_child:
+            raise fork.refused(f"the program `{self.name}`")
         if profile.is_on():
             return profile.measured(self, self._run, args)
         return self._run(args)

@@ -30,6 +30,7 @@ from perspex_magics.captures.tokens import (
     key_token,
 )
 from perspex_magics.display.summaries import brief
+from perspex_magics.notebook.kinds import is_a
 from perspex_magics.notebook.own_modules import module_of
 
 # Functions inside of functions of other modules are looked for so deep, in containers of no more
@@ -79,14 +80,14 @@ class Functions:
         """Follow a callable; false if it is an object like others."""
         table, walk = self.table, self.walk
         table.roots.setdefault(label, root)
-        if isinstance(value, types.FunctionType):
+        if is_a(value, types.FunctionType):
             if self.homes.has_function(value):
                 self._function(value, label, root)
             else:
                 table.tokens[label] = self._foreign(value, label, root)
-        elif isinstance(value, types.MethodType):
+        elif is_a(value, types.MethodType):
             self._keep.append(value)
-            owner = value.__self__ if isinstance(value.__self__, type) else type(value.__self__)
+            owner = value.__self__ if is_a(value.__self__, type) else type(value.__self__)
             name = function_name(value)
             self.readings.note_taken(name, owner)
             self.owner = owner, name
@@ -94,7 +95,7 @@ class Functions:
             self.owner = None
             walk.value(value.__self__, f"{label}.__self__", root)
             table.tokens.setdefault(label, Object(value.__func__))
-        elif isinstance(value, functools.partial):
+        elif is_a(value, functools.partial):
             self._partial(value, label, root)
         elif self.homes.has_class(type(value)):
             return False
@@ -102,7 +103,7 @@ class Functions:
             self._decorated(value, inner, label, root)
         else:
             table.tokens[label] = self._foreign(value, label, root)
-            if self.in_doubt and not isinstance(value, _NO_CODE):
+            if self.in_doubt and not is_a(value, _NO_CODE):
                 walk.later(value, label, root)
         return True
 
@@ -119,7 +120,7 @@ class Functions:
         """A jitted function: what counts is the function. Others may have rules beside it."""
         self.walk.value(inner, label, root)
         self.table.tokens.setdefault(label, Object(value))
-        if isinstance(value, PjitFunction):
+        if is_a(value, PjitFunction):
             compiled = getattr(value.__dict__.get("retrace"), "__self__", None)
             if self.in_doubt and compiled is not None:
                 at = f"{label} (jitted)"
@@ -224,7 +225,7 @@ class Functions:
     def open_for(self, value: Any) -> None:
         """Note that installed code was met: unless it is harmless, it may read any attribute."""
         if self.in_doubt:
-            name = getattr(value, "__name__", "") if isinstance(value, _BUILTIN) else ""
+            name = getattr(value, "__name__", "") if is_a(value, _BUILTIN) else ""
             if name in BY_OTHER_NAMES or not is_harmless(home_of(value)):
                 self.readings.is_open = True
             if name in READS_ANYTHING:
@@ -245,7 +246,7 @@ class Functions:
             self._foreign_part(part, where, root, depth)
             for where, part in _parts_of_foreign(value, label)
         ]
-        is_function = isinstance(value, types.FunctionType)
+        is_function = is_a(value, types.FunctionType)
         token = self._tokens[id(value)] = Foreign(value, parts) if is_function else Object(value)
         return token
 
@@ -254,20 +255,20 @@ class Functions:
 
         What is the user's is followed, and has a token of its own.
         """
-        if isinstance(part, NUMBERS_AND_TEXT):
+        if is_a(part, NUMBERS_AND_TEXT):
             return type(part), repr(part)
         kind = type(part)
         if kind in _CONTAINERS and depth <= _MOST_INSIDE and len(part) <= _MOST_ITEMS:
             return self._foreign_items(part, label, root, depth)
-        if isinstance(part, type):
+        if is_a(part, type):
             is_users = self.homes.has_class(part)
-        elif not callable(part) or isinstance(part, _NO_CODE):
+        elif not callable(part) or is_a(part, _NO_CODE):
             is_users = False
-        elif isinstance(part, types.FunctionType):
+        elif is_a(part, types.FunctionType):
             is_users = self.homes.has_function(part)
         else:
             is_users = (
-                isinstance(part, types.MethodType | functools.partial)
+                is_a(part, types.MethodType | functools.partial)
                 or callable(wrapped(part))
                 or self.homes.has_class(kind)
             )
@@ -277,7 +278,7 @@ class Functions:
             self.table.texts.pop(label, None)
             self.table.said.pop(label, None)
             return "followed"
-        is_code = callable(part) and not isinstance(part, _NO_CODE)
+        is_code = callable(part) and not is_a(part, _NO_CODE)
         return self._foreign(part, label, root, depth + 1) if is_code else Object(part)
 
     def _foreign_items(self, part: Any, label: str, root: str, depth: int) -> Any:
@@ -294,7 +295,7 @@ class Functions:
 
 
 def _parts_of_foreign(value: Any, label: str) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, types.FunctionType):
+    if is_a(value, types.FunctionType):
         for name, item in closure(value):
             yield f"{name} (closure of {label})", item
         for name, item in defaults(value):

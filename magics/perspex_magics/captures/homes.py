@@ -10,6 +10,7 @@ import typing
 from collections.abc import Mapping
 from typing import Any
 
+from perspex_magics.notebook.kinds import is_a
 from perspex_magics.notebook.own_modules import is_own, module_of
 
 # Installed modules that read only three kinds of attributes of a user's object: those with `__`
@@ -66,13 +67,13 @@ def is_harmless(module: Any) -> bool:
 
 def home_of(value: Any) -> Any:
     """The name of the module whose code a function, a class or an object runs."""
-    if isinstance(value, types.ModuleType):
+    if is_a(value, types.ModuleType):
         return value.__name__
-    if isinstance(value, types.BuiltinFunctionType):
+    if is_a(value, types.BuiltinFunctionType):
         owner = value.__self__
-        if owner is None or isinstance(owner, types.ModuleType):
+        if owner is None or is_a(owner, types.ModuleType):
             return value.__module__
-        return (owner if isinstance(owner, type) else type(owner)).__module__
-    if isinstance(value, type | types.FunctionType):
+        return (owner if is_a(owner, type) else type(owner)).__module__
+    if is_a(value, type | types.FunctionType):
         return value.__module__
     return type(value).__module__

@@ -24,6 +24,7 @@ from perspex_magics.captures.codes import Code
 from perspex_magics.captures.objects import attributes
 from perspex_magics.captures.probes import held_by, held_by_object
 from perspex_magics.captures.tokens import State, Table, is_same_number
+from perspex_magics.notebook.kinds import is_a, stops
 
 _MISSING = object()
 # What may be large, and is not kept alive for a comparison.
@@ -52,7 +53,9 @@ class Reads:
         parts = [(*at, part) for at, part in zip(self.labels(), self.parts, strict=True)]
         try:
             table = snapshot.of_values(self.namespace, self.values, parts, self.inputs, self.code)
-        except Exception as error:
+        except BaseException as error:
+            if stops(error):
+                raise
             # Whether the cell fails as well, it says itself when it is traced.
             events.report_ignored(error, "while looking at what was captured by", "a cell")
             return Table(is_known=False)
@@ -147,13 +150,11 @@ class _Content:
 
 
 def _held(value: Any, contents: Mapping[int, Any]) -> _Held | _Content:
-    if isinstance(value, np.ndarray):
+    if is_a(value, np.ndarray):
         content = contents.get(id(value))
         return _Held(value, _items) if content is None else _Content(value, content)
     # A mapping with attributes is one of somebody's, and its methods are as well.
-    is_object = (
-        not isinstance(value, dict) and isinstance(value, Mapping) and any(attributes(value))
-    )
+    is_object = not is_a(value, dict) and is_a(value, Mapping) and any(attributes(value))
     return _Held(value, held_by_object if is_object else held_by(value))
 
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import functools
 import types
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from perspex.base.xla import PjitFunction
+from perspex_magics.notebook.kinds import Parts, dict_of, is_a, items
 
-Parts = Iterable[tuple[Any, Any]]
 _HOMES = (type, types.ModuleType)
 # Slots that are no data.
 _NO_DATA = ("__dict__", "__weakref__")
@@ -34,17 +33,6 @@ def step_text(step: Any) -> str:
     ('.weight', "['weight']", '[0]')
     """
     return step if isinstance(step, Text) else f"[{step!r}]"
-
-
-def dict_of(value: Any) -> dict[str, Any] | None:
-    """The attributes of an object that are not in slots; `None` if it has no room for any."""
-    try:
-        held = value.__dict__
-    except Exception:  # there is none, or somebody's property fails
-        return None
-    if type(held) is dict:
-        return held
-    return dict(held) if type(held) is types.MappingProxyType else None
 
 
 def attributes(value: Any) -> Iterator[tuple[str, Any]]:
@@ -110,11 +98,11 @@ def defaults(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
 
 def unwrapped(member: Any) -> Any:
     """The function behind a member of a class, or the member itself; `None` if there is none."""
-    if isinstance(member, staticmethod | classmethod):
+    if is_a(member, staticmethod | classmethod):
         return member.__func__
-    if isinstance(member, property):
+    if is_a(member, property):
         return member.fget
-    if isinstance(member, functools.cached_property):
+    if is_a(member, functools.cached_property):
         return member.func
     return member
 
@@ -123,27 +111,6 @@ def wrapped(value: Any) -> Any:
     """The function that a decorator was given, where it says so."""
     held = dict_of(value)
     return None if held is None else held.get("__wrapped__")
-
-
-def items(value: Any) -> tuple[Parts, int] | None:
-    """The items of a container with their keys or indices, and how many; `None` for others.
-
-    Those of a long list are not copied.
-    """
-    cls = type(value)
-    if issubclass(cls, list):
-        return enumerate(list.__iter__(value)), list.__len__(value)
-    if issubclass(cls, tuple):
-        return enumerate(tuple.__iter__(value)), tuple.__len__(value)
-    if issubclass(cls, dict):
-        return list(dict.items(value)), dict.__len__(value)
-    if issubclass(cls, deque):
-        # At once, since another thread may put something in.
-        return enumerate(list(deque.__iter__(value))), deque.__len__(value)
-    if issubclass(cls, set | frozenset):
-        members = list(set.__iter__(value) if issubclass(cls, set) else frozenset.__iter__(value))
-        return enumerate(members), len(members)
-    return None
 
 
 def parts(value: Any) -> Parts:
@@ -159,9 +126,9 @@ def parts(value: Any) -> Parts:
     if found is not None:
         return found[0]
     for kind, rule in _RULES.items():
-        if isinstance(value, kind):
+        if is_a(value, kind):
             return rule(value)
-    return () if isinstance(value, _HOMES) else in_attributes(value)
+    return () if is_a(value, _HOMES) else in_attributes(value)
 
 
 def in_attributes(value: Any) -> Iterator[tuple[Text, Any]]:

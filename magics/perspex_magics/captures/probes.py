@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from perspex_magics.captures.objects import attributes
+from perspex_magics.notebook.kinds import is_a
 
 _BLOCK = 1 << 16
 # Of arrays of no more bytes a copy is kept, which they are compared with as a whole.
@@ -233,15 +234,15 @@ def _held_by_bytes(value: Any) -> list[Any]:
 
 def held_by(value: Any) -> Callable[[Any], list[Any]]:
     """How what an object holds is listed; where another is held, the object was changed."""
-    if isinstance(value, types.FunctionType):
+    if is_a(value, types.FunctionType):
         return _held_by_function
-    if isinstance(value, list | deque | set):
+    if is_a(value, list | deque | set):
         return list
-    if isinstance(value, Mapping):
-        return _held_by_defaultdict if isinstance(value, defaultdict) else _held_by_dict
-    if isinstance(value, type):
+    if is_a(value, Mapping):
+        return _held_by_defaultdict if is_a(value, defaultdict) else _held_by_dict
+    if is_a(value, type):
         return _held_by_class
-    if isinstance(value, bytearray | array.array):
+    if is_a(value, bytearray | array.array):
         return _held_by_bytes
     return held_by_object
 
@@ -251,8 +252,8 @@ AnyProbe = ArrayProbe | FunctionProbe | Probe
 
 def make_probe(value: Any) -> AnyProbe:
     """A probe for an object that may be changed in place."""
-    if isinstance(value, np.ndarray):
+    if is_a(value, np.ndarray):
         return ArrayProbe(value)
-    if isinstance(value, types.FunctionType):
+    if is_a(value, types.FunctionType):
         return FunctionProbe(value)
     return Probe(value, held_by(value))

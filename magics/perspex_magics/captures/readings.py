@@ -16,6 +16,7 @@ from typing import Any
 from perspex_magics.captures.codes import Code, Write
 from perspex_magics.captures.homes import Homes
 from perspex_magics.captures.objects import attributes, unwrapped
+from perspex_magics.notebook.kinds import is_a
 from perspex_magics.notebook.own_modules import is_own
 
 # The step from an object to its class.
@@ -94,7 +95,7 @@ class Readings:
             self._writes.setdefault(name, set()).update(writes)
         for name, attribute in code.taken_from_globals:
             value = names.get(name)
-            kind = value if isinstance(value, type) else type(value)
+            kind: type = value if is_a(value, type) else type(value)  # type: ignore[assignment]
             if self.homes.has_class(kind):
                 self.note_taken(attribute, kind)
         if owner is not None:
@@ -111,7 +112,7 @@ class Readings:
 
     def of(self, value: Any) -> list[tuple[str, Any]]:
         """The attributes of an object that the code reads: by their names, or all if it is data."""
-        if isinstance(value, type):
+        if is_a(value, type):
             return self._of_class(value)
         kind = type(value)
         names = dict(attributes(value))
@@ -145,7 +146,7 @@ class Readings:
         found: list[tuple[str, Any]] = []
         stored = self._stored_in(kind)
         for name, member in list(kind.__dict__.items()):
-            if name in _IN_CLASSES or isinstance(member, _FIELDS):
+            if name in _IN_CLASSES or is_a(member, _FIELDS):
                 continue
             if is_special(name) or (
                 name not in stored and (self.is_open or self._reads(name, member))
@@ -170,7 +171,7 @@ class Readings:
         it is dropped, and the user's may do more than write to their object.
         """
         for write in writes:
-            if not isinstance(_class_member(type(value), write.method), types.MethodDescriptorType):
+            if not is_a(_class_member(type(value), write.method), types.MethodDescriptorType):
                 is_users = self.homes.has_class(type(value)) or is_own(value)
                 if is_users or not write.is_dropped:
                     return False

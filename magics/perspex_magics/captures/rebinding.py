@@ -18,6 +18,7 @@ from typing import Any
 
 import perspex
 from perspex_magics.captures.codes import known_code
+from perspex_magics.notebook.kinds import is_a
 from perspex_magics.notebook.names import (
     Changes,
     OfCell,
@@ -149,9 +150,9 @@ def _reads(value: Any, namespace: Mapping[str, Any]) -> frozenset[str]:
     """The globals that a function of the notebook reads, jitted or not."""
     while type(value) is _JITTED:
         value = value.__wrapped__
-    if isinstance(value, types.FunctionType) and value.__globals__ is namespace:
+    if is_a(value, types.FunctionType) and value.__globals__ is namespace:
         return known_code(value.__code__).reads
-    if isinstance(value, type) and value.__module__ == namespace.get("__name__"):
+    if is_a(value, type) and value.__module__ == namespace.get("__name__"):
         members = [_reads(member, namespace) for member in list(value.__dict__.values())]
         return frozenset().union(*members)
     return frozenset()

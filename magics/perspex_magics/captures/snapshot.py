@@ -46,6 +46,7 @@ from perspex_magics.captures.tokens import (
     key_token,
 )
 from perspex_magics.display.summaries import brief
+from perspex_magics.notebook.kinds import is_a, items, plain
 from perspex_magics.notebook.own_modules import is_own
 
 # What lies beyond so many is not looked at; following 2,000 takes some 5 ms.
@@ -163,7 +164,7 @@ class Snapshot:
         if len(table.tokens) >= self._most or id(value) in self.stack:
             return
         kind = type(value)
-        if isinstance(value, Tracer):
+        if is_a(value, Tracer):
             table.has_tracers = True
             table.texts[root] = "a traced value"
             return
@@ -171,18 +172,16 @@ class Snapshot:
             table.said[root] = value
         table.roots[label] = root
         token: Any
-        if kind in PLAIN_KINDS or (
-            isinstance(value, NUMBERS_AND_TEXT) and not isinstance(value, enum.Enum)
-        ):
+        if kind in PLAIN_KINDS or (is_a(value, NUMBERS_AND_TEXT) and not is_a(value, enum.Enum)):
             # Some by their text, since 0.0 == -0.0 and nan != nan.
-            token = kind, repr(value) if isinstance(value, _BY_TEXT) else value
-        elif isinstance(value, np.generic):
+            token = kind, repr(plain(value)) if is_a(value, _BY_TEXT) else plain(value)
+        elif is_a(value, np.generic):
             token = kind, value.tobytes()
-        elif isinstance(value, ArrayImpl):
+        elif is_a(value, ArrayImpl):
             token = DeviceArray(value, self._place(value), value.aval)
-        elif isinstance(value, KeyArray):
+        elif is_a(value, KeyArray):
             token = DeviceArray(value.base, self._place(value.base), value.aval)
-        elif self.in_doubt and self._entered >= _MOST and not isinstance(value, np.ndarray):
+        elif self.in_doubt and self._entered >= _MOST and not is_a(value, np.ndarray):
             token = Object(value)
         else:
             self._entered += 1
@@ -202,30 +201,30 @@ class Snapshot:
     def _structure(self, value: Any, label: str, root: str) -> Any:
         """The token of what has parts; goes into the parts."""
         kind = type(value)
-        if isinstance(value, np.ndarray):
+        if is_a(value, np.ndarray):
             return self._array(value, label, root)
-        if isinstance(value, enum.Enum):
+        if is_a(value, enum.Enum):
             return self._enum(value, label, root)
-        if isinstance(value, _CHANGEABLE):
+        if is_a(value, _CHANGEABLE):
             if self.in_doubt and (first := self.first_labels.setdefault(id(value), label)) != label:
                 return "the same object as", first
             self.table.mutable.append((root, value))
-        if isinstance(value, _BYTES):
+        if is_a(value, _BYTES):
             return kind, bytes(value)
-        if isinstance(value, _CONTAINERS):
+        if is_a(value, _CONTAINERS):
             return self._container(value, label, root)
-        if isinstance(value, slice):
+        if is_a(value, slice):
             for part in ("start", "stop", "step"):
                 self.value(getattr(value, part), f"{label}.{part}", root)
             return kind.__qualname__
-        if isinstance(value, type):
+        if is_a(value, type):
             return self._class(value, label, root)
         if is_own(value):
             return self._object(value, label, root)
-        if isinstance(value, _OPAQUE):
+        if is_a(value, _OPAQUE):
             self.functions.open_for(value)
             return Object(value)
-        if isinstance(value, _PICKERS):
+        if is_a(value, _PICKERS):
             self.readings.is_open |= self.in_doubt and kind is not operator.itemgetter
             made: Any = value.__reduce__()
             for i, part in enumerate(made[1:]):
@@ -292,23 +291,24 @@ class Snapshot:
                 self.later(value, label, root)
             elif self.in_doubt:
                 name = name, Object(value)
-                if isinstance(value, collections.defaultdict):
+                if is_a(value, collections.defaultdict):
                     self.value(value.default_factory, f"{label}.default_factory", root)
+            value = _own(value)
         if len(value) > _WHOLE:
-            inside = [*value, *value.values()] if isinstance(value, dict) else value
+            inside = [*value, *value.values()] if is_a(value, dict) else value
             if PLAIN_KINDS.issuperset(map(type, inside)):
                 # Version 2 writes equal values as equal bytes.
                 return name, hashlib.sha1(marshal.dumps(_basic(value), 2)).digest()
-        if isinstance(value, dict):
+        if is_a(value, dict):
             places: dict[str, int] = {}
             for key, item in list(value.items()):
                 place = f"{label}[{brief(key)}]"
                 count = places[place] = places.get(place, 0) + 1
                 self.value(item, place if count == 1 else f"{place} #{count}", root)
             return name, [key_token(key) for key in value]
-        if isinstance(value, _SETS):
+        if is_a(value, _SETS):
             if self.in_doubt:
-                others = [item for item in value if not isinstance(item, NUMBERS_AND_TEXT)]
+                others = [item for item in value if not is_a(item, NUMBERS_AND_TEXT)]
                 for i, item in enumerate(others):
                     self.value(item, f"{label} (element {i})", root)
             return name, Members(value)
@@ -320,7 +320,7 @@ class Snapshot:
 
     def _is_mapping(self, value: Any) -> bool:
         """Whether a value is read as a mapping; the user's own code is not run to be certain."""
-        if not isinstance(value, Mapping):
+        if not is_a(value, Mapping):
             return False
         return not (self.in_doubt and self.homes.has_class(type(value)))
 
@@ -333,7 +333,7 @@ class Snapshot:
             return "the same object as", first
         self.later(value, label, root)
         kind = type(value)
-        if self.in_doubt and not isinstance(value, _HOMES):
+        if self.in_doubt and not is_a(value, _HOMES):
             self._open_for_node(kind)
             if not self.homes.has_class(kind):
                 self.functions.open_for(value)
@@ -354,11 +354,9 @@ class Snapshot:
                     if (label, name) in done or (is_made and name in _MAKING):
                         continue
                     done.add((label, name))
-                    if isinstance(value, types.ModuleType) and not self.functions.is_new(
-                        value, name
-                    ):
+                    if is_a(value, types.ModuleType) and not self.functions.is_new(value, name):
                         continue
-                    if isinstance(value, type) and callable(item):
+                    if is_a(value, type) and callable(item):
                         self.functions.owner = value, name
                     self.value(item, f"{label}.{name}", root)
                     self.functions.owner = None
@@ -381,7 +379,7 @@ class Snapshot:
         """Finish the token of an object, after its attributes."""
         table = self.table
         kinds = (types.FunctionType, *_CONTAINERS, np.ndarray)
-        has_more = isinstance(value, kinds) or self._is_mapping(value)
+        has_more = is_a(value, kinds) or self._is_mapping(value)
         if names:
             table.tokens[label] = table.tokens[label], sorted(names)
         elif not has_more:
@@ -394,11 +392,21 @@ class Snapshot:
             table.mutable.append((root, held))
 
 
+def _own(value: Any) -> Any:
+    """A container of a derived class as one of Python's own class, without its methods' help."""
+    found = items(value)
+    assert found is not None
+    if is_a(value, dict):
+        return dict(found[0])
+    kind = set if is_a(value, _SETS) else tuple if is_a(value, tuple) else list
+    return kind(item for _, item in found[0])
+
+
 def _basic(value: Any) -> Any:
     """A container as one of Python's own, which is what marshal takes."""
     for kind in (tuple, dict):
-        if isinstance(value, kind):
+        if is_a(value, kind):
             return kind(value)
-    if isinstance(value, _LISTS):
+    if is_a(value, _LISTS):
         return list(value)
     return sorted(map(repr, value))

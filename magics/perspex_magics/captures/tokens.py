@@ -15,6 +15,7 @@ import numpy as np
 
 from perspex_magics.captures.codes import known_code
 from perspex_magics.display.summaries import brief
+from perspex_magics.notebook.kinds import is_a, plain, stops
 
 PLAIN = (str, bytes, int, complex, bool, type(None), type(...), range)
 NUMBERS_AND_TEXT = (*PLAIN, float)
@@ -46,7 +47,9 @@ class Object:
             return False
         try:
             return bool(mine == others)
-        except Exception:  # the comparison is some other library's
+        except BaseException as error:  # the comparison is some other library's
+            if stops(error):
+                raise
             return False
 
     __hash__ = None  # type: ignore[assignment]
@@ -85,8 +88,8 @@ class Members:
     __slots__ = ("others", "plain")
 
     def __init__(self, value: Any) -> None:
-        self.plain = {(type(x), repr(x)) for x in value if isinstance(x, NUMBERS_AND_TEXT)}
-        self.others = {id(x): Object(x) for x in value if not isinstance(x, NUMBERS_AND_TEXT)}
+        self.plain = {(type(x), repr(plain(x))) for x in value if is_a(x, NUMBERS_AND_TEXT)}
+        self.others = {id(x): Object(x) for x in value if not is_a(x, NUMBERS_AND_TEXT)}
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -230,7 +233,7 @@ def is_same_number(old: Any, new: Any) -> bool:
 
 def key_token(key: Any) -> Any:
     """The token of a key of a dictionary."""
-    return (type(key), repr(key)) if isinstance(key, NUMBERS_AND_TEXT) else Object(key)
+    return (type(key), repr(plain(key))) if is_a(key, NUMBERS_AND_TEXT) else Object(key)
 
 
 def _same(old: Any, new: Any, wait: bool) -> bool | None:

@@ -18,6 +18,7 @@ import numpy as np
 
 from perspex_magics.captures.probes import AnyProbe, ArrayProbe, make_probe
 from perspex_magics.captures.tokens import Table, is_same_number
+from perspex_magics.notebook.kinds import is_a
 
 _MISSING = object()
 _CODE = (types.FunctionType, type)
@@ -105,13 +106,13 @@ class Watched(Generic[R]):
         roots: set[str] = set()
         for root, value in table.mutable:
             objects.setdefault(id(value), set()).add(root)
-            if not isinstance(value, _CODE):
+            if not is_a(value, _CODE):
                 roots.add(root)
             known = self.objects.get(id(value))
             if known is None or known.probe.ref() is not value:
                 known = self._put(id(value), make_probe(value))
             if not known.is_loaded and _is_loaded(value, self.namespace):
-                known.is_loaded, known.is_module = True, isinstance(value, types.ModuleType)
+                known.is_loaded, known.is_module = True, is_a(value, types.ModuleType)
                 self._order = []
         for each in inner:
             names |= each.names
@@ -268,6 +269,6 @@ class Watched(Generic[R]):
 
 def _is_loaded(value: Any, namespace: Mapping[str, Any]) -> bool:
     """Whether an object is a module, or a function of one, and not the notebook's."""
-    if isinstance(value, types.FunctionType):
+    if is_a(value, types.FunctionType):
         return value.__globals__ is not namespace
-    return isinstance(value, types.ModuleType)
+    return is_a(value, types.ModuleType)

@@ -33,7 +33,9 @@ from perspex_magics.captures.snapshot import of_function
 from perspex_magics.captures.tokens import State, Table
 from perspex_magics.captures.watched import Share, Watched
 from perspex_magics.notebook.cell import is_timed
+from perspex_magics.notebook.kinds import stops
 from perspex_magics.notebook.user_names import user_names
+from perspex_magics.session import harmless
 
 # For how many seconds the objects that may change in place are looked at when a cell ends: a part
 # of the cell, within these bounds; and when one begins, if the last one ended some time before.
@@ -143,8 +145,10 @@ class Watcher:
         arrays = functools.partial(self.watched.array_probe, reads_all)
         try:
             return of_function(function, self.namespace, arrays)
-        except Exception as error:
+        except BaseException as error:
             # As for listeners to events: the user's call goes on.
+            if stops(error):
+                raise
             events.report_ignored(error, "while looking at what was captured by", function)
             return None
 
@@ -307,12 +311,14 @@ def watch_captures(
     watcher = Watcher(shell)
     rebinding = Rebinding(shell.user_ns, user_names(shell), watcher.watched.has, tracing_magics)
 
+    @harmless
     def begin(info: Any) -> None:
         rebinding.begin(getattr(info, "transformed_cell", None) or info.raw_cell)
         watcher.begin_cell(info)
 
     begun, known = shell.events.callbacks["pre_run_cell"], 0
 
+    @harmless
     def end(result: Any) -> None:
         nonlocal known
         watcher.check(rebinding.lines, rebinding.written)
@@ -353,7 +359,9 @@ def _transform(shell: InteractiveShell, rebinding: Rebinding) -> Callable[[], ob
         tree = transform(tree)
         try:
             return rebinding.visit(tree)
-        except Exception as error:
+        except BaseException as error:
+            if stops(error):
+                raise
             events.report_ignored(error, "while looking through", tree)
             return tree
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import types
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from perspex.base import source
 from perspex.runtime.array import ArrayImpl
+from perspex_magics.notebook.kinds import dict_of, is_a, items, plain
 
 _LENGTH = 60
 _ITEMS = 4
@@ -36,37 +38,45 @@ def brief(value: Any, depth: int = 2) -> str:
 
 def _brief(value: Any, depth: int) -> str:
     kind = type(value)
-    if isinstance(value, str | bytes):
-        return repr(value[:_LENGTH])
+    if is_a(value, str | bytes):
+        return repr(plain(value)[:_LENGTH])
     if kind in (bool, float, complex, type(None), type(...), range) or (
         kind is int and abs(value) < 10**40
     ):
         return repr(value)
-    if isinstance(value, np.ndarray | np.generic):
+    if is_a(value, np.ndarray | np.generic):
         return _array(value, True)
-    if isinstance(value, ArrayImpl):
+    if is_a(value, ArrayImpl):
         return _array(value, not value.is_deleted() and value.is_ready())
-    if depth <= 0 and isinstance(value, dict | list | tuple | set | frozenset) and value:
-        left, right = "[]" if kind is list else "()" if kind is tuple else "{}"
-        return f"{left}...{right} ({len(value)} items)"
-    if isinstance(value, dict):
-        items = [f"{_brief(k, 0)}: {_brief(v, depth - 1)}" for k, v in list(value.items())[:_ITEMS]]
-        return _bracketed("{", items, "}", len(value))
-    if isinstance(value, list | tuple | set | frozenset):
-        items = [_brief(item, depth - 1) for item in list(value)[:_ITEMS]]
-        left, right = "[]" if kind is list else "()" if kind is tuple else "{}"
-        return _bracketed(left, items, right, len(value))
-    if isinstance(value, types.ModuleType):
-        return f"the module {value.__name__}"
-    if isinstance(value, type):
+    if is_a(value, dict | list | tuple | set | frozenset):
+        return _container(value, kind, depth)
+    if is_a(value, types.ModuleType):
+        return f"the module {(dict_of(value) or {}).get('__name__')}"
+    if is_a(value, type):
         return f"the class {value.__qualname__}"
-    # Reads existing attributes only: a `__getattr__` would run user code.
-    function = (getattr(value, "__dict__", None) or {}).get("__wrapped__", value)
-    is_function = isinstance(function, types.FunctionType | types.MethodType)
-    code = getattr(function, "__code__", None) if is_function else None
-    if isinstance(code, types.CodeType):
+    function = (dict_of(value) or {}).get("__wrapped__", value)
+    if is_a(function, types.MethodType):
+        function = function.__func__
+    if is_a(function, types.FunctionType):
+        code = function.__code__
         return f"the function of {source.line_name(code.co_filename, code.co_firstlineno)}"
     return f"an instance of {kind.__qualname__}"
+
+
+def _container(value: Any, kind: type, depth: int) -> str:
+    found = items(value)
+    assert found is not None
+    inside, count = found
+    first = list(itertools.islice(inside, _ITEMS))
+    if is_a(value, dict):
+        left, right = "{", "}"
+        shown = [f"{_brief(k, 0)}: {_brief(v, depth - 1)}" for k, v in first] if depth > 0 else []
+    else:
+        left, right = "[]" if kind is list else "()" if kind is tuple else "{}"
+        shown = [_brief(item, depth - 1) for _, item in first] if depth > 0 else []
+    if depth <= 0 and count:
+        return f"{left}...{right} ({count} items)"
+    return _bracketed(left, shown, right, count)
 
 
 def _bracketed(left: str, items: list[str], right: str, count: int) -> str:
@@ -81,5 +91,5 @@ def _array(value: Any, readable: bool) -> str:
         return text
     numbers = np.asarray(value)
     items = numbers.reshape(-1).tolist()
-    shown = [repr(float(f"{x:.6g}")) if isinstance(x, float) else str(x) for x in items]
+    shown = [repr(float(f"{x:.6g}")) if is_a(x, float) else str(x) for x in items]
     return f"{text} {shown[0] if value.ndim == 0 else '[' + ', '.join(shown) + ']'}"

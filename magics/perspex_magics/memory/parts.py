@@ -23,7 +23,8 @@ import IPython
 import numpy as np
 
 from perspex.base import xla
-from perspex_magics.captures.objects import Parts, Text, dict_of, in_attributes, items, parts
+from perspex_magics.captures.objects import Text, in_attributes, parts
+from perspex_magics.notebook.kinds import Parts, dict_of, items, stops
 
 IPYTHON = os.path.dirname(IPython.__file__) + os.sep
 # References to the variables of a frame if nobody has asked for them: the frame's, and two of ours.
@@ -94,8 +95,9 @@ def _in_object(value: Any, cls: type) -> Iterator[tuple[Any, Any]]:
         for step, part in rule(value):
             known.add(id(part))
             yield step, part
-    except Exception:  # an object of somebody's that does not like to be looked at
-        pass
+    except BaseException as error:  # an object of somebody's that does not like to be looked at
+        if stops(error):
+            raise
     if cls in _NAMED:
         return
     # What it holds besides, as an iterator holds what it goes through.

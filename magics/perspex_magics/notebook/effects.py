@@ -6,14 +6,11 @@ print below the next cell.
 
 from __future__ import annotations
 
-from asyncio import CancelledError
 from typing import Any
 
 from perspex.runtime.callbacks import cancel_effects, effects_barrier
+from perspex_magics.notebook.kinds import STOPS
 from perspex_magics.session import Session
-
-# How a cell ends that has been interrupted.
-_STOPPED = (KeyboardInterrupt, CancelledError)
 
 
 def finish_effects(session: Session) -> None:
@@ -23,7 +20,7 @@ def finish_effects(session: Session) -> None:
     """
 
     def finish(result: Any) -> None:
-        if isinstance(getattr(result, "error_in_exec", None), _STOPPED):
+        if isinstance(getattr(result, "error_in_exec", None), STOPS):
             cancel_effects()
             return
         try:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from perspex.base import source
+from perspex_magics.notebook.kinds import dict_of, is_a
 
 _HOMES = ("stdlib", "platstdlib", "purelib", "platlib")
 # Where Python finds its own modules and those of this environment, and what the folders are called
@@ -26,11 +27,12 @@ def is_own(module: Any) -> bool:
     >>> is_own(json)
     False
     """
-    if not isinstance(module, types.ModuleType):
+    if not is_a(module, types.ModuleType):
         return False
-    file = vars(module).get("__file__")
+    held = dict_of(module) or {}
+    file = held.get("__file__")
     # A package without an `__init__.py` has folders only.
-    files = [file] if file is not None else list(vars(module).get("__path__") or ())
+    files = [file] if file is not None else list(held.get("__path__") or ())
     return any(isinstance(file, str) and is_own_file(file) for file in files)
 
 

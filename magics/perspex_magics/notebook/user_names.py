@@ -66,6 +66,8 @@ class UserNames:
         if names is not sorted_names or not all(map(operator.is_, kinds, known)):
             places = {}
             for i, kind in enumerate(kinds):
+                if type(kind).__hash__ is not type.__hash__:
+                    kind = object  # a metaclass of the user's: its code may do anything
                 places.setdefault(kind, []).append(i)
             self._sorted = names, kinds, places
         return Look(names, values, places)

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import contextvars
-import os
 import re
 import time
 import uuid
@@ -25,7 +24,7 @@ from typing import Any, Protocol
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from perspex.base import events
+from perspex.base import environment, events
 from perspex_magics.display import notices
 from perspex_magics.display.table import Report
 from perspex_magics.display.units import duration, size
@@ -391,10 +390,18 @@ _SAID = {
 }
 
 
+def _state(text: str) -> str:
+    state = text.strip().lower()
+    if state not in _STATES:
+        raise ValueError(f"expected one of {', '.join(_STATES)}")
+    return state
+
+
 def first_state(shell: InteractiveShell) -> str:
     """`on` in the Perspex kernel, `off` elsewhere, unless the environment says so."""
-    asked = os.environ.get("PERSPEX_CLOCK", "").strip().lower()
-    if asked in _STATES:
+    asked: str = environment.value("CLOCK", "", _state)
+    environment.settle()
+    if asked:
         return asked
     kernel = getattr(shell, "kernel", None)
     return "on" if getattr(kernel, "implementation", "") == "perspex" else "off"

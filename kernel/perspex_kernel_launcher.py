@@ -40,12 +40,27 @@ def status_of(end: SystemExit) -> int:
 
 
 if __name__ == "__main__":
-    if sys.path[0] == "" or Path(sys.path[0]) == Path.cwd():
+    if not sys.flags.safe_path and (sys.path[0] == "" or Path(sys.path[0]) == Path.cwd()):
         del sys.path[0]
 
     # What is registered first is called last.
     status = 1
     atexit.register(lambda: leave(status))
+
+    # A process without the three standard streams would give their numbers to sockets.
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+            setattr(sys, name, open(number, "r+" if number else "r", closefd=False))
+
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        home = os.path.expanduser("~")
+        os.chdir(home if os.path.isdir(home) else "/")
+        print(f"the kernel's folder is gone; it starts in {os.getcwd()}", file=sys.stderr)
 
     # A notebook can be opened whatever the environment says. It tells what was left out.
     os.environ.setdefault("PERSPEX_BAD_VALUES", "default")

@@ -129,11 +129,11 @@ ENVIRONMENTS = {
     "bad values": Environment(variables(**BAD), said="yess"),
     "unknown flags of XLA": Environment(
         variables(XLA_FLAGS="--xla_nothing=1 --xla_cpu_enable_fast_math=maybe"),
-        said="--xla_nothing=1, --xla_cpu_enable_fast_math=maybe",
+        said="does not take --xla_nothing=1, --xla_cpu_enable_fast_math=maybe,",
     ),
     "no home": Environment(variables(HOME=None, XDG_CACHE_HOME=None, USER=None)),
     "the cache's folder is a file": Environment(in_file),
-    "the disk is full": Environment(limited(resource.RLIMIT_FSIZE, 0)),
+    "the disk is full": Environment(limited(resource.RLIMIT_FSIZE, 1_000)),
     "few files": Environment(limited(resource.RLIMIT_NOFILE, 96)),
     "no streams": Environment(without_streams),
     "without assertions": Environment(variables(PYTHONOPTIMIZE="2")),

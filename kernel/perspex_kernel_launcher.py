@@ -53,7 +53,8 @@ if __name__ == "__main__":
             os.fstat(number)
         except OSError:
             os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
-            setattr(sys, name, open(number, "r+" if number else "r", closefd=False))
+            mode = "r+" if number else "r"
+            setattr(sys, name, open(number, mode, closefd=False))  # noqa: SIM115
 
     try:
         os.getcwd()

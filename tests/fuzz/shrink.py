@@ -11,6 +11,7 @@ import ast
 import copy
 import time
 import types
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -77,7 +78,9 @@ def needed(statements: Sequence[Statement], target: str, live: bool = True) -> l
             tree.body = _live(tree.body, set(wanted))
         text = ast.unparse(tree)
         kept.append(Statement(text, s.target))
-        wanted |= _names(compile(text, "<program>", "exec"))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a cut may leave a call of a tuple
+            wanted |= _names(compile(text, "<program>", "exec"))
     return kept[::-1]
 
 

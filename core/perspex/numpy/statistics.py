@@ -223,8 +223,9 @@ def _var(
     nothing = _nothing(result)
     if correction is None and where is None:
         left = working.type(count - shift)
-        nonempty = left > 0
-        out = convert(ops.div(total, left), result) if nonempty else spread(nothing, total.shape)
+        out = convert(ops.div(total, left), result)
+        if left <= 0:  # a choice, so that derivatives of NaN are those of a quotient
+            out = ops.select(spread(np.bool_(False), out.shape), out, spread(nothing, out.shape))
     else:
         correction = shift if correction is None else correction
         left = ops.sub(count, as_dtype(correction, working))

@@ -72,11 +72,8 @@ class Flag:
         self.cell.set_global(self.check(value))
 
     @contextlib.contextmanager
-    def __call__(self, new_val: Any = True, **named: Any) -> Iterator[None]:
-        # `disable_jit` has another word for it.
-        if named and (self.name, *named) != ("disable_jit", "disable"):
-            raise TypeError(f"{self.name}() got an unexpected keyword argument {[*named][0]!r}")
-        previous = self.cell.swap_local(self.check(named.get("disable", new_val)))
+    def __call__(self, new_val: Any = True) -> Iterator[None]:
+        previous = self.cell.swap_local(self.check(new_val))
         try:
             yield
         finally:
@@ -87,6 +84,15 @@ class Flag:
 
     def __bool__(self) -> bool:
         raise TypeError(f"read the flag with `{self.name}.value`")
+
+
+class _DisableJit(Flag):
+    """A flag whose context manager names its argument as JAX's does."""
+
+    __slots__ = ()
+
+    def __call__(self, disable: Any = True) -> Any:  # type: ignore[override]
+        return super().__call__(disable)
 
 
 def _boolean(value: Any) -> bool:
@@ -146,7 +152,7 @@ def _precision(value: Any) -> Any:
 enable_x64 = Flag(
     "enable_x64", False, "64-bit types where a dtype is not given; off: 32 bits.", _boolean, True
 )
-disable_jit = Flag("disable_jit", False, "Run `jit` functions op by op.", _boolean, True)
+disable_jit = _DisableJit("disable_jit", False, "Run `jit` functions op by op.", _boolean, True)
 default_device = Flag(
     "default_device", None, "Where uncommitted computations run; None: device 0.", _anything, True
 )

@@ -521,8 +521,28 @@ def flatten_axes(name: str, treedef: PyTreeDef, axes: Any) -> list[Any]:
     >>> flatten_axes("in_axes", structure((1, [2, 3])), (0, None))
     [0, None, None]
     """
+    given, prefix = flatten(axes, is_leaf=lambda x: x is None)
+    counts: list[int] = []
+    if _leaf_counts(prefix, treedef, counts):
+        return [at for at, n in zip(given, counts, strict=True) for _ in range(n)]
     full = treedef.unflatten([ARRAY] * treedef.num_leaves)
     return broadcast_prefix(axes, full, lambda x: x is None, name)
+
+
+def _leaf_counts(prefix: PyTreeDef, full: PyTreeDef, counts: list[int]) -> bool:
+    """Add the number of leaves below each leaf of `prefix`, if that is a prefix of `full`.
+
+    No container is made: the constructors of some take arrays alone.
+    """
+    if prefix.num_nodes == 1 and prefix.num_leaves == 1:
+        counts.append(full.num_leaves)
+        return True
+    inner, outer = prefix.children(), full.children()
+    return (
+        prefix.node_data() == full.node_data()
+        and len(inner) == len(outer)
+        and builtins.all(_leaf_counts(a, b, counts) for a, b in zip(inner, outer, strict=True))
+    )
 
 
 def axis_path(name: str, treedef: PyTreeDef, i: int) -> str:

@@ -51,6 +51,25 @@ class ShapeDtypeStruct:
         self.aval = ShapedArray(tuple(shape), dtype, weak_type)
         self.sharding = sharding
 
+    @classmethod
+    def like(cls, x: Any) -> ShapeDtypeStruct:
+        """The shape, dtype and weak type of a value.
+
+        Args:
+          x: an array, a traced one too, or a number.
+
+        Returns:
+          A `ShapeDtypeStruct` without a sharding.
+
+        Raises:
+          TypeError: if `x` is not an array or a number.
+
+        >>> ShapeDtypeStruct.like(2.0)
+        ShapeDtypeStruct(shape=(), dtype=float32, weak_type=True)
+        """
+        aval = shaped(x)
+        return cls(aval.shape, aval.dtype, weak_type=aval.weak_type)
+
     @property
     def shape(self) -> tuple[int, ...]:
         return self.aval.shape

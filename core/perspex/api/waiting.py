@@ -16,7 +16,7 @@ from perspex.runtime.callbacks import wait
 from perspex.runtime.compiler import pressure
 from perspex.runtime.dispatch import EVAL
 from perspex.runtime.keys import KeyArray
-from perspex.tracing.trace import Tracer, current
+from perspex.tracing.trace import Folding, Tracer, current, state
 
 
 def block_until_ready(x: PyTree) -> PyTree:
@@ -137,6 +137,8 @@ def clear_caches() -> None:
 def ensure_compile_time_eval() -> Iterator[None]:
     """Inside a traced function: evaluate operations on concrete arrays now.
 
+    Operations on traced arrays are traced, as they are outside.
+
     Returns:
       A context manager.
 
@@ -152,5 +154,5 @@ def ensure_compile_time_eval() -> Iterator[None]:
     >>> f(pnp.arange(10)).shape
     (6,)
     """
-    with current(EVAL):
+    with current(EVAL if state.trace is EVAL else Folding()):
         yield

@@ -11,20 +11,16 @@ import numpy as np
 from perspex import dtypes
 from perspex.arguments.types import Array, ArrayLike
 from perspex.ir.avals import PYTHON_SCALARS, ShapedArray, shaped
-from perspex.ir.jaxpr import Literal
 from perspex.ops.structural import broadcast_in_dim, convert, convert_element_type, reshape
-from perspex.runtime.client import default_device
-from perspex.runtime.dispatch import EVAL
-from perspex.runtime.transfer import put
-from perspex.tracing.array_methods import is_operand
-from perspex.tracing.staging import JaxprTrace, JaxprTracer
-from perspex.tracing.trace import state
+from perspex.runtime.dispatch import constant
+from perspex.tracing.array_methods import declared_array, is_operand
+from perspex.tracing.staging import JaxprTracer
 
 
 def check_arraylike(name: str, *args: Any) -> None:
     """Raise `TypeError` for lists, strings and other values that are not arrays or numbers."""
     for i, arg in enumerate(args):
-        if arg.__class__ is not JaxprTracer and not is_operand(arg):
+        if arg.__class__ is not JaxprTracer and not is_operand(declared_array(arg)):
             at = f" at position {i}" if len(args) > 1 else ""
             remedy = (
                 "; convert it with jnp.array(...)"
@@ -41,7 +37,7 @@ def arraylike(name: str, x: Any) -> Array:
     if hasattr(x, "aval"):
         return x
     check_arraylike(name, x)
-    return constant(x, shaped(x))
+    return as_array(declared_array(x))
 
 
 def aval_of(name: str, x: Any) -> ShapedArray:
@@ -50,19 +46,6 @@ def aval_of(name: str, x: Any) -> ShapedArray:
         return shaped(x)
     except TypeError as error:
         raise TypeError(f"{name}: {error}") from None
-
-
-def constant(x: Any, aval: ShapedArray) -> Array:
-    """The host value `x` as an array of type `aval`: on the device, or a literal while tracing."""
-    trace: Any = state.trace
-    bottom: Any = EVAL
-    while trace is not bottom and trace.__class__ is not JaxprTrace:
-        trace = trace.parent
-    if trace is bottom:
-        return put(x, default_device(), aval=aval)
-    value = np.asarray(x, aval.dtype)
-    atom: Any = trace.lift(value) if aval.shape else Literal(value[()], aval)
-    return JaxprTracer(trace, atom)
 
 
 def as_array(x: ArrayLike) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,8 +20,8 @@ def canonical_shape(name: str, shape: Any) -> tuple[int, ...]:
 
     Raises `TypeError` for everything else, and for negative sizes.
     """
-    ordered = isinstance(shape, (tuple, int, Sequence, np.ndarray)) or hasattr(shape, "aval")
-    if not ordered and isinstance(shape, Iterable):
+    ordered = hasattr(type(shape), "__getitem__") and not isinstance(shape, (str, Mapping))
+    if not ordered and np.iterable(shape):
         raise TypeError(
             f"{name} expected a sequence or a single integer for the shape, got {type(shape)}"
         )
@@ -33,7 +33,7 @@ def iterated_shape(name: str, shape: Any) -> tuple[int, ...]:
     if shape.__class__ is int:
         shape = (shape,)
     elif shape.__class__ is not tuple:
-        scalar = not isinstance(shape, Iterable) and hasattr(shape, "__index__")
+        scalar = not np.iterable(shape) and hasattr(shape, "__index__")
         if scalar or getattr(shape, "ndim", None) == 0:
             shape = (shape,)
     sizes = integers(name, "a shape", shape)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from perspex import errors
 from perspex.advice import messages
@@ -29,7 +31,7 @@ def integers(name: str, what: str, values: Any) -> tuple[int, ...]:
     """A sequence of integers that are known while tracing; `TypeError` for anything else."""
     if values.__class__ is tuple and all([v.__class__ is int for v in values]):
         return values
-    if not isinstance(values, Iterable):
+    if not np.iterable(values):
         raise TypeError(f"{name}: {what} must be a sequence of integers, got {values!r}")
     values = tuple(values)
     try:

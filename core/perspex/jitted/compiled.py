@@ -40,7 +40,7 @@ from perspex.runtime.dispatch import EVAL, MOST_PROGRAMS, fast_callable, op_by_o
 from perspex.runtime.executable import Executable, Lowered
 from perspex.runtime.placement import Place, choose_place, settled
 from perspex.runtime.transfer import signature
-from perspex.tracing.staging import stage
+from perspex.tracing.staging import eval_jaxpr, stage
 from perspex.tracing.trace import Tracer, leaked, state
 
 
@@ -295,20 +295,23 @@ class Compiled:
 
     def staged(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The call as an equation of the current trace."""
-        if self.options.inline or config.disable_jit.value:
+        if config.disable_jit.value:
             return self.fun(*args, **kwargs)
         call = self.call(args, kwargs)
         program = self.trace(call)
         closed, consts = hoisted(program.closed)
         asked = self.in_shardings(call)
         leaves = call.leaves if asked is None else constrained(call.leaves, asked)
+        if self.options.inline:
+            outs = eval_jaxpr(closed.jaxpr, (), *consts, *leaves)
+            return tree.unflatten(program.out_tree, outs)
         outs = jit_p(
             *consts,
             *leaves,
             jaxpr=closed,
             name=self.name,
             donated_invars=(False,) * len(consts) + (call.donated or (False,) * len(call.leaves)),
-            inline=self.options.inline,
+            inline=False,
             keep_unused=self.options.keep_unused,
         )
         return tree.unflatten(program.out_tree, outs)

@@ -11,16 +11,28 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, overload
 
+from perspex import tree
 from perspex.jitted.compiled import Compiled
 from perspex.jitted.signature import Options
 from perspex.runtime.dispatch import EVAL, fast_callable
+from perspex.tracing.array_methods import declared_array
 from perspex.tracing.trace import state
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+def declared_arrays(args: Any) -> Any:
+    """The arguments with arrays for objects that have `__jax_array__`; `None` if there are none."""
+    given = tree.map(declared_array, args)
+    pairs = zip(tree.leaves(args), tree.leaves(given), strict=True)
+    return given if any(x is not y for x, y in pairs) else None
+
+
 class Fused(Compiled):
     """The Python side of a function of the array namespace."""
+
+    def staged(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return self.fun(*args, **kwargs)
 
     def _not_an_array(self, i: int, leaf: Any, in_tree: Any, error: TypeError) -> str:
         at = f" at position {i}" if in_tree.num_leaves > 1 else ""
@@ -35,9 +47,10 @@ def _fast_fused(fun: Callable[..., Any], options: Options, accepts: Any = None) 
     owner = Fused(fun, options)
 
     def guarded_miss(*args: Any) -> Any:
-        if all(map(accepts, args)):
-            return owner.miss(*args)
-        return NotImplemented, None, False
+        if not all(map(accepts, args)):
+            return NotImplemented, None, False
+        given = declared_arrays(args)
+        return owner.miss(*args) if given is None else (fun(*given), None, False)
 
     miss = owner.miss if accepts is None else guarded_miss
     numbers, names = options.static_argnums, options.static_argnames
@@ -74,21 +87,39 @@ def fused(fun: Callable[..., Any] | None = None, *, static: Sequence[str] = ()) 
     if only_positional and len(parameters) == 1:
 
         def unary(x: Any, /) -> Any:
-            return fast(x) if state.trace is EVAL else fun(x)
+            try:
+                return fast(x) if state.trace is EVAL else fun(x)
+            except TypeError:
+                given = declared_arrays((x,))
+                if given is None:
+                    raise
+            return unary(*given)
 
         wrapper = unary
 
     elif only_positional and len(parameters) == 2:
 
         def binary(x: Any, y: Any, /) -> Any:
-            return fast(x, y) if state.trace is EVAL else fun(x, y)
+            try:
+                return fast(x, y) if state.trace is EVAL else fun(x, y)
+            except TypeError:
+                given = declared_arrays((x, y))
+                if given is None:
+                    raise
+            return binary(*given)
 
         wrapper = binary
 
     else:
 
         def general(*args: Any, **kwargs: Any) -> Any:
-            return fast(*args, **kwargs) if state.trace is EVAL else fun(*args, **kwargs)
+            try:
+                return fast(*args, **kwargs) if state.trace is EVAL else fun(*args, **kwargs)
+            except TypeError:
+                given = declared_arrays((args, kwargs))
+                if given is None:
+                    raise
+            return general(*given[0], **given[1])
 
         wrapper = general
 

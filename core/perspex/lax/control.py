@@ -29,7 +29,7 @@ from perspex.ops.elementwise import add, lt
 from perspex.ops.shape import concatenate, slice
 from perspex.ops.structural import convert, reshape, to_front
 from perspex.runtime.array import Array
-from perspex.tracing.trace import Tracer, is_concrete
+from perspex.tracing.trace import Tracer, concrete_value, is_concrete
 from perspex.transforms.programs import cut, merge, partition
 from perspex.transforms.vmap import batch
 
@@ -481,7 +481,8 @@ def _bind_while(cond: Body, body: Body, init: list[Any]) -> list[Any]:
 
 def _next(i: Any) -> Any:
     aval = shaped(i)
-    return add(i, 1 if aval.weak_type else aval.dtype.type(1))
+    one = aval.dtype.type(1)
+    return add(i, one.item() if aval.weak_type else one)
 
 
 def _count_step(f: Callable[..., Any], carry: Any, x: None) -> tuple[Any, None]:
@@ -521,7 +522,7 @@ def fori_loop(
     directions; with traced bounds a `while_loop`, which can be differentiated forwards.
 
     Args:
-      lower, upper: integer scalars of one dtype.
+      lower, upper: integer scalars of one dtype; known floats are truncated, as by `int`.
       body_fun: takes the integer and the value; returns the next value, of the same containers,
         shapes and dtypes.
       init_val: a pytree of arrays. Numbers give way to the dtype that `body_fun` returns.
@@ -542,9 +543,9 @@ def fori_loop(
     _check_callable("fori_loop", "body_fun", body_fun)
     low, high = _bounds(lower, upper)
     what = parameter(body_fun, 1, "value")
-    if is_concrete(low) and is_concrete(high):
+    if is_concrete(lower) and is_concrete(upper):
         # Known bounds are Python integers, whatever they were: so is the counter.
-        start, stop = int(low), int(high)
+        start, stop = int(concrete_value(lower)), int(concrete_value(upper))
         if config.disable_jit.value:
             value = init_val
             for i in range(start, stop):
@@ -581,16 +582,17 @@ def _bounds(lower: Any, upper: Any) -> tuple[Any, Any]:
     first, second = found
     if first.dtype != second.dtype:
         # A Python integer takes the dtype of the other bound.
-        if first.weak_type and not second.weak_type and second.dtype.kind in "iu":
+        signed = first.dtype.kind == second.dtype.kind == "i"
+        if signed and first.weak_type and not second.weak_type:
             lower = convert(lower, second.dtype)
-        elif second.weak_type and not first.weak_type and first.dtype.kind in "iu":
+        elif signed and second.weak_type and not first.weak_type:
             upper = convert(upper, first.dtype)
         else:
             raise TypeError(
                 "lower and upper arguments to fori_loop must have equal types, got "
                 f"{first.dtype.name} and {second.dtype.name}; convert one of them"
             )
-    if first.shape or second.shape or not {first.dtype.kind, second.dtype.kind} <= set("iu"):
+    if first.shape or second.shape or first.dtype.kind not in "iufb":
         raise TypeError(
             "lax.fori_loop: lower and upper arguments must be integer scalars, got "
             f"{type_name(first)} and {type_name(second)}"

@@ -17,6 +17,15 @@ class _OneDevice:
     _memory_kind: Any
     _device: Any
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SingleDeviceSharding):
+            return NotImplemented
+        mine, its = (self._device, self.memory_kind), (other._device, other.memory_kind)
+        return bool(mine == its)
+
+    def __hash__(self) -> int:
+        return hash((self._device, self.memory_kind))
+
     def __repr__(self) -> str:
         return f"SingleDeviceSharding(device={self._device!r}, memory_kind={self.memory_kind})"
 
@@ -63,5 +72,5 @@ class _OneDevice:
 
 
 for _name, _value in vars(_OneDevice).items():
-    if _name == "__repr__" or not _name.startswith("_"):
+    if _name in ("__eq__", "__hash__", "__repr__") or not _name.startswith("_"):
         setattr(SingleDeviceSharding, _name, _value)

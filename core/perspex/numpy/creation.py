@@ -1,7 +1,7 @@
 """Arrays from numbers, lists and NumPy arrays; arrays filled with a number.
 
 `array` is for anything, `asarray` the same without a copy. What becomes of a value while a function
-is traced is decided in `promotion.constant`: a literal or a constant of the program.
+is traced is decided in `dispatch.constant`: a literal or a constant of the program.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from perspex import dtypes
+from perspex import dtypes, tree
 from perspex.api.shapes import ShapeDtypeStruct
-from perspex.arguments.arrays import as_dtype, check_arraylike, constant, expand, spread
+from perspex.arguments.arrays import as_dtype, check_arraylike, expand, spread
 from perspex.arguments.glossary import describe
 from perspex.arguments.shapes import canonical_shape
 from perspex.arguments.types import Array, ArrayLike, DTypeLike, Placement, Shape
@@ -23,7 +23,8 @@ from perspex.numpy import words
 from perspex.ops import elementwise as ops
 from perspex.ops.shape import concatenate, stack
 from perspex.ops.structural import convert_element_type
-from perspex.runtime.dispatch import EVAL, device_put, put_like
+from perspex.runtime.dispatch import EVAL, constant, device_put, put_like
+from perspex.tracing.array_methods import declared_array
 from perspex.tracing.trace import state
 
 __all__ = [
@@ -171,6 +172,8 @@ def _converted(x: Any, dtype: Any, copy: bool) -> Any:
         return constant(x if dtype is None else np.asarray(x, dtype), aval)
     if hasattr(x, "aval"):
         return _from_array(x, dtype, copy)
+    if hasattr(kind, "__jax_array__"):
+        return _converted(declared_array(x), dtype, copy)
     if kind is list or kind is tuple or isinstance(x, (list, tuple)):
         return _from_list(x, dtype)
     if x is None:
@@ -211,6 +214,8 @@ _STACKED = 32
 
 def _from_list(x: Any, dtype: Any) -> Any:
     leaves = list(_leaves(x))
+    if any(hasattr(kind, "__jax_array__") for kind in set(map(type, leaves))):
+        return _from_list(tree.map(declared_array, x), dtype)
     if any(leaf is None for leaf in leaves):
         raise ValueError("array: None is not a number; leave it out or write jnp.nan")
     if dtype is None:

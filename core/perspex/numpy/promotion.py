@@ -23,6 +23,7 @@ from perspex.arguments.types import Array
 from perspex.base import source
 from perspex.ir.avals import PYTHON_SCALARS, ShapedArray, shaped
 from perspex.ops import elementwise as ops
+from perspex.tracing.array_methods import declared_array
 
 BOOL = np.dtype(bool)
 
@@ -122,6 +123,7 @@ def promote_dtypes(
         if ax is not None and ay is not None and _differ_in_shape(ax, ay):
             return [x, y]
     check_arraylike(name, *args)
+    args = tuple([declared_array(x) for x in args])
     avals = [shaped(x) for x in args]
     for aval in avals:
         if aval.is_extended and any(a.dtype != aval.dtype for a in avals):

@@ -35,6 +35,7 @@ from perspex.ops.shape import iota, stack
 from perspex.ops.structural import convert, reshape, squeeze
 from perspex.ops.windows import FILL_OR_DROP, ScatterDimensionNumbers
 from perspex.runtime.dispatch import put_beside
+from perspex.tracing.array_methods import declared_array
 from perspex.tracing.trace import concrete_value, story
 
 __all__ = [
@@ -268,6 +269,7 @@ def known(what: str, x: Any, remedy: str = "") -> np.ndarray:
 
 def as_given(x: Any) -> Any:
     """An argument as an array that keeps its values while tracing: ours as it is, or NumPy's."""
+    x = declared_array(x)
     return x if hasattr(x, "aval") else np.asarray(x, dtypes.dtype_of(x))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -111,7 +111,7 @@ def iterable(y: object) -> bool:
 def _sizes(shape: Any) -> tuple[int, ...]:
     """A shape as the user wrote it, -1 included; `TypeError` unless it is of concrete integers."""
     alone = getattr(shape, "ndim", None) == 0 or isinstance(shape, str)
-    given = (shape,) if alone or not isinstance(shape, Iterable) else tuple(shape)
+    given = (shape,) if alone or not np.iterable(shape) else tuple(shape)
     try:
         return tuple([operator.index(n) for n in given])
     except TypeError:

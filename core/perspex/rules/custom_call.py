@@ -22,6 +22,7 @@ from perspex.ir.avals import ShapedArray
 from perspex.ir.jaxpr import ClosedJaxpr, JaxprEqn, Var
 from perspex.ops.structural import move_axis, to_front
 from perspex.rules.calls import WholeCall, transposed_call
+from perspex.runtime.dispatch import without_numbers
 from perspex.tracing.axes import Axis
 from perspex.tracing.primitive import Primitive
 from perspex.tracing.staging import JaxprTrace, eval_jaxpr, stage_closed
@@ -128,7 +129,7 @@ class FunctionCall(Primitive):
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], *, call: Rule
     ) -> tuple[list[Any], list[Any]]:
-        return call.jvp(primals, tangents)
+        return call.jvp(without_numbers(primals), tangents)
 
     def call_batched(self, trace: BatchTrace, args: Sequence[Any], *, call: Rule) -> list[Any]:
         return call.batched(trace, args)

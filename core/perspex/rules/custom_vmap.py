@@ -43,6 +43,7 @@ class custom_vmap(CustomFunction[P, R]):  # noqa: N801 - it is used as a decorat
     """
 
     what = "custom_vmap"
+    takes_arrays = True
     missing = (
         "No batching rule defined for custom_vmap function {name} using def_vmap. Decorate its "
         "rule with @{name}.def_vmap, or leave @custom_vmap out."

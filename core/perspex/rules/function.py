@@ -17,7 +17,7 @@ from perspex.jitted.signature import function_name, paths
 from perspex.ops.structural import convert
 from perspex.rules.custom_call import Rule, call_function
 from perspex.rules.zeros import SymbolicZero
-from perspex.runtime.dispatch import EVAL
+from perspex.runtime.dispatch import EVAL, without_numbers
 from perspex.tracing.trace import Tracer, state
 from perspex.transforms.jvp import is_differentiable
 
@@ -33,6 +33,8 @@ class CustomFunction(Generic[P, R]):
 
     what: str
     missing: str
+    # Whether the function is given arrays for numbers outside every trace, too.
+    takes_arrays = False
 
     def __init__(
         self,
@@ -78,6 +80,9 @@ class CustomFunction(Generic[P, R]):
         if self.rule is None:
             raise AttributeError(self.missing.format(name=self.name))
         if state.trace is EVAL:
+            if self.takes_arrays:
+                arrays: Any = without_numbers(args)
+                return self.fun(*arrays, **kwargs)
             return self.fun(*args, **kwargs)
         given: tuple[Any, ...] = args
         if kwargs or len(args) != self.count:
@@ -119,7 +124,7 @@ class CustomFunction(Generic[P, R]):
                 "nondiff_argnums, or let the function close over it"
             )
         static = {i: args[i] for i in self.nondiff_argnums if i < len(args)}
-        return leaves, self.make_rule(static, in_tree, len(args))
+        return without_numbers(leaves), self.make_rule(static, in_tree, len(args))
 
     def make_rule(self, static: dict[int, Any], in_tree: Any, count: int) -> FunctionRule:
         raise NotImplementedError

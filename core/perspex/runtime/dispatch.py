@@ -12,13 +12,15 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from perspex import config, tree
 from perspex.base import events, xla
 from perspex.base.pytree_registry import call_registry
 from perspex.base.recent import Recent
 from perspex.dtypes import float0
-from perspex.ir.avals import shaped
-from perspex.ir.jaxpr import ClosedJaxpr, Jaxpr
+from perspex.ir.avals import PYTHON_SCALARS, ShapedArray, shaped
+from perspex.ir.jaxpr import ClosedJaxpr, Jaxpr, Literal
 from perspex.ops.placing import sharding_constraint
 from perspex.runtime import client, invalid
 from perspex.runtime.compiler import pressure
@@ -27,8 +29,8 @@ from perspex.runtime.placement import choose_place, settled
 from perspex.runtime.transfer import copy_to, put, signature
 from perspex.sharding import NamedSharding, PartitionSpec
 from perspex.tracing.primitive import Primitive, refused
-from perspex.tracing.staging import eval_jaxpr, stage
-from perspex.tracing.trace import Trace, Tracer, leaked, under
+from perspex.tracing.staging import JaxprTrace, JaxprTracer, eval_jaxpr, stage
+from perspex.tracing.trace import Trace, Tracer, leaked, state, under
 from perspex.transforms.identity import params_identity
 
 # Entries of jaxlib's cache of compiled calls, which all callables share.
@@ -246,6 +248,24 @@ def device_put(
     else:
         target, committed = client.resolve(device), True
     return tree.map(lambda leaf: _put_leaf(leaf, target, committed), x)
+
+
+def constant(x: Any, aval: ShapedArray) -> Any:
+    """The host value `x` as an array of type `aval`: on the device, or a literal while tracing."""
+    trace: Any = state.trace
+    bottom: Any = EVAL
+    while trace is not bottom and trace.__class__ is not JaxprTrace:
+        trace = trace.parent
+    if trace is bottom:
+        return put(x, client.default_device(), aval=aval)
+    value = np.asarray(x, aval.dtype)
+    atom: Any = trace.lift(value) if aval.shape else Literal(value[()], aval)
+    return JaxprTracer(trace, atom)
+
+
+def without_numbers(xs: Sequence[Any]) -> list[Any]:
+    """The values with arrays in place of Python's numbers, which have no shape and dtype."""
+    return [constant(x, shaped(x)) if x.__class__ in PYTHON_SCALARS else x for x in xs]
 
 
 def put_like(out: Any, like: Any) -> Any:

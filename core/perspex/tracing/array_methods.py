@@ -40,12 +40,19 @@ def is_operand(x: Any) -> bool:
     return isinstance(x, (Operators, np.generic, np.ndarray, bool, int, float, complex))
 
 
+def declared_array(x: Any) -> Any:
+    """What `x.__jax_array__()` gives where an object has it, until something has not; else `x`."""
+    while hasattr(type(x), "__jax_array__"):
+        x = x.__jax_array__()
+    return x
+
+
 def accepts(x: Any) -> bool:
     """Whether an operator takes `x` beside an array; if not, Python asks the other operand.
 
     Raises `TypeError` for lists and the like: Python would say that `x == [1]` is False.
     """
-    if is_operand(x):
+    if is_operand(x) or hasattr(type(x), "__jax_array__"):
         return True
     if isinstance(x, (list, tuple, set, dict)):
         raise TypeError(

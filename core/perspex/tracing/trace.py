@@ -110,6 +110,21 @@ def current(trace: Trace) -> Iterator[None]:
         _depth.set_local(depth)
 
 
+class Folding(Trace):
+    """Evaluates operations on known values, and leaves those on tracers to the trace around it."""
+
+    __slots__ = ("around", "parent")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.around: Trace = state.trace
+        self.parent = bottom()
+
+    def bind(self, primitive: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        trace = self.around if any([isinstance(x, Tracer) for x in args]) else self.parent
+        return under(trace, trace.bind, primitive, args, params)
+
+
 def reset() -> None:
     """Leave every trace. A kernel does this before each cell, in case the last was interrupted."""
     state.trace = _State.trace
@@ -126,7 +141,7 @@ def bottom() -> Trace:
 class Tracer(Array):
     """Stands for an array while a function is traced. Has the array's shape and dtype, no value."""
 
-    __slots__ = ()
+    __slots__ = ("__weakref__",)
     aval: ShapedArray
     _trace: Trace
 

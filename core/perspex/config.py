@@ -91,7 +91,7 @@ class _DisableJit(Flag):
 
     __slots__ = ()
 
-    def __call__(self, disable: Any = True) -> Any:  # type: ignore[override]
+    def __call__(self, disable: Any = True) -> Any:
         return super().__call__(disable)
 
 

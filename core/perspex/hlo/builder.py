@@ -49,6 +49,8 @@ class Module:
         self.module.operation.attributes["sym_name"] = types.string(symbol_name(name))
         self.body = ir.InsertionPoint(self.module.body)
         self.symbols: set[str] = set()
+        # Whether a NaN was written as a constant: some lowerings have to know.
+        self.holds_nan = False
         # The Python functions that the program calls, by the number with which it names them.
         self.callbacks: list[Any] = []
         # A program lowered as a function, by identity; the program is kept so that its id is.
@@ -276,6 +278,8 @@ class Builder:
         """A constant of type `aval`; a scalar fills the shape."""
         physical = aval.physical()
         value = np.asarray(False if aval.is_float0 else value, physical.dtype)
+        if value.ndim == 0 and value != value:
+            self.module.holds_nan = True
         return self.op(
             "stablehlo.constant", attributes={"value": types.dense(value, physical)}, aval=physical
         )

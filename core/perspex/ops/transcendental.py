@@ -28,9 +28,9 @@ from perspex.tracing.trace import typeof
 
 # ---- Exponentials and logarithms ----------------------------------------------------------------
 
-exp = unary("exp", "stablehlo.exponential", INEXACT, lambda t, x, y: mul(t, y))
+exp = unary("exp", expansions.exp, INEXACT, lambda t, x, y: mul(t, y))
 exp.says("The exponential `e**x`.", "exp(0.0) -> 1.")
-expm1 = unary("expm1", "stablehlo.exponential_minus_one", INEXACT, lambda t, x, y: mul(t, exp(x)))
+expm1 = unary("expm1", expansions.expm1, INEXACT, lambda t, x, y: mul(t, exp(x)))
 expm1.says("`exp(x) - 1`, without loss of digits where `x` is small.", "expm1(0.0) -> 0.")
 log = unary("log", "stablehlo.log", INEXACT, lambda t, x, y: div(t, x))
 log.says("The natural logarithm.", "log(1.0) -> 0.")
@@ -52,7 +52,7 @@ exp2 = unary(
 exp2.says("The power `2**x`.", "exp2(1.0) -> 2.")
 logistic = unary(
     "logistic",
-    "stablehlo.logistic",
+    expansions.logistic,
     INEXACT,
     lambda t, x, y: mul(t, mul(y, sub(scalar_like(y, 1), y))),
 )

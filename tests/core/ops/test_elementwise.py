@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 from support import harness
 from support.harness import (
     ANY,
@@ -30,6 +31,9 @@ from support.harness import (
     uniform,
 )
 
+import perspex
+from perspex import jit
+from perspex import numpy as pnp
 from perspex.ops import elementwise as e
 from perspex.ops import families
 
@@ -365,3 +369,22 @@ def test_integers_divided_by_a_known_zero() -> None:
     # operands that it does not know.
     done = subprocess.run([sys.executable, "-c", DIVISIONS], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.usefixtures("optimized")
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+@pytest.mark.parametrize("op", [e.exp, e.exp2, e.logistic, e.expm1, e.tanh], ids=str)
+def test_a_nan_that_the_compiler_knows_stays_one(op: Any, dtype: str) -> None:
+    # LLVM takes the exponential of a constant NaN for undefined, and leaves the memory as it was.
+    with perspex.enable_x64(True):
+        x = pnp.linspace(0, 1, 8, dtype=dtype)
+        f = jit(lambda is_nan, x: op(pnp.where(is_nan, np.nan, x)))
+        for _ in range(3):
+            assert np.isnan(np.asarray(f(True, x), "float64")).all()
+        np.testing.assert_array_equal(f(False, x), jit(op)(x))
+        assert np.isnan(np.asarray(jit(lambda x: op(x * np.nan))(x), "float64")).all()
+
+
+def test_exponentials_of_programs_without_nan_are_one_operation() -> None:
+    for op in (e.exp, e.logistic):
+        assert "select" not in jit(lambda x, op=op: op(x + 1)).lower(np.ones(3)).as_text()

@@ -15,6 +15,7 @@ from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
 from perspex.numpy.promotion import inexact, promote_inexact
 from perspex.ops import bessel, integrals, special
+from perspex.rules.custom_jvp import custom_jvp
 from perspex.scipy.special.gammas import RAISES, RAISES_FOR_ONE, RETURNS, refuse_complex, strong
 from perspex.tracing.trace import typeof
 
@@ -258,8 +259,7 @@ def i0(x: ArrayLike) -> Array:
     >>> special.i0(0.0)
     Array(1., dtype=float32, weak_type=True)
     """
-    x = inexact("i0", x)
-    return pnp.exp(pnp.abs(x)) * bessel.bessel_i0e(x)
+    return _i0(inexact("i0", x))
 
 
 @fused
@@ -270,8 +270,36 @@ def i1(x: ArrayLike) -> Array:
     >>> special.i1(0.0)
     Array(0., dtype=float32, weak_type=True)
     """
-    x = inexact("i1", x)
+    return _i1(inexact("i1", x))
+
+
+# The derivative of exp(abs(x)) is 1 at 0, where that of each product is not.
+
+
+@custom_jvp
+def _i0(x: Array) -> Array:
+    return pnp.exp(pnp.abs(x)) * bessel.bessel_i0e(x)
+
+
+@custom_jvp
+def _i1(x: Array) -> Array:
     return pnp.exp(pnp.abs(x)) * bessel.bessel_i1e(x)
+
+
+# I_1(x) / x near 0, as a polynomial in x^2. DLMF 10.25.2.
+_RATIO = [1 / (2 ** (2 * k + 1) * math.factorial(k) * math.factorial(k + 1)) for k in range(9)]
+
+
+def _i1_over_x(x: Array) -> Array:
+    near = pnp.abs(x) < 1
+    square = pnp.where(near, x, 0) ** 2
+    series = sum([c * square**k for k, c in enumerate(_RATIO)][1:], _RATIO[0])
+    far = pnp.where(near, 1, x)
+    return pnp.where(near, series, _i1(far) / far)
+
+
+_i0.defjvps(lambda t, out, x: t * _i1(x))
+_i1.defjvps(lambda t, out, x: t * (_i0(x) - _i1_over_x(x)))
 
 
 describe(

@@ -102,9 +102,14 @@ def minimize(
     return _bfgs(lambda x: fun(x, *args), pnp.asarray(x0), **settings)
 
 
+# Points on one line, from which on the direction is not trusted.
+_LONG_SEARCH = 10
+
+
 class _State(NamedTuple):
     x: Any
     value: Any
+    before: Any  # the value one step earlier
     slope: Any
     inverse: Any
     count: Any
@@ -139,9 +144,13 @@ def _bfgs(
         left = eye - pnp.outer(s, y) / safe
         updated = left @ state.inverse @ left.T + pnp.outer(s, s) / safe
         inverse = pnp.where(curvature > 0, updated, state.inverse)
+        # Rounding may have spoilt the estimate, which a long search shows: forget it.
+        long = found.count > _LONG_SEARCH
+        inverse = pnp.where(long, eye, inverse)
         return _State(
             found.x,
             found.value,
+            state.value,
             found.slope,
             inverse,
             state.count + found.count,
@@ -150,7 +159,11 @@ def _bfgs(
         )
 
     value, slope = both(x0)
-    first = _State(x0, value, slope, eye, pnp.asarray(1), pnp.asarray(0), pnp.asarray(False))
+    # As if the step before had taken away half of the slope's length.
+    before = value + pnp.sqrt(slope @ slope) / 2
+    first = _State(
+        x0, value, before, slope, eye, pnp.asarray(1), pnp.asarray(0), pnp.asarray(False)
+    )
     last = lax.while_loop(going, step, first)
     success = converged(last.slope)
     status = pnp.where(success, 0, pnp.where(last.stuck, 3, 1))
@@ -183,7 +196,9 @@ def _along(both: Callable[[Any], Any], state: _State, direction: Any, most: int)
 
     Bisection: a point that is too high becomes the upper end of the interval, a point that is too
     steep the lower end. Without an upper end the step doubles. If the search fails, the result is
-    the starting point.
+    the starting point. It begins where a parabola has its minimum that falls as far as the function
+    fell in the step before, but not beyond 1 (Nocedal and Wright, equation 3.60): a gradient alone
+    says nothing of how far to go.
     """
     descent = state.slope @ direction
     dtype = state.x.dtype
@@ -202,9 +217,10 @@ def _along(both: Callable[[Any], Any], state: _State, direction: Any, most: int)
         t = pnp.where(pnp.isinf(upper), 2 * lower, (lower + upper) / 2)
         return _Point(t, lower, upper, x, value, slope, ~high & ~steep, point.count + 1)
 
-    one, none = pnp.ones((), dtype), pnp.zeros((), dtype)
+    none = pnp.zeros((), dtype)
+    guess = 2.02 * (state.value - state.before) / descent
     start = _Point(
-        one,
+        pnp.where((guess > 0) & (guess < 1), guess, 1).astype(dtype),
         none,
         pnp.full((), np.inf, dtype),
         state.x,

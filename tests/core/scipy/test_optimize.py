@@ -9,7 +9,7 @@ import pytest
 import scipy.optimize
 
 import perspex
-from perspex import jit, vmap
+from perspex import grad, jit, vmap
 from perspex import numpy as pnp
 from perspex.scipy.optimize import minimize
 
@@ -47,11 +47,38 @@ def test_against_scipy(fun: Any, start: list[float]) -> None:
         assert int(found.nit) <= 2 * want.nit and int(found.nfev) >= int(found.nit)
 
 
+def narrow(x: Any) -> Any:
+    return 1e4 * (x[0] - x[1]) ** 2 + (x[0] + x[1] + 1) ** 2
+
+
+@pytest.mark.parametrize("start", [(1, 1), (0, 0), (-1, 1), (3, -2), (-2, -2), (0.5, -4)])
+@pytest.mark.parametrize("fun", [himmelblau, rosenbrock, narrow])
+@pytest.mark.parametrize("wide", [False, True])
+def test_the_minimum_that_scipy_finds(fun: Any, start: tuple[float, ...], wide: bool) -> None:
+    # Of the four minima of `himmelblau` the same; in the narrow valley the lowest point.
+    with perspex.enable_x64(wide):
+        x0 = pnp.array(start, float)
+        found = minimize(fun, x0, method="BFGS")
+        slope = jit(grad(fun))
+        want = scipy.optimize.minimize(
+            lambda x: float(fun(x)),
+            start,
+            jac=lambda x: np.asarray(slope(pnp.asarray(x)), float),
+            method="BFGS",
+        )
+        np.testing.assert_allclose(found.x, want.x, atol=3e-3)
+        assert bool(found.success)
+
+
 def test_inverse_hessian_of_a_parabola() -> None:
     a = np.array([[3.0, 1.0], [1.0, 2.0]])
+    start = np.array([1.0, -3.0])
     with perspex.enable_x64(True):
-        found = minimize(lambda x, a: x @ a @ x / 2, np.array([1.0, -3.0]), (a,), method="bfgs")
-    np.testing.assert_allclose(found.hess_inv, np.linalg.inv(a), atol=1e-4)
+        found = minimize(lambda x, a: x @ a @ x / 2, start, (a,), method="bfgs")
+    # As near as SciPy, whose steps depend on the line search as ours do.
+    theirs = scipy.optimize.minimize(lambda x: x @ a @ x / 2, start, jac=lambda x: a @ x)
+    exact = np.linalg.inv(a)
+    assert np.abs(found.hess_inv - exact).max() <= np.abs(theirs.hess_inv - exact).max() < 5e-3
 
 
 def test_compiled_and_in_batches() -> None:

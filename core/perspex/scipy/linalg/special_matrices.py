@@ -13,6 +13,7 @@ from perspex.arguments.arrays import arraylike, check_arraylike
 from perspex.arguments.glossary import describe
 from perspex.arguments.types import Array, ArrayLike, DTypeLike
 from perspex.numpy.promotion import promote_dtypes
+from perspex.ops.shape import pad
 
 __all__ = [
     "block_diag", "circulant", "companion", "convolution_matrix", "dft", "fiedler",
@@ -68,7 +69,8 @@ def block_diag(*arrs: ArrayLike) -> Array:
     width = sum(x.shape[1] for x in blocks)
     rows, start = [], 0
     for x in blocks:
-        rows.append(pnp.pad(x, ((0, 0), (start, width - start - x.shape[1]))))
+        config = ((0, 0, 0), (start, width - start - x.shape[1], 0))
+        rows.append(pad(x, x.dtype.type(0), padding_config=config))
         start += x.shape[1]
     return pnp.concatenate(rows)
 

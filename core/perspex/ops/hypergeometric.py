@@ -16,12 +16,13 @@ from perspex.ops import elementwise as ops
 from perspex.ops.families import FLOAT, Elementwise
 from perspex.ops.infix import Formula, any_of, call, emit, exp, log, log1p, loop, where
 from perspex.ops.integrals import gamma
-from perspex.ops.special import lgamma, unknown
+from perspex.ops.special import digamma, lgamma, unknown
 from perspex.ops.structural import scalar_like
 
 _DOUBLE = np.dtype("float64")
 _MOST_TERMS = 20_000.0
 _FAR = 200.0
+_FAR_SLOPE = 600.0
 
 
 def _pole(x: Formula) -> Formula:
@@ -89,6 +90,80 @@ def _lower_1f1(b: Any, *values: Any) -> Any:
     return y if out.dtype == _DOUBLE else b.convert(y, out)
 
 
+# With `f' = u df/da + v df/dc` beside `f`: each term of the series with its derivative, which is
+# finite also where a factor `a + k` is zero.
+
+
+def _slope_sum(b: Any, wide: ShapedArray, values: list[Any]) -> Any:
+    """`u dF/da + v dF/dc` of the series F of (a, c, x), term by term; `values`: (a, c, x, u, v)."""
+
+    def start(a: Formula, c: Formula, x: Formula, u: Formula, v: Formula) -> list[Formula]:
+        one = where(x.equals(x), 1.0, x)
+        none = one - one
+        return [a, c, x, u, v, none, one, none, none]
+
+    def turn(
+        a: Any, c: Any, x: Any, u: Any, v: Any, k: Any, term: Any, slope: Any, total: Any
+    ) -> list[Formula]:
+        factor = x / ((c + k) * (k + 1.0))
+        after = term * (a + k) * factor
+        slope = (slope * (a + k) + u * term) * factor - v * after / (c + k)
+        return [a, c, x, u, v, k + 1.0, after, slope, total + slope]
+
+    def going(
+        a: Any, c: Any, x: Any, u: Any, v: Any, k: Any, term: Any, slope: Any, total: Any
+    ) -> Formula:
+        open_ = (abs(term) + abs(slope) > 1e-17 * abs(total)) & (k < _MOST_TERMS)
+        return any_of(open_)
+
+    values = emit(b, start, values, [wide] * 5)
+    return loop(b, going, turn, values, [wide] * 9)[8]
+
+
+def _lower_slope(by_a: bool) -> Any:
+    """The lowering of `dF/da` or of `dF/dc`."""
+
+    def lower(b: Any, *values: Any) -> Any:
+        (out,) = b.out_avals
+        wide = ShapedArray(out.shape, _DOUBLE)
+        given = [v if out.dtype == _DOUBLE else b.convert(v, wide) for v in values]
+
+        def prepare(a: Formula, c: Formula, x: Formula) -> list[Formula]:
+            # 13.2.39: F(a, c, x) = exp(x) F(c - a, c, -x)
+            turned, far = x < 0.0, x < -_FAR_SLOPE
+            y = where(far, 0.5, where(turned, -x, x))
+            none = y - y
+            one = none + 1.0
+            u, v = (where(turned, -1.0, one), none) if by_a else (where(turned, one, 0.0), one)
+            return [where(turned, c - a, a), c, y, u, v]
+
+        def combine(a: Formula, c: Formula, x: Formula, total: Formula) -> Formula:
+            far = x < -_FAR_SLOPE
+            y = where(x < 0.0, exp(where(x < 0.0, x, 0.0)) * total, total)
+            # 13.7.2, with its derivative
+            size = where(far, -x, _FAR_SLOPE)
+            term = series = where(far, 1.0, 1.0 + (size - size))
+            slope = change = term - term
+            for k in range(24):
+                p, q, s = a + float(k), a - c + (k + 1.0), (k + 1.0) * size
+                slope = (slope * p * q + term * (q + p if by_a else -p)) / s
+                term = term * (p * q) / s
+                series, change = series + term, change + slope
+            scale = exp(call(lgamma, c) - call(lgamma, c - a) - a * log(size))
+            sign = _sign_of_gamma(c) * _sign_of_gamma(c - a)
+            rest = call(digamma, c - a)
+            of_scale = rest - log(size) if by_a else call(digamma, c) - rest
+            y = where(far, sign * scale * (series * of_scale + change), y)
+            y = where(x.equals(0.0), 0.0, y)
+            return where(a.equals(a) & c.equals(c) & x.equals(x), y, math.nan)
+
+        total = _slope_sum(b, wide, emit(b, prepare, given, [wide] * 3))
+        y = emit(b, combine, [*given, total], [wide] * 4)[0]
+        return y if out.dtype == _DOUBLE else b.convert(y, out)
+
+    return lower
+
+
 def _sign_of_gamma(x: Formula) -> Formula:
     half = 0.5 * call(ops.floor, x)
     odd = ~call(ops.floor, half).equals(half)
@@ -135,14 +210,50 @@ def _one_more(x: Any) -> Any:
     return ops.add(x, scalar_like(x, 1))
 
 
+def _by_x(slope: Elementwise, a: Any, b: Any, x: Any) -> tuple[Any, Any]:
+    """13.3.15, `dF/dx = a / b F(a + 1, b + 1, x)`, differentiated: the part with `slope`, and F."""
+    more = (_one_more(a), _one_more(b), x)
+    return ops.mul(ops.div(a, b), slope(*more)), hyp1f1(*more)
+
+
+def _by_a_and_x(t: Any, a: Any, b: Any, x: Any, y: Any) -> Any:
+    part, value = _by_x(hyp1f1_by_a, a, b, x)
+    return ops.mul(t, ops.add(part, ops.div(value, b)))
+
+
+def _by_b_and_x(t: Any, a: Any, b: Any, x: Any, y: Any) -> Any:
+    part, value = _by_x(hyp1f1_by_b, a, b, x)
+    return ops.mul(t, ops.sub(part, ops.div(ops.mul(a, value), ops.mul(b, b))))
+
+
+hyp1f1_by_a: Elementwise = Elementwise(
+    "hyp1f1_by_a",
+    _lower_slope(True),
+    FLOAT,
+    (
+        unknown("the derivative of hyp1f1", "a"),
+        unknown("the derivative of hyp1f1", "b"),
+        _by_a_and_x,
+    ),
+)
+hyp1f1_by_b: Elementwise = Elementwise(
+    "hyp1f1_by_b",
+    _lower_slope(False),
+    FLOAT,
+    (
+        unknown("the derivative of hyp1f1", "a"),
+        unknown("the derivative of hyp1f1", "b"),
+        _by_b_and_x,
+    ),
+)
 # 13.2.2, 13.3.15
 hyp1f1: Elementwise = Elementwise(
     "hyp1f1",
     _lower_1f1,
     FLOAT,
     (
-        unknown("hyp1f1", "a"),
-        unknown("hyp1f1", "b"),
+        lambda t, a, b, x, y: ops.mul(t, hyp1f1_by_a(a, b, x)),
+        lambda t, a, b, x, y: ops.mul(t, hyp1f1_by_b(a, b, x)),
         lambda t, a, b, x, y: ops.mul(
             t, ops.mul(ops.div(a, b), hyp1f1(_one_more(a), _one_more(b), x))
         ),

@@ -168,13 +168,35 @@ def test_slopes_where_formulas_divide_by_zero() -> None:
     np.testing.assert_array_equal(ops.spence.jvp([one], [one])[1], [-1])
 
 
+@pytest.mark.parametrize("x", [-900.0, -650.0, -590.0, -30.0, -3.0, 0.0, 1.5, 20.0, 50.0])
+@pytest.mark.parametrize("a, b", [(1.2, 2.0), (1.0, 2.0), (-1.2, 2.2), (3.0, 0.7)])
+def test_slopes_of_hyp1f1_by_its_parameters(a: float, b: float, x: float) -> None:
+    h = 1e-6
+
+    def difference(f: Any, at: tuple[float, ...], i: int) -> Any:
+        step = h * np.eye(3)[i]
+        return (f(*(at + step)) - f(*(at - step))) / (2 * h)
+
+    with config.enable_x64(True):
+        for i, slope in enumerate((hyper.hyp1f1_by_a, hyper.hyp1f1_by_b)):
+            found = slope(a, b, x)
+            scale = 1e-9 * max(abs(sp.hyp1f1(a, b, x)), 1e-3)
+            want = difference(sp.hyp1f1, (a, b, x), i)
+            np.testing.assert_allclose(found, want, rtol=1e-6, atol=scale)
+            by_x = slope.jvp([a, b, x], [None, None, 1.0])[1]
+            want = difference(slope, (a, b, x), 2)
+            np.testing.assert_allclose(by_x, want, rtol=1e-5, atol=scale)
+
+
 @pytest.mark.parametrize(
-    "op, at", [(ops.expn, "n"), (hyper.hyp1f1, "a"), (hyper.hyp1f1, "b"), (hyper.hyp2f1, "c")]
+    "op, at",
+    [(ops.expn, "n"), (hyper.hyp1f1_by_a, "a"), (hyper.hyp1f1_by_b, "b"), (hyper.hyp2f1, "c")],
 )
 def test_derivatives_without_a_formula(op: Any, at: str) -> None:
-    names = {"expn": "nx", "hyp1f1": "abx", "hyp2f1": "abcx"}[op.name]
+    names = {"expn": "nx", "hyp2f1": "abcx"}.get(op.name, "abx")
     x = np.float32(0.5)
     with pytest.raises(
-        NotImplementedError, match=f"{op.name} has no derivative with respect to `{at}`"
+        NotImplementedError,
+        match=f"{op.name.split('_')[0]} has no derivative with respect to `{at}`",
     ):
         op.jvp([x] * len(names), [x if n == at else None for n in names])

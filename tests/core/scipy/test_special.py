@@ -52,7 +52,7 @@ CASES: dict[str, Case] = {
     "gammainc": ((POSITIVE, LIGHT), 1e-6, (0, 1)),
     "gammaincc": ((LIGHT, POSITIVE), 1e-6, (0, 1)),
     "gammaln": ((POSITIVE,), 1e-6, (0,)),
-    "hyp1f1": ((LIGHT, POSITIVE, SIGNED), 1e-6, (2,)),
+    "hyp1f1": ((LIGHT, POSITIVE, SIGNED), 1e-6, (0, 1, 2)),
     "hyp2f1": ((LIGHT, POSITIVE, LIGHT, UNIT), 1e-6, (3,)),
     "i0": ((SIGNED,), 1e-6, (0,)),
     "i0e": ((4 * SIGNED,), 1e-6, (0,)),

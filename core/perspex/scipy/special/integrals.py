@@ -122,7 +122,7 @@ def spence(x: ArrayLike) -> Array:
 
 @fused
 def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
-    """Confluent hypergeometric function of Kummer, differentiable with respect to `x`.
+    """Confluent hypergeometric function of Kummer.
 
     The sum of `a (a + 1) ... (a + k - 1) / (b (b + 1) ... (b + k - 1)) * x**k / k!`. DLMF 13.2.2.
 

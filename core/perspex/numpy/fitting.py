@@ -85,14 +85,14 @@ def polyfit(
     if rcond is None:
         rcond = x.size * float(dtypes.finfo(x.dtype).eps)
     scale = sqrt(sum_(multiply(columns, columns), axis=0))
-    scaled = divide(columns, scale)
+    scaled = divide(columns, scale[None])
     c, residuals, rank, s = linalg.lstsq(scaled, values, rcond)
     c = divide(c, scale[:, None] if y.ndim == 2 else scale)
     if full:
         return c, residuals, rank, s, asarray(rcond)
     if not cov:
         return c
-    base = divide(linalg.inv(scaled.T @ scaled), scale[:, None] * scale)
+    base = divide(linalg.inv(scaled.T @ scaled), scale[:, None] * scale[None])
     if cov == "unscaled":
         factor: Any = np.float32(1).astype(base.dtype) if y.ndim == 1 else residuals / residuals
     elif x.size <= deg + 1:

@@ -205,9 +205,9 @@ class Sort(Primitive):
         return choice.result
 
     def jvp(self, primals: Any, tangents: Any, *, dimension: int, **params: Any) -> Any:
-        if all(t is None for t in tangents):
-            return self(*primals, dimension=dimension, **params), [None] * len(primals)
         shape = typeof(primals[0]).shape
+        if 0 in shape or all(t is None for t in tangents):
+            return self(*primals, dimension=dimension, **params), [None] * len(primals)
         places = iota(dtype=_position_dtype(shape[dimension]), shape=shape, dimension=dimension)
         *outs, order = self(*primals, places, dimension=dimension, **params)
         return outs, [None if t is None else take_along(t, order, dimension) for t in tangents]
@@ -272,7 +272,9 @@ class TopK(Primitive):
     def jvp(self, primals: Any, tangents: Any, *, axis: int, **params: Any) -> Any:
         outs = self(*primals, axis=axis, **params)
         (t,) = tangents
-        return outs, [None if t is None else take_along(t, outs[1], axis), None]
+        if t is None or not typeof(outs[0]).size:
+            return outs, [None, None]
+        return outs, [take_along(t, outs[1], axis), None]
 
     def batch(self, axis_size: int, operands: Any, axes: Any, *, axis: int, **params: Any) -> Any:
         (at,) = axes

@@ -17,7 +17,7 @@ from jupyter_client.manager import start_new_kernel
 from support.session import TIMEOUT, Ran, Session
 
 TABLE = Path(__file__).resolve().parents[1] / "data" / "abuse.txt"
-_MARKS = {"ends", "slow"}
+_MARKS = {"ends"}
 
 # Independent of every name of the notebook. The number comes from arithmetic.
 CHECK = """

@@ -110,6 +110,7 @@ class Rebinding:
         self.lines.update(changed)
         if not self.inside_ours:
             wanted = changed.keys() & self.interesting(tree, changed.keys(), text)
+            wanted |= self.aliases(tree, changes, wanted, text)
             if wanted:
                 if named:
                     _Checked(wanted).visit(tree)
@@ -124,6 +125,25 @@ class Rebinding:
         if not changed <= found:
             found |= _words(tree, text)
         return found
+
+    def aliases(
+        self, tree: ast.Module, changes: dict[ast.stmt, Changes], wanted: Set[str], text: str | None
+    ) -> Set[str]:
+        """Names that the cell gives to parts of captured objects, and writes to: `row = w[0]`."""
+        written = {name for _, names in changes.values() for name in names} - wanted
+        made = [
+            (bound, _named(source))
+            for node, (bound, _) in changes.items()
+            if written and bound and (source := _source(node)) is not None
+        ]
+        mentioned = {name for _, names in made for name in names}
+        if not mentioned:
+            return mentioned
+        known = wanted | mentioned & self.interesting(tree, mentioned, text)
+        for names, source in made:
+            if not known.isdisjoint(source):
+                known |= set(names)
+        return known & written
 
     def learn(self) -> None:
         """Find what the functions and classes of the notebook read, as a cell has ended.
@@ -171,6 +191,19 @@ def _words(tree: ast.Module, text: str | None) -> set[str]:
         if isinstance(node, _FUNCTIONS):
             inside += lines[node.lineno - 1 : node.end_lineno]
     return set(_WORD.findall("\n".join(inside)))
+
+
+def _source(node: ast.stmt) -> ast.expr | None:
+    """What a statement takes the object from that it binds, if that may be part of another."""
+    if type(node) in (ast.For, ast.AsyncFor):
+        return node.iter  # type: ignore[attr-defined]
+    if type(node) in (ast.Assign, ast.AnnAssign):
+        return node.value  # type: ignore[attr-defined]
+    return None
+
+
+def _named(expression: ast.expr) -> set[str]:
+    return {node.id for node in ast.walk(expression) if type(node) is ast.Name}
 
 
 def _cell_magic(tree: ast.Module) -> str | None:

@@ -205,6 +205,10 @@ class State:
                 unsure = True
             elif not same:
                 by_root.setdefault(self.roots[label], []).append(label)
+        # What a replaced function read may be as it was: only what is still read has another value.
+        read = {*now.names, *now.roots.values()}
+        if not read.isdisjoint(by_root):
+            by_root = {root: labels for root, labels in by_root.items() if root in read}
         return [self._difference(now, *item) for item in by_root.items()], unsure
 
     def _difference(self, now: Table | State, root: str, labels: list[str]) -> Difference:

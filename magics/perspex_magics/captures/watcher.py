@@ -259,11 +259,14 @@ class Watcher:
             return
         here = source.capture()
         at = self.label if here is None or is_timed(here.frame.file) else here
+        key = id(self.namespace.get(name))
         for record in records:
             self.dirty[record] = None
-            # A statement that only may have changed what is different already is not blamed.
-            if is_certain or name not in record.stale:
-                record.changed_at[name] = at
+            # The program may know the object by other names than the statement.
+            for root in (name,) if is_certain else {name, *record.objects.get(key, ())}:
+                # A statement that only may have changed what is different already is not blamed.
+                if is_certain or root not in record.stale:
+                    record.changed_at[root] = at
             traced = record.traced()
             if traced is None or traced.suspect:
                 continue

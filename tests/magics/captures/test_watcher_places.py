@@ -158,3 +158,44 @@ def test_autoreload_loads_a_module_as_the_cell_begins(told: Told, own: Path) -> 
     told.ok("f.retrace()")
     assert told.ok("float(f(1.0))") == 3.0
     told.ok("%autoreload 0")
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ("other = cfg\nother['a'] = 5.0", 8.0),
+        ("inner = cfg['o']\ninner['b'] = 5.0", 7.0),
+        ("first = cfg['o']\nsecond = first\nsecond['b'] = 5.0", 7.0),
+        ("inner = cfg.get('o')\ninner.update(b=5.0)", 7.0),
+        ("inner, k = cfg['o'], 7\ninner['b'] = 5.0", 7.0),
+        ("for layer in layers: layer.w = 5.0", 8.0),
+        ("for layer in layers:\n    last = layer\n    last.w += 1", 4.0 + 2.0),
+    ],
+)
+def test_what_the_cell_itself_gives_another_name(told: Told, change: str, expected: float) -> None:
+    told.ok(
+        "from types import SimpleNamespace\nk = 1.0\n"
+        "cfg, layers = {'a': 1.0, 'o': {'b': 2.0}}, [SimpleNamespace(w=1.0)] * 2\n"
+        + JIT
+        + "def f(x):\n    from_layers = sum(layer.w for layer in layers) / 2 + 1\n"
+        "    return x * (cfg['a'] - 1) / 2 + cfg['o']['b'] + from_layers\nf(2.0)"
+    )
+    here = f"Cell In[{told.notebook.shell.execution_count}]"
+    told.ok(f"{change}\ny = float(f(2.0))")
+    assert told.notebook.ns["y"] == 4.0
+    lines = {place.partition(":")[0] for place in changed(told).values()}
+    assert lines == {here}
+    config.update("stale_captures", "retrace")
+    told.ok("cfg['a'], cfg['o']['b'], layers[0].w = 1.0, 2.0, 1.0\nf(2.0)")
+    told.ok(f"{change}\ny = float(f(2.0))")
+    assert told.notebook.ns["y"] == expected
+
+
+def test_what_a_replaced_helper_read_has_not_changed(told: Told) -> None:
+    told.ok("k = 2.0\ndef g(x): return x * k\n" + JIT + "def f(x): return g(x) + 1\nf(2.0)")
+    told.ok("def g(x): return x")
+    assert told.ok("float(f(2.0))") == 5.0 and told.variables == ["g"]
+    # Both, where both have changed.
+    told.ok("f.retrace()\ndef g(x): return x * k\nf.retrace(); f(2.0)")
+    told.ok("del k")
+    assert told.ok("float(f(2.0))") == 5.0 and told.variables == ["k"]

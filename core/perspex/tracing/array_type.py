@@ -11,15 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from types import EllipsisType
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    Never,
-    Protocol,
-    Self,
-    SupportsIndex,
-    TypeAlias,
-)
+from typing import TYPE_CHECKING, Any, Never, Protocol, Self, SupportsIndex, TypeAlias
 
 import numpy as np
 
@@ -238,15 +230,13 @@ class Array(Operators):
         return face.iterate(face.flip(self, 0) if self.ndim else self)
 
     def __contains__(self, value: ArrayLike) -> Array:
-        # `value in x` is the truth value of this.
         if self.ndim != 1:
             raise ValueError(f"`in` takes an array of one axis, got shape {self.shape}; use any()")
         if not array_methods.accepts(value):
             raise TypeError(f"`in` takes a number, got {type(value).__name__}")
-        shape = getattr(value, "shape", ())
-        if shape:
-            raise ValueError(f"`in` takes a number, got an array of shape {shape}; use isin()")
-        return array_methods.face.any(self == value)
+        if np.shape(value):
+            raise ValueError("`in` takes a number, got an array; use isin()")
+        return array_methods.face.any(self == value)  # `in` takes its truth value
 
     def __getitem__(self, index: Index, /) -> Array:
         return array_methods.face.getitem(self, index)
@@ -418,8 +408,8 @@ class Array(Operators):
         out: None = None,
     ) -> Array:
         """`perspex.numpy.compress` of this array."""
-        face = array_methods.face
-        return face.compress(condition, self, axis, size=size, fill_value=fill_value, out=out)
+        compress = array_methods.face.compress
+        return compress(condition, self, axis, size=size, fill_value=fill_value, out=out)
 
     @forwarded
     def conj(self) -> Array: ...

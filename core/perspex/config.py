@@ -188,7 +188,7 @@ default_prng_impl = Flag(
     "default_prng_impl",
     "threefry2x32",
     "The generator behind `random.key` and `PRNGKey`.",
-    _one_of("threefry2x32"),
+    _one_of("threefry2x32", "rbg", "unsafe_rbg"),
     True,
 )
 enable_custom_prng = Flag(

@@ -19,6 +19,7 @@ from perspex.lax.conv_dimensions import *
 from perspex.lax.convolution import *
 from perspex.lax.dynamic import *
 from perspex.lax.elementwise import *
+from perspex.lax.generators import *
 from perspex.lax.indexing import *
 from perspex.lax.joining import *
 from perspex.lax.linear import *
@@ -131,6 +132,7 @@ from perspex.ops.indexing import scatter_sub as scatter_sub_p
 from perspex.ops.linear import Precision as Precision
 from perspex.ops.linear import dot_general as dot_general_p
 from perspex.ops.placing import sharding_constraint as sharding_constraint_p
+from perspex.ops.rbg import rng_bit_generator as rng_bit_generator_p
 from perspex.ops.reductions import argmax as argmax_p
 from perspex.ops.reductions import argmin as argmin_p
 from perspex.ops.reductions import reduce_and as reduce_and_p

@@ -16,6 +16,7 @@ from perspex.arguments.types import Array, ArrayLike, DTypeLike, Shape
 from perspex.ir.avals import ShapedArray
 from perspex.ops import elementwise, structural
 from perspex.ops import shape as ops
+from perspex.ops.keys import filled_keys
 from perspex.runtime.dispatch import put_like
 from perspex.tracing.trace import typeof
 
@@ -57,6 +58,8 @@ def full(
             f"full must be called with scalar fill_value, got fill_value.shape {aval.shape}; "
             "use broadcast_in_dim to broadcast an array"
         )
+    if isinstance(dtype, dtypes.KeyType) and not aval.is_extended:
+        return filled_keys(fill_value, iterated_shape("full", shape), dtype)
     if dtype is not None and not isinstance(dtype, dtypes.KeyType):
         fill_value = _number(fill_value, aval, required_dtype("full", dtype))
     sizes = iterated_shape("full", shape)
@@ -106,7 +109,7 @@ def full_like(
     like = typeof(x) if _is_value(x) else ShapedArray(kind.shape, kind.dtype)
     sizes = like.shape if shape is None else iterated_shape("full_like", shape)
     if like.is_extended or dtype is not None:
-        return put_like(full(sizes, fill_value, None if dtype is None else dtype), x)
+        return put_like(full(sizes, fill_value, like.dtype if dtype is None else dtype), x)
     aval = typeof(fill_value)
     if aval.shape:
         raise TypeError(f"full_like must be called with scalar fill_value, got {aval.shape}")
@@ -207,7 +210,7 @@ def broadcasted_iota(
     """
     check_unsharded("broadcasted_iota", out_sharding)
     sizes = iterated_shape("iota", shape)
-    return ops.iota(dtype=required_dtype("iota", dtype), shape=sizes, dimension=dimension)
+    return ops.iota(dtype=required_dtype("iota", dtype), shape=sizes, dimension=int(dimension))
 
 
 # ---- Conversion ---------------------------------------------------------------------------------

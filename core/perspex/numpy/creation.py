@@ -21,6 +21,7 @@ from perspex.ir.avals import PYTHON_SCALARS, ShapedArray, scalar_aval, shaped
 from perspex.jitted.fused import fused
 from perspex.numpy import words
 from perspex.ops import elementwise as ops
+from perspex.ops.keys import filled_keys
 from perspex.ops.shape import concatenate, stack
 from perspex.ops.structural import convert_element_type
 from perspex.runtime.dispatch import EVAL, constant, device_put, put_like
@@ -468,6 +469,8 @@ def _repeated(value: int, shape: tuple[int, ...], dtype: Any, weak: bool = False
         return np.zeros(shape, dtype)
     if weak:
         return spread(constant(value, ShapedArray((), dtype, True)), shape)
+    if isinstance(dtype, dtypes.KeyType):
+        return filled_keys(np.uint32(value), shape, dtype)
     return spread(dtype.type(value), shape)
 
 
@@ -480,6 +483,9 @@ def _spread(name: str, value: Any, shape: tuple[int, ...], dtype: Any, weak: boo
 
 @fused(static=("shape", "dtype", "weak"))
 def _spread_as(value: Any, shape: tuple[int, ...], dtype: Any, weak: bool) -> Any:
+    given = shaped(value)
+    if isinstance(dtype, dtypes.KeyType) and not given.is_extended and not given.shape:
+        return filled_keys(value, shape, dtype)
     return spread(as_dtype(value, dtype, weak), shape)
 
 

@@ -20,6 +20,7 @@ from perspex.numpy.creation import asarray
 from perspex.numpy.grids import _INT32
 from perspex.ops import elementwise as ops
 from perspex.ops import shape as shape_ops
+from perspex.ops.keys import filled_keys
 from perspex.ops.shape import iota, pad
 from perspex.ops.structural import (
     broadcast_in_dim,
@@ -201,7 +202,8 @@ def _triangle(m: Any, name: str, k: int) -> Any:
         if m.ndim > 2
         else mask
     )
-    zero = m.dtype.type(0)
+    is_key = isinstance(m.dtype, dtypes.KeyType)
+    zero = filled_keys(np.uint32(0), m.shape, m.dtype) if is_key else m.dtype.type(0)
     return ops.select(mask, m, zero) if name == "tril" else ops.select(mask, zero, m)
 
 

@@ -18,10 +18,10 @@ from perspex.base import xla
 from perspex.hlo import types
 from perspex.ir.avals import ShapedArray
 from perspex.ir.jaxpr import ClosedJaxpr
-from perspex.ops import bits
+from perspex.ops import bits, rbg
 from perspex.ops.families import batch_elementwise, broadcast_shape
 from perspex.ops.lowering import expand
-from perspex.ops.structural import move_axis
+from perspex.ops.structural import broadcast_in_dim, convert, move_axis
 from perspex.tracing.primitive import Primitive
 from perspex.tracing.staging import stage
 
@@ -66,7 +66,26 @@ THREEFRY = Generator(
     random_bits=bits.random_bits,
 )
 
-GENERATORS: dict[str, Generator] = {g.name: g for g in (THREEFRY,)}
+RBG = Generator(
+    "rbg",
+    "rbg",
+    (4,),
+    seed=rbg.seed,
+    split=rbg.split,
+    fold_in=rbg.fold_in,
+    random_bits=rbg.random_bits,
+)
+UNSAFE_RBG = Generator(
+    "unsafe_rbg",
+    "urbg",
+    (4,),
+    seed=rbg.seed,
+    split=rbg.unsafe_split,
+    fold_in=rbg.unsafe_fold_in,
+    random_bits=rbg.random_bits,
+)
+
+GENERATORS: dict[str, Generator] = {g.name: g for g in (THREEFRY, RBG, UNSAFE_RBG)}
 """All generators, by the name that `impl=` takes."""
 
 
@@ -296,3 +315,13 @@ random_bits = RandomBits()
 random_wrap = RandomWrap()
 random_unwrap = RandomUnwrap()
 random_clone = RandomClone()
+
+
+def filled_keys(value: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    """Keys of `shape` whose numbers all are `value`: what zeros and ones of a key dtype are."""
+    numbers = broadcast_in_dim(
+        convert(value, np.dtype("uint32")),
+        shape=(*shape, *dtype.key_shape),
+        broadcast_dimensions=(),
+    )
+    return random_wrap(numbers, impl=generator_of(dtype))

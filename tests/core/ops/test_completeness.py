@@ -84,7 +84,7 @@ NOT_LINEAR = {
     "has no operands": "axis_index iota",
     "random keys and bits are no vector space": """
         random_bits random_clone random_fold_in random_seed random_split random_unwrap random_wrap
-        threefry2x32
+        rng_bit_generator threefry2x32
     """,
 }
 FOR_LOWERING = {"ordered_call": "made when a program is lowered, behind all transforms"}

@@ -123,13 +123,8 @@ def _arguments(fun: Callable[..., Any], count: int) -> str:
 
 
 def _is_axis(x: Any) -> bool:
-    if isinstance(x, bool):
-        return False
-    try:
-        operator.index(x)
-    except TypeError:
-        return False
-    return True
+    """Whether `x` is an integer of Python, as in JAX: neither a NumPy one nor a boolean."""
+    return isinstance(x, int) and not isinstance(x, bool)
 
 
 class _Column(NamedTuple):

@@ -101,7 +101,7 @@ def with_sharding_constraint(x: PyTree, shardings: PyTree) -> PyTree:
         if place is None:
             found.append(leaf)
             continue
-        sharding = client.resolve(place)
+        sharding = None if isinstance(place, str) else client.resolve(place)
         if not isinstance(sharding, NamedSharding):
             raise TypeError(
                 "with_sharding_constraint takes shardings over the devices of a mesh, got "

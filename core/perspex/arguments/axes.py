@@ -12,14 +12,16 @@ from perspex.arguments.types import Axis
 
 
 def canonical_axis(axis: Any, ndim: int, name: str = "") -> int:
-    """The axis counted from the front; `ValueError` if there is no such axis.
+    """The axis counted from the front; NumPy's `AxisError` if there is no such axis.
 
-    The message begins with `name` if there is one.
+    That is a `ValueError` and an `IndexError`: JAX raises the one or the other. The message begins
+    with `name` if there is one.
     """
     index = operator.index(axis)
     if not -ndim <= index < ndim:
-        prefix = name and f"{name}: "
-        raise ValueError(f"{prefix}axis {index} is out of bounds for array of dimension {ndim}")
+        raise np.exceptions.AxisError(
+            f"{name and f'{name}: '}axis {index} is out of bounds for array of dimension {ndim}"
+        )
     return index + ndim if index < 0 else index
 
 

@@ -123,7 +123,8 @@ def _checked(name: str, avals: Sequence[ShapedArray], jaxpr: ClosedJaxpr) -> lis
         raise TypeError(f"{name}: operands must have equal shapes, got {shapes}")
     if any(init.shape for init in inits):
         shapes = ", ".join([str(init.shape) for init in inits])
-        raise ValueError(f"{name}: initial values must be scalars, got shapes {shapes}")
+        kind = TypeError if name == "reduce_window" else ValueError  # as in JAX
+        raise kind(f"{name}: initial values must be scalars, got shapes {shapes}")
     given = [x.dtype for x in operands]
     for what, found in (
         ("initial values", inits),

@@ -25,7 +25,7 @@ from perspex.ops import convolution as ops
 from perspex.ops.elementwise import eq
 from perspex.ops.linear import canonical_precision
 from perspex.ops.shape import iota, rev
-from perspex.ops.sliding import PaddingType, dilated, pads_by_name
+from perspex.ops.sliding import PaddingType, Pads, dilated, pads_by_name
 from perspex.ops.structural import broadcast_in_dim, convert, reshape, transpose
 from perspex.tracing.trace import typeof
 
@@ -105,16 +105,18 @@ def conv_general_dilated(
                 f"{name}: a padding by name, {padding!r}, is not defined with lhs_dilation "
                 f"{lhs_gaps}; give (low, high) pairs, or use conv_transpose"
             )
-        if any(n < 1 for n in (*strides, *rhs_gaps)) or len(rhs_gaps) != spatial:
+        if any(n < 1 for n in strides) or len(rhs_gaps) != spatial:
             raise ValueError(
                 f"{name}: window_strides and rhs_dilation must be {spatial} positive numbers, got "
                 f"{strides} and {rhs_gaps}"
             )
+        if any(n < 1 for n in rhs_gaps):
+            raise TypeError(f"{name}: all dilations must be positive, got {rhs_gaps}")
         reach = [dilated(right[i], d) for i, d in zip(numbers.rhs_spec[2:], rhs_gaps, strict=True)]
         places = [left[i] for i in numbers.lhs_spec[2:]]
         pads = tuple(pads_by_name(places, reach, strides, padding))
     else:
-        pads = pairs(name, padding, spatial)
+        pads = _pads(name, padding, [left[i] for i in numbers.lhs_spec[2:]], lhs_gaps)
     preferred = preferred_element_type
     return ops.conv_general_dilated(
         lhs,
@@ -201,6 +203,25 @@ _CHANNELS_LAST = {
     4: ("NHWC", "HWIO", "NHWC"),
     5: ("NHWDC", "HWDIO", "NHWDC"),
 }
+
+
+def _pads(name: str, padding: Any, places: Sequence[int], gaps: Sequence[int]) -> Pads:
+    """Padding given as pairs: one for each spatial axis, which takes away no more than there is."""
+    try:
+        count = len(padding)
+    except TypeError:
+        count = len(places)
+    if count != len(places):
+        raise TypeError(
+            f"{name}: padding must have {len(places)} (low, high) pairs, got {count}: {padding}"
+        )
+    pads = pairs(name, padding, len(places))
+    places = [dilated(n, d) for n, d in zip(places, gaps, strict=False)]
+    if any(low + high + n < 0 for (low, high), n in zip(pads, places, strict=True)):
+        raise ValueError(
+            f"{name}: the padding {pads} takes away more than the sizes {tuple(places)}"
+        )
+    return pads
 
 
 def conv_transpose(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from perspex import dtypes
+from perspex.arguments.static import integers
 from perspex.arguments.types import Array, ArrayLike, DTypeLike, Shape
-from perspex.lax.arrays import integers
 from perspex.ops import rbg
 from perspex.ops.rbg import RandomAlgorithm as RandomAlgorithm
 

@@ -65,8 +65,8 @@ def gather(
       An array of the dtype of the operand; `dimension_numbers` says which axes run over windows.
 
     Raises:
-      TypeError: if axes and sizes do not fit, or indices are not integers.
-      ValueError: for an unknown mode.
+      TypeError: if axes and sizes do not fit.
+      ValueError: for indices that are not integers, and for an unknown mode.
 
     >>> from perspex import lax, numpy as jnp
     >>> rows = lax.GatherDimensionNumbers((1,), (0,), (0,))
@@ -174,8 +174,8 @@ _SCATTER_DOC = """{says}: XLA's scatter.
       An array of the shape and dtype of the operand.
 
     Raises:
-      TypeError: if axes, sizes or dtypes do not fit, or indices are not integers.
-      ValueError: for an unknown mode.
+      TypeError: if axes, sizes or dtypes do not fit.
+      ValueError: for indices that are not integers, and for an unknown mode.
 
     >>> from perspex import lax, numpy as jnp
     >>> at, numbers = jnp.array([[1], [3]]), lax.ScatterDimensionNumbers((), (0,), (0,))

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from perspex import dtypes
 from perspex.arguments.arrays import aval_of
 from perspex.arguments.refused import check_unsharded
 from perspex.arguments.types import Array, ArrayLike, DTypeLike
@@ -41,7 +44,7 @@ def ragged_dot(
       An array of shape `(m, n)`.
 
     Raises:
-      TypeError: for other shapes.
+      TypeError: for other shapes, and group sizes that are not integers.
       NotImplementedError: for a `group_offset` or a sharding.
 
     >>> import numpy as np
@@ -61,6 +64,8 @@ def ragged_dot(
             "ragged_dot takes lhs of shape (m, k), rhs of shape (g, k, n) and g group sizes; got "
             f"{rows.shape}, {matrices.shape} and {sizes.shape}"
         )
+    if not dtypes.issubdtype(sizes.dtype, np.integer):
+        raise TypeError(f"ragged_dot: group_sizes must be integers, got {sizes.dtype.name}")
     products: Any = dot_general(
         lhs, rhs, (((1,), (1,)), ((), ())), precision, preferred_element_type
     )  # (m, g, n)

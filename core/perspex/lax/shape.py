@@ -347,8 +347,9 @@ def pad(
       An array of the dtype of the operand.
 
     Raises:
-      TypeError: for other dtypes or a wrong number of entries.
-      ValueError: for a negative interior or a negative size.
+      TypeError: for other dtypes.
+      ValueError: for a wrong number of entries, a negative interior or size, and a padding value
+        that is not a scalar.
 
     >>> from perspex import lax, numpy as jnp
     >>> lax.pad(jnp.array([1, 2]), 0, ((1, 0, 1),))
@@ -356,7 +357,7 @@ def pad(
     """
     config = tuple([integers("pad", "an entry of padding_config", c) for c in padding_config])
     if any(len(c) != 3 for c in config):
-        raise TypeError(f"pad: padding_config has (low, high, interior) by axis, got {config}")
+        raise ValueError(f"pad: padding_config has (low, high, interior) by axis, got {config}")
     return ops.pad(operand, padding_value, padding_config=config)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
-from perspex.arguments.arrays import aval_of
+from perspex.arguments.arrays import as_array, aval_of
 from perspex.arguments.static import integers
 from perspex.arguments.types import Array, ArrayLike
 from perspex.ops import fft as ops
@@ -27,7 +27,8 @@ def fft(x: ArrayLike, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Ar
     Args:
       x: an array. `RFFT` takes floats, the others complex numbers; other numbers are converted.
       fft_type: an `FftType` or its name, `"fft"`, `"ifft"`, `"rfft"` or `"irfft"`.
-      fft_lengths: the sizes of the last axes to transform, one to three; none gives `x` back. The
+      fft_lengths: the sizes of the last axes to transform, one to three; none gives `x` back,
+        complex unless for `RFFT`. The
         last axis of the operand of `IRFFT`, and of the result of `RFFT`, has `n // 2 + 1`.
 
     Returns:
@@ -44,8 +45,6 @@ def fft(x: ArrayLike, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Ar
     """
     kind = _kind(fft_type)
     lengths = integers("fft", "fft_lengths", fft_lengths)
-    if not lengths:
-        return convert(x, aval_of("fft", x).dtype)
     dtype = aval_of("fft", x).dtype
     if kind is FftType.RFFT:
         if dtypes.issubdtype(dtype, np.complexfloating):
@@ -53,6 +52,8 @@ def fft(x: ArrayLike, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Ar
         x = convert(x, dtypes.to_inexact_dtype(dtype))
     elif not dtypes.issubdtype(dtype, np.complexfloating):
         x = convert(x, complex_dtype(dtypes.to_inexact_dtype(dtype)))
+    if not lengths:
+        return as_array(x)
     return ops.fft(x, fft_type=kind, fft_lengths=lengths)
 
 

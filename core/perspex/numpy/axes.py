@@ -73,7 +73,10 @@ def permute_dims(a: ArrayLike, /, axes: Sequence[int]) -> Array:
     >>> jnp.permute_dims(jnp.zeros((2, 3)), (1, 0)).shape
     (3, 2)
     """
-    return transpose(a, axes)
+    x = arraylike("permute_dims", a)
+    if axes is not None and len({d % x.ndim for d in axes if -x.ndim <= d < x.ndim}) < len(axes):
+        raise ValueError(f"permute_dims: repeated or missing axis in {tuple(axes)}")
+    return transpose(x, axes)
 
 
 def matrix_transpose(x: ArrayLike, /) -> Array:

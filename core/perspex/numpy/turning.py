@@ -44,7 +44,8 @@ def flip(m: ArrayLike, axis: Axis = None) -> Array:
     Array([2, 1, 0], dtype=int32)
     """
     x = arraylike("flip", m)
-    axes = canonical_axes(axis, x.ndim)
+    given = range(x.ndim) if axis is None else axis if isinstance(axis, Sequence) else (axis,)
+    axes = tuple([canonical_axis(d, x.ndim) for d in given])
     return rev(x, dimensions=axes) if axes else x
 
 
@@ -153,6 +154,8 @@ def _rolled(x: Any, shift: Any, axis: Any) -> Any:
     if axis is None:
         return reshape(_rolled(flat(x), shift, 0) if x.size else x, x.shape)
     axes = [canonical_axis(d, x.ndim) for d in ((axis,) if isinstance(axis, int) else axis)]
+    if not axes:
+        return x
     if shift.ndim > 1:
         raise ValueError(f"roll: shift must be an integer or a sequence, got shape {shift.shape}")
     count = max(len(axes), shift.size)

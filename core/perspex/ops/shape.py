@@ -19,7 +19,6 @@ from perspex.ops.lowering import emit_part
 from perspex.ops.structural import (
     Structural,
     broadcast_in_dim,
-    check_axes,
     check_rank,
     check_same_dtype,
     inserted,
@@ -45,7 +44,11 @@ class Rev(Structural):
     name = "rev"
 
     def type(self, x: ShapedArray, *, dimensions: tuple[int, ...]) -> ShapedArray:
-        check_axes(self.name, dimensions, x.ndim)
+        if len(set(dimensions)) != len(dimensions) or any(not 0 <= d < x.ndim for d in dimensions):
+            raise TypeError(
+                f"rev: dimensions must be different axes of the {x.ndim} of the operand, got "
+                f"{dimensions}"
+            )
         return x
 
     def lower(self, b: Any, x: Any, *, dimensions: tuple[int, ...]) -> Any:
@@ -78,9 +81,9 @@ class Pad(Primitive):
     ) -> ShapedArray:
         check_same_dtype(self.name, (x, value))
         if value.shape:
-            raise TypeError(f"pad: the padding value must be a scalar, got shape {value.shape}")
+            raise ValueError(f"pad: the padding value must be a scalar, got shape {value.shape}")
         if len(padding_config) != x.ndim:
-            raise TypeError(
+            raise ValueError(
                 f"pad: padding_config must have one (low, high, interior) for each of the "
                 f"{x.ndim} axes of the operand, got {padding_config}"
             )

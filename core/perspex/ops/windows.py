@@ -163,7 +163,10 @@ def check_index(
     """What gather and scatter ask of their indices; `words` are their names of the dims."""
     map_word, dropped_word, indices_word = words
     if not dtypes.issubdtype(indices.dtype, np.integer):
-        raise TypeError(f"{name}: indices must be integers, got {indices.dtype.name}")
+        raise ValueError(
+            f"{name}: indices must have an integer type, got {indices.dtype.name}; convert them "
+            "with astype(int)"
+        )
     if not indices.shape:
         raise TypeError(f"{name}: indices must have a last axis of index vectors, got a scalar")
     if len(index_map) != indices.shape[-1]:

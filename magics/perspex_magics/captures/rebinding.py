@@ -140,8 +140,8 @@ class Rebinding:
         if not mentioned:
             return mentioned
         known = wanted | mentioned & self.interesting(tree, mentioned, text)
-        for names, source in made:
-            if not known.isdisjoint(source):
+        for names, parts in made:
+            if not known.isdisjoint(parts):
                 known |= set(names)
         return known & written
 

@@ -418,19 +418,27 @@ def test_fill_values_are_equal_only_to_the_same_number() -> None:
         ({"slice_sizes": (1,)}, "slice_sizes"),
         ({"slice_sizes": (1, 9)}, "do not fit"),
         ({"slice_sizes": (2, 3)}, "must be 1"),
-        ({"index": np.float32}, "integers"),
     ],
 )
 def test_gather_says_what_disagrees(changes: dict[str, Any], message: str) -> None:
     changes = dict(changes)
     sizes = changes.pop("slice_sizes", (1, 3))
-    index = np.zeros((5, 1), changes.pop("index", np.int32))
     numbers = GatherDimensionNumbers((1,), (0,), (0,))._replace(**changes)
     with pytest.raises(TypeError, match=message):
         indexing.gather(
             np.zeros((4, 3), "f"),
-            index,
+            np.zeros((5, 1), np.int32),
             **params(numbers, slice_sizes=sizes, fill_value=None),
+        )
+
+
+def test_indices_that_are_not_integers_are_refused() -> None:
+    numbers = GatherDimensionNumbers((1,), (0,), (0,))
+    with pytest.raises(ValueError, match="integer type, got float32"):
+        indexing.gather(
+            np.zeros((4, 3), "f"),
+            np.zeros((5, 1), np.float32),
+            **params(numbers, slice_sizes=(1, 3), fill_value=None),
         )
 
 

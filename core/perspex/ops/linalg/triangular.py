@@ -139,7 +139,7 @@ def check_solvable(name: str, a: ShapedArray, b: ShapedArray, axis: int) -> None
             "broadcast one of them"
         )
     if a.shape[-1] != b.shape[axis]:
-        raise TypeError(
+        raise ValueError(
             f"{name}: a matrix of shape {a.shape} does not fit a right-hand side of shape {b.shape}"
         )
 

@@ -8,6 +8,7 @@ STAMP  := $(VENV)/.installed
 OTHER  := .venv-newest
 PANEL  := $(VENV)/share/jupyter/labextensions/perspex
 ARGS   ?=
+MINUTES ?= 10
 
 # JupyterLab asks root for this; a container's only user is often root.
 AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
@@ -16,7 +17,7 @@ AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help lab demo panel panel-test check test test-all soak bench format clean lint types house \
+.PHONY: help lab demo panel panel-test check test test-all soak fuzz bench format clean lint types house \
 	unit programs newest panel-check panel-check-if-node panel-ui-if-node
 
 help:  ## this list
@@ -103,13 +104,12 @@ programs: $(STAMP)
 
 # What depends on Python and jaxlib, on the newest ones that we support, where such a Python exists. `--version` must really run: a pyenv shim is on the path also for versions
 # that are switched off.
+NEWEST = $(shell for python in python3.13 "$${PYENV_ROOT:-$$HOME/.pyenv}"/versions/3.13.*/bin/python3.13; \
+	do "$$python" --version >/dev/null 2>&1 && echo "$$python" && break; done)
+
 newest:
-	@for python in python3.13 "$${PYENV_ROOT:-$$HOME/.pyenv}"/versions/3.13.*/bin/python3.13; do \
-		if "$$python" --version >/dev/null 2>&1; then \
-			exec $(MAKE) --no-print-directory test-newest NEWEST="$$python"; \
-		fi; \
-	done; \
-	echo "newest: no Python 3.13 was found, so the core was tested on one Python only"
+	@if [ -n "$(NEWEST)" ]; then $(MAKE) --no-print-directory test-newest; \
+	else echo "newest: no Python 3.13 was found, so the core was tested on one Python only"; fi
 
 .PHONY: test-newest
 test-newest: $(OTHER)/.installed
@@ -119,10 +119,14 @@ test-newest: $(OTHER)/.installed
 		tests/core/transforms/test_random_programs.py
 
 $(OTHER)/.installed: pyproject.toml
-	$(NEWEST) -m venv $(OTHER)
+	$(or $(NEWEST),$(error no Python 3.13 was found)) -m venv $(OTHER)
 	$(OTHER)/bin/python -m pip install --quiet "jaxlib>=0.12,<0.13" ml_dtypes numpy opt_einsum \
 		hypothesis pytest pytest-timeout pytest-xdist scipy
 	@touch $@
+
+fuzz: $(OTHER)/.installed  ## MINUTES=10 of random programs, held against real jax on Python 3.13
+	PYTHONPATH=core:tests $(OTHER)/bin/python -m fuzz --minutes $(MINUTES) $(ARGS) \
+		--jax-python "$$($(OTHER)/bin/python benchmarks/environment.py build/fuzz-env)"
 
 bench: $(STAMP)  ## measure against real jax, in an environment of its own
 	$(BIN)/python benchmarks/run.py $(ARGS)

@@ -29,3 +29,7 @@ def jax_python(directory: Path = ROOT / "build" / "bench-env") -> str:
         subprocess.run(install + wanted, check=True)
         stamp.touch()
     return str(python)
+
+
+if __name__ == "__main__":
+    print(jax_python(*map(Path, sys.argv[1:])))

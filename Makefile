@@ -102,8 +102,8 @@ programs: $(STAMP)
 	PERSPEX_PROGRAMS=2000 $(BIN)/python -m pytest -q -n 2 --dist worksteal \
 		tests/core/transforms/test_random_programs.py tests/soak
 
-# What depends on Python and jaxlib, on the newest ones that we support, where such a Python exists. `--version` must really run: a pyenv shim is on the path also for versions
-# that are switched off.
+# What depends on Python and jaxlib, on the newest ones that we support, where such a Python exists.
+# `--version` must really run: a pyenv shim is on the path also for versions that are switched off.
 NEWEST = $(shell for python in python3.13 "$${PYENV_ROOT:-$$HOME/.pyenv}"/versions/3.13.*/bin/python3.13; \
 	do "$$python" --version >/dev/null 2>&1 && echo "$$python" && break; done)
 

@@ -6,8 +6,10 @@ compiler process, a script that imports nothing of ours): a new version is one f
 
 from __future__ import annotations
 
+import importlib
 import operator
 import os
+import threading
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -177,6 +179,22 @@ def make_context() -> Any:
         dialect.register_dialect(context)
     context.enable_multithreading(False)
     return context
+
+
+_dialects: set[str] = set()
+
+
+def load_dialect(name: str) -> None:
+    """Import what `jaxlib` says in Python of a dialect, in a thread that no interrupt reaches.
+
+    MLIR imports it when it is first needed, from C++, where an interrupt crashes the process.
+    """
+    if name not in _dialects:
+        module = f"jaxlib.mlir.dialects.{name}"
+        thread = threading.Thread(target=importlib.import_module, args=(module,), daemon=True)
+        thread.start()
+        thread.join()
+        _dialects.add(name)
 
 
 def lapack() -> Any:

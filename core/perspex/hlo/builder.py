@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from perspex.base.xla import ir
+from perspex.base.xla import ir, load_dialect
 from perspex.hlo import types
 from perspex.hlo.numbering import named
 from perspex.ir.avals import ShapedArray
@@ -45,6 +45,7 @@ class Module:
         self.platform = platform
         self.mesh = mesh
         self.numbers = numbers
+        load_dialect("builtin")
         self.module = ir.Module.create(types.unknown)
         self.module.operation.attributes["sym_name"] = types.string(symbol_name(name))
         self.body = ir.InsertionPoint(self.module.body)

@@ -14,7 +14,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from perspex.base.xla import ir, make_context
+from perspex.base.xla import ir, load_dialect, make_context
 from perspex.ir.avals import ShapedArray
 
 context: Any = make_context()
@@ -145,6 +145,8 @@ def matrix(rows: tuple[tuple[int, ...], ...]) -> Any:
 @functools.cache
 def attribute(text: str) -> Any:
     """Any attribute in MLIR's own notation."""
+    if text.startswith("#stablehlo"):
+        load_dialect("stablehlo")
     return ir.Attribute.parse(text, context)
 
 

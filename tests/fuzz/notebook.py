@@ -300,11 +300,14 @@ class Judge:
             return None
         if not is_global and then == now and self.was_steady("", int(traced[1])):
             return "false alarm", "nothing has changed"
-        before = self.held.get(max(self.held) - 1, {})
-        # In a cell that changes it and calls, it has been more than one thing.
-        if change.variable == name and name in now and before.get(name) == now[name]:
-            for said, held in ((change.old, then[name]), (change.new, now[name])):
-                if held[0] in ("int", "float") and said != held[1]:
+        if change.variable == name and name in now:
+            for said, held, at in (
+                (change.old, then[name], int(traced[1])),
+                (change.new, now[name], max(self.held)),
+            ):
+                # In a cell that changes it and calls, it has been more than one thing.
+                is_one = self.held.get(at - 1, {}).get(name) == held or "\n" not in self.cells[at]
+                if is_one and held[0] in ("int", "float") and said != held[1]:
                     return "text", f"`{name}` is {held[1]}"
         return None
 

@@ -96,13 +96,17 @@ KINDS: dict[str, tuple[list[str], list[str], list[str]]] = {
             "    def __call__(self, x): return x * self.half - self.bias\n{n} = C{n}({w})"
         ],
         ["{n}.w = {v}", "C{n}.bias = {v}", "{n}.bias = {v}", "{n} = C{n}({v})", "{n}.w *= 2"]
-        + ["C{n}.__call__ = lambda self, x: x + {v}", "vars({n})['w'] = {v}", "{n}.w = {n}.w"],
+        + [
+            "C{n}.__call__ = lambda self, x: x + {v}",
+            "vars({n})['w'] = {v}  # alone",
+            "{n}.w = {n}.w",
+        ],
         ["{n}.w", "{n}({v})", "{n}(x)", "{n}.bias", "C{n}.bias"],
     ),
     "namespace": (
         ["{n} = SimpleNamespace(a={v}, b=[{w}])"],
         ["{n}.a = {v}", "{n}.b[0] = {v}", "{n}.b.append({v})", "{n} = SimpleNamespace(a={v}, b=[])"]
-        + ["{n}.__dict__.update(a={v})", "{n}.b = [{v}, {v}]"],
+        + ["{n}.__dict__.update(a={v})  # alone", "{n}.b = [{v}, {v}]"],
         ["{n}.a", "sum({n}.b)", "len({n}.b)"],
     ),
     "counter": (

@@ -1,59 +1,74 @@
-"""A little of the stress, and that an order of locks which can deadlock is seen."""
+"""Threads, interrupts and long use, each in a process of its own (`fuzz.stress`); and the watch on
+the order of locks.
+
+`PERSPEX_SOAK` says how many turns there are.
+"""
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
 import threading
-from pathlib import Path
 
-from fuzz.lock_order import Order, Watched
+import pytest
 
-TESTS = Path(__file__).resolve().parents[1]
+from fuzz.stress_locks import Order, Watched
+
+SOAK = int(os.environ.get("PERSPEX_SOAK", "0"))
+SEED = os.environ.get("PERSPEX_SOAK_SEED", "1")
+# Turns by default, and for each one of PERSPEX_SOAK.
+PARTS = {"threads": (4, 1), "interrupts": (20, 2)} | ({"memory": (0, 10)} if SOAK else {})
 
 
-def lock(order: Order, name: str) -> Watched:
-    return Watched(order, threading.Lock(), name)
+@pytest.mark.timeout(1000)
+@pytest.mark.parametrize("part", PARTS)
+def test_under_stress(part: str) -> None:
+    least, each = PARTS[part]
+    command = [sys.executable, "-m", "fuzz.stress", part]
+    turns = str(max(least, each * SOAK))
+    path = os.pathsep.join(["tests", *sys.path])
+    run = subprocess.run(
+        [*command, "--turns", turns, "--seed", SEED],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
 
 
-def test_a_cycle_of_locks_is_found() -> None:
+def test_a_circle_of_locks_is_found() -> None:
     order = Order()
-    a, b, c = (lock(order, name) for name in "abc")
+    a, b, c = [Watched(threading.Lock(), site, order) for site in "abc"]
     for first, second in ((a, b), (b, c)):
         with first, second:
             pass
-    assert not order.cycles()
+    assert not order.circles()
     with c, a:
         pass
-    assert sorted(order.cycles()[0]) == ["a", "b", "c"]
+    assert sorted(order.circles())[0] == ["a", "b", "c", "a"] and "held here" in order.report()
 
 
-def test_a_signal_is_no_lock() -> None:
+def test_two_locks_of_one_line_have_an_order() -> None:
     order = Order()
-    a, signal = lock(order, "a"), lock(order, "signal")
-    with a:
-        signal.acquire()
-    other = threading.Thread(target=signal.release)
-    other.start()
-    other.join()
-    signal.acquire()
-    with a:
+    one, other = [Watched(threading.RLock(), "table", order) for _ in range(2)]
+    with one, other, one:  # taken again
         pass
-    assert not order.cycles()
+    assert not order.circles()
+    with other, one:
+        pass
+    assert order.circles() == [["table", "table"]]
 
 
-def test_a_little_stress() -> None:
-    path = os.pathsep.join([str(TESTS.parent / "core"), str(TESTS)])
-    done = subprocess.run(
-        [sys.executable, "-m", "fuzz.stress", "--threads=4", "--seconds=0.1", "--interrupts=5"]
-        + ["--calls=0", "--closures=0", "--shapes=0", "--seed=1"],
-        env=os.environ | {"PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        timeout=200,
-    )
-    assert not done.returncode, done.stdout + done.stderr
-    said = json.loads(done.stdout)
-    assert said["threads"]["runs"] >= 4 and said["locks"]["taken"]
+def test_what_another_thread_releases_is_no_lock() -> None:
+    order = Order()
+    signal, lock = [Watched(threading.Lock(), site, order) for site in ("signal", "lock")]
+    signal.acquire()
+    with lock:
+        pass
+    thread = threading.Thread(target=signal.release)
+    thread.start()
+    thread.join()
+    with lock, signal:
+        pass
+    assert order.signals == {"signal"} and not order.circles()

@@ -140,8 +140,8 @@ class Rebinding:
         if not mentioned:
             return mentioned
         known = wanted | mentioned & self.interesting(tree, mentioned, text)
-        for names, parts in made:
-            if not known.isdisjoint(parts):
+        for names, others in made:
+            if not known.isdisjoint(others):
                 known |= set(names)
         return known & written
 

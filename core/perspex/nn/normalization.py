@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -11,6 +12,7 @@ from perspex import numpy as pnp
 from perspex.arguments.arrays import expand
 from perspex.arguments.axes import canonical_axes, canonical_axis, hashable_axis
 from perspex.arguments.glossary import describe
+from perspex.arguments.static import concrete
 from perspex.arguments.types import Array, ArrayLike, Axis, DTypeLike
 from perspex.jitted.fused import fused
 from perspex.numpy.promotion import inexact
@@ -191,7 +193,8 @@ def one_hot(
       An array with one axis more than `x`, of zeros and ones.
 
     Raises:
-      TypeError: if `dtype` is not a dtype or `x` holds something other than numbers.
+      TypeError: if `dtype` is not a dtype, `x` holds something other than numbers, or
+        `num_classes` is negative or not an integer.
       ValueError: if `axis` is out of range.
 
     >>> one_hot(pnp.array([0, 2]), 3)
@@ -199,7 +202,10 @@ def one_hot(
            [0., 0., 1.]], dtype=float32)
     """
     dtype = dtypes.check_user_dtype(float if dtype is None else dtype, "one_hot")
-    return _one_hot(x, num_classes=int(num_classes), dtype=dtype, axis=axis)
+    count = concrete("one_hot: num_classes", operator.index, num_classes)
+    if count < 0:
+        raise TypeError(f"one_hot: num_classes must not be negative, got {count}")
+    return _one_hot(x, num_classes=count, dtype=dtype, axis=axis)
 
 
 @fused(static=("num_classes", "dtype", "axis"))

@@ -143,8 +143,10 @@ def test_scalars_and_empty_axes_have_nothing_to_point_at() -> None:
     for index in (0, jnp.array(0)):
         with pytest.raises(IndexError, match="out of bounds for axis 0 with size 0"):
             jnp.zeros((0, 3))[index]
+    # As in JAX: a gather refuses its window, a scatter has nothing to write.
     with pytest.raises(TypeError, match="axis 0 of shape .0, 3., which is empty"):
-        jnp.zeros((0, 3))[jnp.array([0])]  # a TypeError in JAX, too
+        jnp.zeros((0, 3))[jnp.array([0])]
+    assert jnp.zeros((0, 3)).at[jnp.array([0])].set(1).shape == (0, 3)
     assert jnp.zeros((0, 3))[:, 0].shape == (0,)
 
 

@@ -20,7 +20,7 @@ def canonical_shape(name: str, shape: Any) -> tuple[int, ...]:
 
     Raises `TypeError` for everything else, and for negative sizes.
     """
-    ordered = hasattr(type(shape), "__getitem__") and not isinstance(shape, (str, Mapping))
+    ordered = hasattr(type(shape), "__getitem__") and not isinstance(shape, Mapping)
     if not ordered and np.iterable(shape):
         raise TypeError(
             f"{name} expected a sequence or a single integer for the shape, got {type(shape)}"

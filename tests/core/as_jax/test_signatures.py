@@ -97,8 +97,9 @@ def refused(theirs: str, given: str) -> list[str]:
 
 # Shardings as part of types (docs/names.md). Functions that have the parameter refuse all but None.
 OUT_SHARDING = (
-    "jax.nn / one_hot|jax.numpy / arange array asarray bincount broadcast_to dot empty full "
-    "full_like histogram matmul ones ones_like percentile ravel repeat reshape tensordot zeros "
+    "jax.lax / rng_bit_generator|jax.nn / one_hot|jax.numpy / arange array asarray bincount "
+    "broadcast_to dot empty full full_like histogram matmul ones ones_like percentile ravel repeat "
+    "reshape tensordot zeros "
     "zeros_like|jax.ops / segment_max segment_min segment_prod segment_sum|Array / flatten ravel "
     "repeat reshape|x.at[i] / add divide max min mul multiply power set subtract"
 )
@@ -130,7 +131,6 @@ OTHER = {
     "Traced / lower": "lowering_platforms _private_parameters",
     "Lowered / compile": "device_assignment",
     # The flag has one signature; `disable=` is among its keywords.
-    "jax / disable_jit": "disable",
     # One function with `jax.dtypes.issubdtype`, where JAX calls them `a` and `b`.
     "jax.numpy / issubdtype": "arg1 arg2",
     "jax.core / eval_jaxpr": "propagate_source_info",
@@ -152,7 +152,7 @@ ABSENT = {
     "config": "add_option check_vma complete_absl_config config_with_absl eager_constant_folding "
     "jax2tf_associative_scan_reductions jax2tf_default_native_serialization meta "
     "parse_flags_with_absl use_absl",
-    "ShapeDtypeStruct": "format is_ref like manual_axis_type",
+    "ShapeDtypeStruct": "format is_ref manual_axis_type",
     "make_jaxpr(f)(x)": "all_invars debug_info is_high map_jaxpr num_consts with_consts",
 }
 

@@ -16,6 +16,7 @@ from support.shells import Notebook
 
 import perspex
 import perspex.numpy as pnp
+from perspex.base import environment
 from perspex.base.events import Event
 from perspex_magics.timing.clock import Clock, Reading
 from perspex_magics.timing.unfinished import Pending, Watcher, arrays_in, is_there
@@ -270,6 +271,8 @@ def test_the_environment_decides_at_first(
     shell: InteractiveShell, monkeypatch: pytest.MonkeyPatch, word: str, said: str
 ) -> None:
     monkeypatch.setenv("PERSPEX_CLOCK", word)
+    monkeypatch.setenv("PERSPEX_BAD_VALUES", "default")  # as in the kernel
+    monkeypatch.setattr(environment, "problems", [])
     notebook = Notebook(shell)
     notebook.ok("%load_ext perspex_magics")
     notebook.ok("%clock")

@@ -112,6 +112,8 @@ class Table:
         if lines and any(column.title for column in columns):
             head = [
                 tag("th", escape(c.title), style=f"{look};{MUTED};font-weight:normal", scope="col")
+                if c.title
+                else tag("td", style=look)  # a header without words tells a screen reader nothing
                 for c, look in zip(columns, looks, strict=True)
             ]
             parts.append(tag("tr", *head, style=_ROW))

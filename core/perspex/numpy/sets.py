@@ -407,6 +407,10 @@ def _chosen(
     if fill_value is not None:
         fill = as_dtype(asarray(fill_value), x.dtype)
         values = ops.select(real, values, spread(fill, (size,)))
+    elif size:
+        # Where there is no first one, it is 0.
+        some = spread(ops.lt(start, INT32.type(n)), (size,))
+        values = ops.select(some, values, spread(x.dtype.type(0), (size,)))
     return values, _taken(order, lines), real
 
 

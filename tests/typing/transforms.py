@@ -53,15 +53,15 @@ def repeated(x: Array, n: int) -> Array:
 
 
 @perspex.jit(static_argnames="n", donate_argnums=0)
-def tiled(x: Array, n: int) -> Array:
-    return jnp.tile(x, n)
+def rolled(x: Array, n: int) -> Array:
+    return jnp.roll(x, n)
 
 
-assert_type(tiled(jnp.ones(3), n=2), Array)
+assert_type(rolled(jnp.ones(3), n=2), Array)
 repeated(jnp.ones(3), n=2)
-tiled.lower(jnp.ones(3), n=2).compile()
-tiled.clear_cache()
-print(tiled.__name__)
+rolled.lower(jnp.ones(3), n=2).compile()
+rolled.clear_cache()
+print(rolled.__name__)
 
 
 class Model:

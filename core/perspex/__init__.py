@@ -5,6 +5,7 @@ Functions of arrays are traced by our own core and executed by XLA. The names ar
 """
 
 import gc as _gc
+import importlib as _importlib
 import typing as _typing
 
 from perspex.base import jax_finder as _jax_finder
@@ -140,18 +141,38 @@ _public.publish(
 
 __version__ = "0.1.0"
 
+# To freeze and unfreeze makes everything old, so that the first collection does not begin with all
+# of it. What somebody else froze stays frozen.
 if _collects:
+    if not _gc.get_freeze_count():
+        _gc.freeze()
+        _gc.unfreeze()
     _gc.enable()
 
-# Views that packages above declare. A type checker would take every misspelt name for one of them.
-if not _typing.TYPE_CHECKING:
+if _typing.TYPE_CHECKING:
+    from perspex.api.pmap import pmap as pmap
+    from perspex.api.shard_map import shard_map as shard_map
+    from perspex.api.shard_map import smap as smap
+else:
+    # What most programs never use is imported when it is. Other names are views that packages above
+    # declare; a type checker would take every misspelt name for one of them.
+    _LATER = {
+        "pmap": "perspex.api.pmap",
+        "shard_map": "perspex.api.shard_map",
+        "smap": "perspex.api.shard_map",
+    }
 
     def __getattr__(name: str) -> object:
-        found = globals()[name] = _views.find("", name)
+        if name in _LATER:
+            found = getattr(_importlib.import_module(_LATER[name]), name)
+            found.__module__ = __name__
+        else:
+            found = _views.find("", name)
+        globals()[name] = found
         return found
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), *_views.names("")})
+        return sorted({*globals(), *_LATER, *_views.names("")})
 
 
 def load_ipython_extension(shell: object) -> None:

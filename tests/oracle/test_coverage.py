@@ -34,6 +34,9 @@ REASONS = {
         hyp1f1_by_a hyp1f1_by_b
     """,
     "needs several devices: compared in `recorders/shardings.py`": "sharding_constraint",
+    "needs several devices: compared in `recorders/shard_maps.py`": """
+        psum_invariant pvary shard_map
+    """,
 }
 WHY = {name: why for why, names in REASONS.items() for name in names.split()}
 

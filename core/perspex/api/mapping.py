@@ -84,8 +84,8 @@ def vmap(
         call = Call("vmap", fun, args, kwargs)
         found = _flatten_axes("in_axes", call.in_tree, in_axes, lambda: _arguments(fun, len(args)))
         found += [0] * (len(call.leaves) - len(found))
-        columns = {i: _column(call, i, at) for i, at in enumerate(found) if at is not None}
-        axis = Axis(_size(call, columns, axis_size), axis_name)
+        columns = {i: column(call, i, at) for i, at in enumerate(found) if at is not None}
+        axis = Axis(common_size(call, columns, axis_size), axis_name)
         axes = [columns[i].axis if i in columns else None for i in range(len(found))]
         outs, places = batch(call, axis, call.leaves, axes, call.names)
         wanted = _flatten_axes("out_axes", call.out_tree, out_axes, lambda: "result")
@@ -127,7 +127,7 @@ def _is_axis(x: Any) -> bool:
     return isinstance(x, int) and not isinstance(x, bool)
 
 
-class _Column(NamedTuple):
+class Column(NamedTuple):
     """An argument that holds one value for each example, and where: an axis from the front."""
 
     aval: ShapedArray
@@ -138,23 +138,23 @@ class _Column(NamedTuple):
         return self.aval.shape[self.axis]
 
 
-def _column(call: Call, i: int, axis: Any) -> _Column:
+def column(call: Call, i: int, axis: Any) -> Column:
     """The argument `i`, which is mapped over `axis`."""
-    (aval,) = argument_avals("vmap", [call.leaves[i]], lambda _: call.path(i))
+    (aval,) = argument_avals(call.what, [call.leaves[i]], lambda _: call.path(i))
     axis = operator.index(axis)
     if not -aval.ndim <= axis < aval.ndim:
         named = i >= call.in_tree.num_leaves
         at = "" if named else f" by {tree.axis_path('in_axes', call.in_tree, i)}"
         raise ValueError(
-            f"vmap was requested to map its {call.path(i)} along axis {axis}, which implies that "
-            f"its rank should be at least {axis + 1 if axis >= 0 else -axis}, but is only "
+            f"{call.what} was requested to map its {call.path(i)} along axis {axis}, which implies "
+            f"that its rank should be at least {axis + 1 if axis >= 0 else -axis}, but is only "
             f"{aval.ndim} (its shape is {aval.shape}); give another axis{at}, or None for a value "
             "that all examples share"
         )
-    return _Column(aval, axis % aval.ndim)
+    return Column(aval, axis % aval.ndim)
 
 
-def _size(call: Call, columns: dict[int, _Column], given: int | None) -> int:
+def common_size(call: Call, columns: dict[int, Column], given: int | None) -> int:
     """The number of examples, on which all arguments must agree."""
     sizes = [column.length for column in columns.values()]
     if given is not None:
@@ -162,11 +162,12 @@ def _size(call: Call, columns: dict[int, _Column], given: int | None) -> int:
     if not sizes and given is None:
         if not call.leaves:
             raise ValueError(
-                "vmap wrapped function must be passed at least one argument containing an array or "
-                "axis_size must be specified"
+                f"{call.what} wrapped function must be passed at least one argument containing an "
+                "array or axis_size must be specified"
             )
         raise ValueError(
-            "vmap must have at least one non-None value in in_axes or axis_size must be specified"
+            f"{call.what} must have at least one non-None value in in_axes or axis_size must be "
+            "specified"
         )
     if len({*sizes, *([] if given is None else [given])}) == 1:
         return sizes[0] if sizes else int(given)  # type: ignore[arg-type]
@@ -179,7 +180,7 @@ def _size(call: Call, columns: dict[int, _Column], given: int | None) -> int:
         else:
             lines.append(f"  * {count} axes had size {size}, e.g. {example}")
     raise ValueError(
-        "vmap got inconsistent sizes for array axes to be mapped:\n"
+        f"{call.what} got inconsistent sizes for array axes to be mapped:\n"
         + ";\n".join(lines)
         + ".\nRemedy: `in_axes` gives the axis of each argument, and None for one that all "
         "examples share."

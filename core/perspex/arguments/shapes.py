@@ -1,4 +1,4 @@
-"""Shapes that users give, and the shape to which several broadcast."""
+"""Shapes that users give, and the common shape of several."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def iterated_shape(name: str, shape: Any) -> tuple[int, ...]:
 
 
 def broadcast_shapes(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape to which NumPy's rules spread all of `shapes`."""
+    """The common shape of `shapes` by NumPy's rules of broadcasting."""
     try:
         return common_shape(*shapes)
     except ValueError:
@@ -56,7 +56,7 @@ def broadcast_shapes(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def joint_shape(shapes: Sequence[tuple[int, ...]], rule: str = _RULE) -> tuple[int, ...]:
-    """The shape to which all broadcast; `ValueError` with the `rule`, whatever their ranks."""
+    """The common shape of all; a `ValueError` that quotes the `rule` if there is none."""
     try:
         return common_shape(*shapes)
     except ValueError:

@@ -58,7 +58,9 @@ class _Module(ModuleType):
         below = [full.rpartition(".")[2] for full in _TARGETS if full.rpartition(".")[0] == name]
         names = {key: getattr(target, key) for key in _names(target) if key not in below}
         self.__dict__.update(names)
-        self.__dict__["__all__"] = sorted([*names, *below])
+        # Names whose modules are imported when somebody asks for them.
+        self.__dict__["__later__"] = getattr(target, "_LATER", {})
+        self.__dict__["__all__"] = sorted([*names, *below, *self.__later__])
         self.__dict__["__file__"] = target.__file__
         self.__dict__["__path__"] = []
         self.__dict__["__perspex__"] = target
@@ -71,6 +73,9 @@ class _Module(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if f"{self.__name__}.{name}" in _TARGETS:
             return importlib.import_module(f"{self.__name__}.{name}")
+        if name in self.__later__:
+            found = self.__dict__[name] = getattr(self.__perspex__, name)
+            return found
         with contextlib.suppress(AttributeError):
             found = self.__dict__[name] = views.find(self.__views__, name)
             return found

@@ -18,9 +18,9 @@ from typing import Any
 problems: list[str] = []
 
 # Flags that every jaxlib knows need no trial.
-_HARMLESS = re.compile(r"--xla_force_host_platform_device_count=[1-9]\d{0,3}")
-_UNKNOWN = re.compile(r"Unknown flags? in XLA_FLAGS: (.*)")
-_BAD_VALUE = re.compile(r"Couldn't interpret value .* for flag (\w+)")
+_HARMLESS = r"--xla_force_host_platform_device_count=[1-9]\d{0,3}"
+_UNKNOWN = r"Unknown flags? in XLA_FLAGS: (.*)"
+_BAD_VALUE = r"Couldn't interpret value .* for flag (\w+)"
 _TRIAL = "from jaxlib import xla_client; xla_client.CompileOptions()"
 # A trial that ends otherwise than in XLA's parser says nothing of the flags.
 _PARSER = "parse_flags_from_env"
@@ -78,7 +78,7 @@ def check_xla_flags() -> str:
     if given == _tried:
         return ""
     flags = given.split()
-    if not all(map(_HARMLESS.fullmatch, flags)):
+    if not all([re.fullmatch(_HARMLESS, flag) for flag in flags]):
         kept, dropped = _sorted_out(flags)
         if dropped:
             said = (
@@ -104,7 +104,7 @@ def _sorted_out(flags: list[str]) -> tuple[list[str], list[str]]:
         told = _trial(" ".join(kept))
         if told is None:
             break
-        unknown, bad = _UNKNOWN.search(told), _BAD_VALUE.search(told)
+        unknown, bad = re.search(_UNKNOWN, told), re.search(_BAD_VALUE, told)
         if unknown:
             bad_ones = set(unknown[1].split())
         elif bad:

@@ -46,7 +46,7 @@ def publish(*namespaces: dict[str, Any]) -> None:
         for name in namespace.get("__all__", namespace):
             value = namespace[name]
             # A ufunc is a `partial` with attributes of its own.
-            if isinstance(value, FunctionType | functools.partial):
+            if isinstance(value, (FunctionType, functools.partial)):
                 module = value.__module__
                 if module.startswith("perspex.") and module not in MODULES:
                     value.__module__ = home

@@ -133,7 +133,7 @@ class HostCallback(Primitive):
 
     def typed(self, avals: tuple[ShapedArray, ...], params: dict[str, Any]) -> Any:
         # Not cached: the key would keep every callback alive.
-        return self.type(*avals, **params)
+        return self.fresh_type(avals, params)
 
     def type(self, *avals: ShapedArray, **params: Any) -> tuple[ShapedArray, ...]:
         return params.get("result_avals", ())
@@ -417,7 +417,7 @@ class OrderedCall(Primitive):
     quiet: ClassVar[dict[str, Any]] = {"params": ...}
 
     def typed(self, avals: tuple[ShapedArray, ...], params: dict[str, Any]) -> Any:
-        return self.type(*avals, **params)
+        return self.fresh_type(avals, params)
 
     def type(
         self, token: ShapedArray, *avals: ShapedArray, primitive: HostCallback, params: Any

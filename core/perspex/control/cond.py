@@ -55,7 +55,12 @@ class Cond(HigherOrder):
             check_operands(f"cond: branch {i}", avals, [_INDEX, *branch.in_avals])
             check_operands(f"cond: results of branch {i}", branch.out_avals, first.out_avals)
         # Where branches differ in weak type, the first one counts, as in JAX.
-        return tuple(first.out_avals)
+        return tuple(
+            [
+                outs[0].update(vma=avals[0].vma.union(*[aval.vma for aval in outs]))
+                for outs in zip(*[branch.out_avals for branch in branches], strict=True)
+            ]
+        )
 
     def total(self, parts: Sequence[float | None], params: dict[str, Any]) -> float | None:
         # Which branch is run is not known; where they take the same it does not matter.

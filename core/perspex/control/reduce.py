@@ -45,7 +45,7 @@ class Reduce(Primitive):
 
     def typed(self, avals: tuple[ShapedArray, ...], params: dict[str, Any]) -> Any:
         # Not cached: the key would keep every program alive.
-        return self.type(*avals, **params)
+        return self.fresh_type(avals, params)
 
     def type(
         self, *avals: ShapedArray, dimensions: tuple[int, ...], jaxpr: ClosedJaxpr
@@ -238,7 +238,7 @@ class ReduceWindow(Primitive):
 
     def typed(self, avals: tuple[ShapedArray, ...], params: dict[str, Any]) -> Any:
         # Not cached: the key would keep every program alive.
-        return self.type(*avals, **params)
+        return self.fresh_type(avals, params)
 
     def type(
         self, *avals: ShapedArray, jaxpr: ClosedJaxpr, **params: Any

@@ -29,7 +29,7 @@ _FLAG = ShapedArray((), np.dtype("bool"))
 
 def stacked(aval: ShapedArray, length: int) -> ShapedArray:
     """The type of `length` values of type `aval`, along a new first axis."""
-    return ShapedArray((length, *aval.shape), aval.dtype, aval.weak_type)
+    return aval.update(shape=(length, *aval.shape))
 
 
 class Loop:

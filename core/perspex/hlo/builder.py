@@ -17,6 +17,7 @@ import numpy as np
 
 from perspex.base.xla import ir, load_dialect
 from perspex.hlo import types
+from perspex.hlo.manual import Manual
 from perspex.hlo.numbering import named
 from perspex.ir.avals import ShapedArray
 from perspex.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
@@ -55,7 +56,9 @@ class Module:
         # The Python functions that the program calls, by the number with which it names them.
         self.callbacks: list[Any] = []
         # A program lowered as a function, by identity; the program is kept so that its id is.
-        self.functions: dict[int, tuple[ClosedJaxpr, str]] = {}
+        self.functions: dict[tuple[int, int], tuple[ClosedJaxpr, str]] = {}
+        # The region for each device of a mesh that is being written.
+        self.manual: Manual | None = None
 
     def main(
         self,
@@ -68,10 +71,12 @@ class Module:
 
     def function(self, closed: ClosedJaxpr, name: str) -> str:
         """The symbol of a private function that runs `closed`, written once a module."""
-        entry = self.functions.get(id(closed))
+        # What it becomes depends on the mesh that it is for.
+        key = id(closed), id(self.manual)
+        entry = self.functions.get(key)
         if entry is None:
             symbol = self._function(name, closed.jaxpr, "private")
-            entry = self.functions[id(closed)] = (closed, symbol)
+            entry = self.functions[key] = (closed, symbol)
         return entry[1]
 
     def _function(
@@ -239,7 +244,7 @@ class Builder:
             "operand_layouts": types.layouts(ranks[0]),
             "result_layouts": types.layouts(ranks[1]),
         }
-        if not self.module.mesh:
+        if not self.module.mesh or self.module.manual is not None:
             return list(self.ops("stablehlo.custom_call", values, out_avals, attributes).results)
         # Python is called once, for the first device; then all get its results. The barrier keeps
         # the partitioner from asking for that of the call itself.
@@ -279,7 +284,7 @@ class Builder:
         """A constant of type `aval`; a scalar fills the shape."""
         physical = aval.physical()
         value = np.asarray(False if aval.is_float0 else value, physical.dtype)
-        if value.ndim == 0 and value != value:
+        if value.ndim == 0 and (number := value.item()) != number:
             self.module.holds_nan = True
         return self.op(
             "stablehlo.constant", attributes={"value": types.dense(value, physical)}, aval=physical
@@ -405,6 +410,8 @@ class Builder:
 
     def call(self, closed: ClosedJaxpr, values: Sequence[Any], name: str) -> list[Any]:
         """Call `closed` as a function of the module."""
+        if self.module.manual is not None and not self.module.manual.is_whole:
+            return self.inline(closed.jaxpr, values)  # a function sees no values of the region
         symbol = self.module.function(closed, name)
         return list(
             self.ops(

@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 from perspex.base.xla import ir
 from perspex.hlo.numbering import named, number_in, walk
 
-_OP_NAME = re.compile(r'(?<=op_name=")(?:[^"\\]|\\.)*')
-_NUMBER = re.compile(r"#(\d+)(?=/|$)")
-_FUNCTION = re.compile(r'^(\d+) "((?:[^"\\]|\\.)*)"$', re.MULTILINE)
-_LOCATION = re.compile(r"^(\d+) \{file_name_id=\d+ function_name_id=(\d+) .*\}$", re.MULTILINE)
-_TABLES = re.compile(
-    r"^FileNames\n(?:.+\n)*\nFunctionNames\n(?P<functions>(?:.+\n)*)\n"
-    r"FileLocations\n(?P<locations>(?:.+\n)*)",
-    re.MULTILINE,
+# Compiled when they are needed, which importing Perspex need not wait for.
+_OP_NAME = r'(?<=op_name=")(?:[^"\\]|\\.)*'
+_NUMBER = r"#(\d+)(?=/|$)"
+_FUNCTION = r'(?m)^(\d+) "((?:[^"\\]|\\.)*)"$'
+_LOCATION = r"(?m)^(\d+) \{file_name_id=\d+ function_name_id=(\d+) .*\}$"
+_TABLES = (
+    r"(?m)^FileNames\n(?:.+\n)*\nFunctionNames\n(?P<functions>(?:.+\n)*)\n"
+    r"FileLocations\n(?P<locations>(?:.+\n)*)"
 )
 
 
@@ -42,11 +42,11 @@ class _Own(NamedTuple):
 def located(text: str, module: Any) -> str:
     """The optimized HLO of a module, with this module's names and lines instead of another's."""
     own = dict(enumerate(_operations(module)))
-    text = _OP_NAME.sub(lambda found: _renamed(found[0], own), text)
-    tables = _TABLES.search(text)
+    text = re.sub(_OP_NAME, lambda found: _renamed(found[0], own), text)
+    tables = re.search(_TABLES, text)
     if tables is None:
         return text
-    functions = dict(_FUNCTION.findall(tables["functions"]))
+    functions = dict(re.findall(_FUNCTION, tables["functions"]))
     files: dict[str, int] = {}
 
     def moved(found: re.Match[str]) -> str:
@@ -58,10 +58,12 @@ def located(text: str, module: Any) -> str:
             f"column={one.column} end_column={one.end_column}}}"
         )
 
-    locations = _LOCATION.sub(moved, tables["locations"])
+    locations = re.sub(_LOCATION, moved, tables["locations"])
     names = "".join([f'{i} "{file}"\n' for file, i in files.items()])
-    functions_here = _FUNCTION.sub(
-        lambda found: f'{found[1]} "{_renamed(found[2], own)}"', tables["functions"]
+    functions_here = re.sub(
+        _FUNCTION,
+        lambda found: f'{found[1]} "{_renamed(found[2], own)}"',
+        tables["functions"],
     )
     head = f"FileNames\n{names}\nFunctionNames\n{functions_here}\nFileLocations\n{locations}"
     return text[: tables.start()] + head + text[tables.end() :]
@@ -70,7 +72,7 @@ def located(text: str, module: Any) -> str:
 def _renamed(name: str, own: dict[int, _Own]) -> str:
     """The name that XLA made from the names of calls, loops and an operation, in that order."""
     names, rest = [], name
-    for found in _NUMBER.finditer(name):
+    for found in re.finditer(_NUMBER, name):
         one = own.get(int(found[1]))
         is_last = found.end() == len(name)
         # A user's scope may end in a number, too.

@@ -15,9 +15,15 @@ import numpy as np
 
 from perspex import dtypes
 
+# The axes along which a value outside `shard_map` varies.
+NOWHERE: frozenset[str] = frozenset()
+
 
 class ShapedArray:
     """The type of an array: `shape`, `dtype` and whether the dtype may give way (`weak_type`).
+
+    Inside `shard_map`, `vma` has the axes of the mesh along which the devices may hold different
+    values ("varying manual axes").
 
     Two calls with equal arguments return the same object.
 
@@ -25,16 +31,21 @@ class ShapedArray:
     True
     """
 
-    __slots__ = ("__weakref__", "dtype", "ndim", "shape", "size", "weak_type")
+    __slots__ = ("__weakref__", "dtype", "ndim", "shape", "size", "vma", "weak_type")
     pool: ClassVar[dict[Any, ShapedArray]] = {}
 
     shape: tuple[int, ...]
     dtype: Any
     weak_type: bool
+    vma: frozenset[str]
     ndim: int
     size: int
 
-    def __new__(cls, shape: Any, dtype: Any, weak_type: bool = False) -> ShapedArray:
+    def __new__(
+        cls, shape: Any, dtype: Any, weak_type: bool = False, vma: frozenset[str] = NOWHERE
+    ) -> ShapedArray:
+        if vma:
+            return ShapedArray(shape, dtype, weak_type)._varying(vma)
         try:
             return cls.pool[shape, dtype, weak_type]
         except (KeyError, TypeError):
@@ -44,27 +55,36 @@ class ShapedArray:
             dtype = np.dtype(dtype)
         key = (shape, dtype, bool(weak_type))
         aval = cls.pool.get(key)
-        if aval is None:
-            aval = object.__new__(cls)
-            aval.shape, aval.dtype, aval.weak_type = key
-            aval.ndim = len(shape)
-            aval.size = math.prod(shape)
-            aval = cls.pool.setdefault(key, aval)
-        return aval
+        return cls._made(key, NOWHERE) if aval is None else aval
+
+    @classmethod
+    def _made(cls, key: Any, vma: frozenset[str]) -> ShapedArray:
+        aval: ShapedArray = object.__new__(cls)
+        aval.shape, aval.dtype, aval.weak_type = key[:3]
+        aval.vma = vma
+        aval.ndim = len(aval.shape)
+        aval.size = math.prod(aval.shape)
+        return cls.pool.setdefault(key, aval)
+
+    def _varying(self, vma: frozenset[str]) -> ShapedArray:
+        key = (self.shape, self.dtype, self.weak_type, frozenset(vma))
+        found = self.pool.get(key)
+        return self._made(key, key[3]) if found is None else found
 
     def __reduce__(self) -> Any:
-        return ShapedArray, (self.shape, self.dtype, self.weak_type)
+        return ShapedArray, (self.shape, self.dtype, self.weak_type, self.vma)
 
     def update(self, **changes: Any) -> ShapedArray:
-        """The aval with `shape`, `dtype` or `weak_type` replaced."""
+        """The aval with `shape`, `dtype`, `weak_type` or `vma` replaced."""
         return ShapedArray(
             changes.get("shape", self.shape),
             changes.get("dtype", self.dtype),
             changes.get("weak_type", self.weak_type),
+            changes.get("vma", self.vma),
         )
 
     def strip_weak_type(self) -> ShapedArray:
-        return ShapedArray(self.shape, self.dtype, False) if self.weak_type else self
+        return self.update(weak_type=False) if self.weak_type else self
 
     @property
     def is_extended(self) -> bool:
@@ -92,9 +112,11 @@ class ShapedArray:
         return physical.size * int(physical.dtype.itemsize)
 
     def str_short(self, short_dtypes: bool = True) -> str:
-        """`f32[3,4]`, as it is written in jaxprs."""
+        """`f32[3,4]`, as it is written in jaxprs; `f32[3,4]{V:x}` if it varies along `x`."""
         name = dtypes.short_name(self.dtype) if short_dtypes else self.dtype.name
-        return f"{name}[{','.join(map(str, self.shape))}]"
+        axes = ",".join(sorted(self.vma))
+        vma = f"{{V:{axes if len(self.vma) == 1 else f'({axes})'}}}" if axes else ""
+        return f"{name}[{','.join(map(str, self.shape))}]{vma}"
 
     def __len__(self) -> int:
         if not self.shape:

@@ -75,16 +75,18 @@ def fused(fun: Callable[..., Any] | None = None, *, static: Sequence[str] = ()) 
     """
     if fun is None:
         return functools.partial(fused, static=static)
-    parameters = inspect.signature(fun).parameters.values()
-    numbers = tuple(
-        [i for i, p in enumerate(parameters) if p.name in static and p.kind is not p.KEYWORD_ONLY]
-    )
-    fast = _fast_fused(fun, Options(numbers, tuple(static), inline=True))
-    only_positional = all(p.kind is p.POSITIONAL_ONLY for p in parameters)
+    # Not by `inspect.signature`: some hundred functions are decorated while Perspex is imported.
+    code = fun.__code__
+    names = code.co_varnames[: code.co_argcount]
+    numbers = tuple([i for i, name in enumerate(names) if name in static])
+    fast = _fast_fused(fun, Options(numbers, tuple(static)))
+    variable = code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
+    beyond = variable or code.co_kwonlyargcount or code.co_argcount - code.co_posonlyargcount
+    count = 0 if beyond else code.co_argcount
 
     wrapper: Any
     # A signature of its own saves the packing of arguments: 0.1 us of every call.
-    if only_positional and len(parameters) == 1:
+    if count == 1:
 
         def unary(x: Any, /) -> Any:
             try:
@@ -97,7 +99,7 @@ def fused(fun: Callable[..., Any] | None = None, *, static: Sequence[str] = ()) 
 
         wrapper = unary
 
-    elif only_positional and len(parameters) == 2:
+    elif count == 2:
 
         def binary(x: Any, y: Any, /) -> Any:
             try:
@@ -139,4 +141,4 @@ def fused_operator(fun: Callable[..., Any], accepts: Callable[[Any], bool]) -> A
     def operator(*args: Any) -> Any:
         return fun(*args) if all(map(accepts, args)) else NotImplemented
 
-    return _fast_fused(operator, Options(inline=True), accepts)
+    return _fast_fused(operator, Options(), accepts)

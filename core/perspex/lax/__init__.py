@@ -23,6 +23,7 @@ from perspex.lax.generators import *
 from perspex.lax.indexing import *
 from perspex.lax.joining import *
 from perspex.lax.linear import *
+from perspex.lax.named_axes import *
 from perspex.lax.ragged import *
 from perspex.lax.reductions import *
 from perspex.lax.shape import *

@@ -18,12 +18,15 @@ from perspex.control.bodies import Body, origin, place, stage_body, with_common_
 from perspex.control.cond import cond_p
 from perspex.control.passing_through import forward_cond
 from perspex.ir.avals import PYTHON_SCALARS, ShapedArray, shaped
+from perspex.ir.jaxpr import ClosedJaxpr
 from perspex.lax.carries import differing
+from perspex.ops.collectives import varying
 from perspex.ops.elementwise import clamp, ne
 from perspex.ops.structural import convert
 from perspex.runtime.array import Array
 from perspex.runtime.client import default_device
 from perspex.tracing.trace import is_concrete
+from perspex.transforms.varying import leveled
 
 T = TypeVar("T")
 
@@ -219,11 +222,33 @@ def _branches(
         i is None or isinstance(given[i], Array) for i in forwarding.from_operand
     ):
         branches, from_operand = forwarding
+    branches, given = _on_devices(index, branches, given)
     idle = all(branch.is_idle for branch in branches)
     outs = [] if idle else cond_p(index, *given, branches=branches)
     rest = iter(outs)
     found = [next(rest) if i is None else given[i] for i in from_operand]
     return found, bodies[0].out_tree
+
+
+def _on_devices(
+    index: Any, branches: tuple[ClosedJaxpr, ...], operands: list[Any]
+) -> tuple[tuple[ClosedJaxpr, ...], list[Any]]:
+    """Branches and operands, where devices of a mesh may take different branches (`shard_map`).
+
+    Then results differ among them, and so do operands: what all have in common is made a value of
+    each before the branch, because its cotangents are added up by all devices, and not in a branch
+    that some of them take.
+    """
+    vma = shaped(index).vma
+    results = [
+        vma.union(*[aval.vma for aval in avals])
+        for avals in zip(*[branch.out_avals for branch in branches], strict=True)
+    ]
+    if not any(results):
+        return branches, operands
+    given = tuple([vma] * len(operands))
+    branches = tuple([leveled(branch, given, tuple(results)) for branch in branches])
+    return branches, [varying(x, vma) for x in operands]
 
 
 Branch = tuple[str, Callable[..., Any], Body]

@@ -1,7 +1,8 @@
 """What a loop carries must come out of a turn as it went in: the checks, and what they say.
 
-The only thing that may change is a weakly typed start, such as a Python number: it takes the dtype
-that the body returns.
+Two things may change. A weakly typed start, such as a Python number, takes the dtype that the body
+returns. Inside `shard_map`, a start that is the same on all devices becomes a value of each, if the
+body returns one that differs among them.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any, TypeVar
 from perspex import dtypes, tree
 from perspex.control.bodies import Body, origin, place
 from perspex.ir.avals import PYTHON_SCALARS, ShapedArray
+from perspex.ops.collectives import varying
 from perspex.ops.structural import convert
 
 # The types of a carry, of the elements of a scan, and of its outputs.
@@ -26,19 +28,23 @@ Carry = str | tuple[str, ...]
 def promoted(
     leaves: Sequence[Any], before: Sequence[ShapedArray], after: Sequence[ShapedArray]
 ) -> list[Any] | None:
-    """Start values that give way to the dtype they have after a turn; `None` if none has to.
+    """Start values that give way to the type they have after a turn; `None` if none has to.
 
-    Only weakly typed ones do: Python numbers, and what was computed from nothing else.
+    Only weakly typed ones take another dtype: Python numbers, and what was computed from nothing
+    else.
     """
     found = list(leaves)
     changed = False
     for i, (old, new) in enumerate(zip(before, after, strict=True)):
+        if not new.vma <= old.vma:
+            found[i] = varying(found[i], new.vma)
+            changed = True
         if not old.weak_type or new.dtype == old.dtype or new.is_extended:
             continue
         dtype, _ = dtypes.promote(((old.dtype, True), (new.dtype, new.weak_type)))
         if dtype == old.dtype:
             continue
-        x = leaves[i]
+        x = found[i]
         found[i] = dtype.type(x) if x.__class__ in PYTHON_SCALARS else convert(x, dtype)
         changed = True
     return found if changed else None
@@ -73,7 +79,7 @@ def check_types(
     wrong = [
         i
         for i, (old, new) in enumerate(zip(before, after, strict=True))
-        if old.shape != new.shape or old.dtype != new.dtype
+        if old.shape != new.shape or old.dtype != new.dtype or old.vma != new.vma
     ]
     if not wrong:
         return
@@ -87,11 +93,13 @@ def check_types(
             f"{type_name(new)} after it{origin(body, i)}, so the {differing(old, new)} do not match"
         )
     old, new = before[wrong[0]], after[wrong[0]]
-    remedy = (
-        f"Return it with `.astype({old.dtype.name!r})`, or start from {new.dtype.name}."
-        if old.shape == new.shape
-        else f"Return it with shape {old.shape}, or start from shape {new.shape}."
-    )
+    if old.shape != new.shape:
+        remedy = f"Return it with shape {old.shape}, or start from shape {new.shape}."
+    elif old.dtype != new.dtype:
+        remedy = f"Return it with `.astype({old.dtype.name!r})`, or start from {new.dtype.name}."
+    else:
+        axes = tuple(sorted(old.vma - new.vma))
+        remedy = f"Return it with `lax.pcast(..., {axes}, to='varying')`."
     raise TypeError(
         f"{name} body function carry input and carry output must have equal types, but they "
         f"differ:\n  body is {place(f)}\n  " + "\n  ".join(lines) + f"\n{remedy}"
@@ -100,7 +108,11 @@ def check_types(
 
 def differing(a: ShapedArray, b: ShapedArray) -> str:
     """In what two types differ, as a word."""
-    words = (("shapes", a.shape != b.shape), ("dtypes", a.dtype != b.dtype))
+    words = (
+        ("shapes", a.shape != b.shape),
+        ("dtypes", a.dtype != b.dtype),
+        ("manual axis types", a.vma != b.vma),
+    )
     return " and ".join([word for word, differs in words if differs])
 
 

@@ -10,43 +10,28 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeVar
-
-import numpy as np
 
 from perspex import dtypes, tree
 from perspex.arguments.arrays import aval_of
 from perspex.arguments.axes import canonical_axis
 from perspex.arguments.glossary import describe
-from perspex.arguments.types import Array
+from perspex.lax.named_axes import AxisName, is_bound, names_of, on_each, sizes_of, tracked
 from perspex.ops import collectives as ops
-from perspex.ops.elementwise import add, div, mul
+from perspex.ops.elementwise import div
 from perspex.ops.reductions import reduce_max, reduce_min
 from perspex.ops.structural import convert, move_axis, reduce_sum, reshape, scalar_like
-from perspex.tracing.axes import bound_axis
 from perspex.tracing.trace import typeof
 
 T = TypeVar("T")
 
 __all__ = [
-    "all_gather", "all_to_all", "axis_index", "axis_size", "pbroadcast", "pmax", "pmean", "pmin",
-    "ppermute", "pshuffle", "psum", "psum_scatter", "pswapaxes",
+    "all_gather", "all_to_all", "pbroadcast", "pmax", "pmean", "pmin", "ppermute", "pshuffle",
+    "psum", "psum_scatter", "pswapaxes",
 ]  # fmt: skip
 
-AxisName = Hashable
-"""What names an axis: anything hashable but a tuple; a tuple of names stands for several axes."""
-
 Groups = Sequence[Sequence[int]] | None
-
-
-def _names(axis_name: Any) -> tuple[AxisName, ...]:
-    return tuple(axis_name) if isinstance(axis_name, (tuple, list)) else (axis_name,)
-
-
-def _sizes(what: str, names: Sequence[AxisName]) -> list[int]:
-    """The sizes of named axes; `NameError` for one that is not around."""
-    return [bound_axis(name, what).size for name in names]
 
 
 def _check_ungrouped(what: str, groups: Groups) -> None:
@@ -55,54 +40,6 @@ def _check_ungrouped(what: str, groups: Groups) -> None:
             f"{what}: axis_index_groups is not supported inside vmap; reshape the mapped axis in "
             "two, map over each with a name of its own, and name the one inside the groups"
         )
-
-
-# ---- Where one is -------------------------------------------------------------------------------
-
-
-def axis_index(axis_name: AxisName) -> Array:
-    """The number of this example along a named axis.
-
-    Args:
-      axis_name: a name, or a tuple of names that are counted as one axis in row-major order.
-
-    Returns:
-      An int32 scalar that differs from example to example.
-
-    Raises:
-      NameError: for a name that no `vmap` around has given.
-
-    >>> from perspex import lax, vmap
-    >>> vmap(lambda: lax.axis_index("i"), axis_name="i", axis_size=3)()
-    Array([0, 1, 2], dtype=int32)
-    """
-    names = _names(axis_name)
-    sizes = _sizes("axis_index", names)
-    if not names:
-        return np.int32(0)  # type: ignore[return-value]
-    index = ops.axis_index(axis_name=names[0])
-    for name, size in zip(names[1:], sizes[1:], strict=True):
-        index = add(mul(index, np.int32(size)), ops.axis_index(axis_name=name))
-    return index
-
-
-def axis_size(axis_name: AxisName) -> int:
-    """How many examples there are along a named axis, as a Python integer.
-
-    Args:
-      axis_name: a name, or a tuple of names, whose sizes are multiplied.
-
-    Returns:
-      A Python integer.
-
-    Raises:
-      NameError: for a name that no `vmap` around has given.
-
-    >>> from perspex import lax, numpy as jnp, vmap
-    >>> vmap(lambda x: x / lax.axis_size("i"), axis_name="i")(jnp.ones(4))
-    Array([0.25, 0.25, 0.25, 0.25], dtype=float32)
-    """
-    return math.prod(_sizes("axis_size", _names(axis_name)))
 
 
 # ---- Sums and extremes --------------------------------------------------------------------------
@@ -196,12 +133,12 @@ def pmin(x: T, axis_name: AxisName, *, axis_index_groups: Groups = None) -> T:
 
 def _reduced(what: str, primitive: Any, x: Any, axis_name: Any, groups: Groups) -> Any:
     names, positions = [], []
-    for name in _names(axis_name):
-        if isinstance(name, int) and not _is_bound(name):
+    for name in names_of(axis_name):
+        if isinstance(name, int) and not is_bound(name):
             positions.append(name)
         else:
             names.append(name)
-    size = math.prod(_sizes(what, names)) if groups is None else len(groups[0])
+    size = math.prod(sizes_of(what, names)) if groups is None else len(groups[0])
 
     def one(leaf: Any) -> Any:
         if leaf.__class__ in (int, float, complex) and not positions:
@@ -213,20 +150,19 @@ def _reduced(what: str, primitive: Any, x: Any, axis_name: Any, groups: Groups) 
             leaf = _POSITIONAL[primitive](leaf, axes=axes)
         if primitive is ops.psum and aval.dtype == bool:
             leaf = convert(leaf, dtypes.to_numeric_dtype(aval.dtype))
-        return primitive(leaf, axes=tuple(names)) if names else leaf
+        if not names:
+            return leaf
+        leaf, along = on_each(leaf, names), tracked(names)
+        if primitive is not ops.psum or not along:
+            return primitive(leaf, axes=tuple(names))
+        rest = tuple([name for name in names if name not in along])
+        total = ops.psum_invariant(leaf, axes=tuple([n for n in names if n in along]))
+        return ops.psum(total, axes=rest) if rest else total
 
     return tree.map(one, x)
 
 
 _POSITIONAL = {ops.psum: reduce_sum, ops.pmax: reduce_max, ops.pmin: reduce_min}
-
-
-def _is_bound(name: AxisName) -> bool:
-    try:
-        bound_axis(name, "")
-    except NameError:
-        return False
-    return True
 
 
 # ---- Gathering and scattering -------------------------------------------------------------------
@@ -265,11 +201,12 @@ def all_gather(
     _check_ungrouped("all_gather", axis_index_groups)
     if to not in ("varying", "reduced"):
         raise ValueError(f"all_gather: `to` must be 'varying' or 'reduced', got {to!r}")
-    names = _names(axis_name)
-    sizes = _sizes("all_gather", names)
+    names = names_of(axis_name)
+    sizes = sizes_of("all_gather", names)
 
     def one(leaf: Any) -> Any:
         ndim = aval_of("all_gather", leaf).ndim
+        leaf = on_each(leaf, names)
         at = canonical_axis(axis, ndim if tiled else ndim + 1, "all_gather")
         merge = tiled
         for name, size in zip(reversed(names), reversed(sizes), strict=True):
@@ -311,8 +248,8 @@ def psum_scatter(
     Array([11., 22.], dtype=float32)
     """
     _check_ungrouped("psum_scatter", axis_index_groups)
-    names = _names(axis_name)
-    sizes = _sizes("psum_scatter", names)
+    names = names_of(axis_name)
+    sizes = sizes_of("psum_scatter", names)
 
     def one(leaf: Any) -> Any:
         aval = aval_of("psum_scatter", leaf)
@@ -320,6 +257,7 @@ def psum_scatter(
         _check_divides("psum_scatter", "scatter_dimension", aval.shape, at, names, sizes, tiled)
         if aval.dtype == bool:
             leaf = convert(leaf, dtypes.to_numeric_dtype(aval.dtype))
+        leaf = on_each(leaf, names)
         for i, (name, size) in enumerate(zip(names, sizes, strict=True)):
             leaf = ops.reduce_scatter(
                 leaf,
@@ -391,14 +329,15 @@ def all_to_all(
            [1, 3]], dtype=int32)
     """
     _check_ungrouped("all_to_all", axis_index_groups)
-    names = _names(axis_name)
-    sizes = _sizes("all_to_all", names)
+    names = names_of(axis_name)
+    sizes = sizes_of("all_to_all", names)
 
     def one(leaf: Any) -> Any:
         aval = aval_of("all_to_all", leaf)
         split = canonical_axis(split_axis, aval.ndim, "all_to_all")
         concat = canonical_axis(concat_axis, aval.ndim, "all_to_all")
         _check_divides("all_to_all", "split_axis", aval.shape, split, names, sizes, tiled)
+        leaf = on_each(leaf, names)
         if len(names) == 1:
             return ops.all_to_all(
                 leaf,
@@ -468,17 +407,19 @@ def ppermute(x: T, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> T:
                 f"ppermute: every {side} in perm must be a different number below {size}, the size "
                 f"of the named axis {name!r}, got {found}"
             )
-    return tree.map(lambda leaf: ops.ppermute(leaf, axis_name=(name,), perm=pairs), x)
+    return tree.map(
+        lambda leaf: ops.ppermute(on_each(leaf, [name]), axis_name=(name,), perm=pairs), x
+    )
 
 
 def _single(what: str, axis_name: Any) -> tuple[AxisName, int]:
-    names = _names(axis_name)
+    names = names_of(axis_name)
     if len(names) != 1:
         raise NotImplementedError(
             f"{what} runs along one named axis, got {names}; map over one axis of the product of "
             "their sizes"
         )
-    return names[0], _sizes(what, names)[0]
+    return names[0], sizes_of(what, names)[0]
 
 
 def pshuffle(x: T, axis_name: AxisName, perm: Sequence[int]) -> T:
@@ -557,7 +498,9 @@ def pbroadcast(x: T, axis_name: AxisName, source: int) -> T:
         raise ValueError(
             f"pbroadcast: source={source} is no example of the named axis {name!r} of size {size}"
         )
-    return tree.map(lambda leaf: ops.pbroadcast(leaf, axis_name=name, source=source), x)
+    return tree.map(
+        lambda leaf: ops.pbroadcast(on_each(leaf, [name]), axis_name=name, source=source), x
+    )
 
 
 describe(

@@ -132,7 +132,7 @@ def _scan(
     turns = max(steps, 1) if unroll is True else int(unroll)
     if config.disable_jit.value:
         return _python_scan(f, apply, init, columns, xs_tree, steps, reverse)
-    x_avals = [ShapedArray(x.shape[1:], x.dtype, x.weak_type) for x in x_avals]
+    x_avals = [x.update(shape=x.shape[1:]) for x in x_avals]
     both = tree.structure((init, xs))
     body = stage_body(name, f, both, [*before, *x_avals], apply)
     leaves, before, body = _settle_scan(

@@ -10,7 +10,12 @@ the name sees the examples as one array, and there every collective moves or add
 Each example has a cotangent of its own result, and the loss is the sum of what they stand for: the
 transpose of `psum` is `psum`, that of `all_gather` is `reduce_scatter`.
 
-A collective that is compiled has lost its axis, which is an error that says so.
+Inside `shard_map` a name is that of an axis of a mesh, and the collective that is left in the
+program is what the devices along it do (`ops.manual`). Types may say there which values differ
+among the devices (`ShapedArray.vma`). A value that does not is made one that does by `pvary`, whose
+transpose adds up the cotangents of all devices: `psum_invariant`, whose result is the same on each.
+
+A collective that is compiled outside has lost its axis, which is an error that says so.
 """
 
 from __future__ import annotations
@@ -25,6 +30,16 @@ from perspex.ops import structural
 from perspex.ops.elementwise import div, eq, mul, select
 from perspex.ops.families import NUMBER, ORDERED, check_dtype
 from perspex.ops.indexing import gather
+from perspex.ops.lowering import expand
+from perspex.ops.manual import (
+    axis_length,
+    emit_all_to_all,
+    emit_gather,
+    emit_index,
+    emit_permutation,
+    emit_reduction,
+    emit_scatter,
+)
 from perspex.ops.reductions import reduce_max, reduce_min
 from perspex.ops.shape import iota, part
 from perspex.ops.structural import (
@@ -40,8 +55,9 @@ from perspex.ops.structural import (
     transpose,
 )
 from perspex.ops.windows import CLIP, FILL_OR_DROP, ZERO, GatherDimensionNumbers
-from perspex.tracing.axes import Axis, unbound_axis
+from perspex.tracing.axes import Axis
 from perspex.tracing.primitive import Primitive
+from perspex.tracing.staging import JaxprTrace
 from perspex.tracing.trace import typeof
 
 Name = Hashable
@@ -55,9 +71,6 @@ class Named(Primitive):
 
     def axis_names(self, params: dict[str, Any]) -> Iterable[Name]:
         return (_one(params["axis_name"]),)
-
-    def lower(self, b: Any, *values: Any, **params: Any) -> Any:
-        raise unbound_axis(next(iter(self.axis_names(params))), self.name)
 
 
 class Collective(Named, Structural):
@@ -105,6 +118,8 @@ class Across(Named):
 
     printed: ClassVar[dict[str, Any]] = {"axis_index_groups": None}
     kind: str
+    # The operation of StableHLO that combines the values of two devices.
+    combiner: str
 
     def axis_names(self, params: dict[str, Any]) -> Iterable[Name]:
         found: Names = params["axes"]
@@ -113,6 +128,12 @@ class Across(Named):
     def type(self, x: ShapedArray, *, axes: Names) -> ShapedArray:
         check_dtype(self.name, x.dtype, self.kind)
         return x
+
+    def varies(self, vma: frozenset[str], params: dict[str, Any]) -> frozenset[str]:
+        return vma - set(params["axes"])
+
+    def lower(self, b: Any, x: Any, *, axes: Names) -> Any:
+        return emit_reduction(b, self.name, x, axes, self.combiner)
 
     def batch(
         self, axis: Axis, operands: Sequence[Any], at: Sequence[int | None], *, axes: Names
@@ -135,6 +156,7 @@ class Psum(Across, Structural):
     name = "psum"
     only_moves = False
     kind = NUMBER
+    combiner = "stablehlo.add"
 
     def combined(self, x: Any, at: int | None, size: int) -> Any:
         if at is not None:
@@ -146,15 +168,63 @@ class Psum(Across, Structural):
         return [self(ct, axes=axes)]
 
 
+class PsumInvariant(Psum):
+    """The sum over the devices among which the operand differs: the same on all of them."""
+
+    name = "psum_invariant"
+    printed: ClassVar[dict[str, Any]] = {}
+
+    def transpose(self, ct: Any, x: Any, *, axes: Names) -> list[Any]:
+        return [pvary(ct, axes=axes)]
+
+
+class Pvary(Named, Structural):
+    """The operand, which is the same on all devices along `axes`, as a value of each of them."""
+
+    name = "pvary"
+    lowers_keys = True
+
+    def axis_names(self, params: dict[str, Any]) -> Iterable[Name]:
+        found: Names = params["axes"]
+        return found
+
+    def type(self, x: ShapedArray, *, axes: Names) -> ShapedArray:
+        return x
+
+    def fresh_type(self, avals: tuple[ShapedArray, ...], params: dict[str, Any]) -> ShapedArray:
+        (x,) = avals
+        return x.update(vma=x.vma.union(params["axes"]))
+
+    def lower(self, b: Any, x: Any, *, axes: Names) -> Any:
+        return x
+
+    def transpose(self, ct: Any, x: Any, *, axes: Names) -> list[Any]:
+        # In a program that was made for values that vary more, it may have nothing to do.
+        spread = tuple([name for name in axes if name not in x.aval.vma])
+        return [psum_invariant(ct, axes=spread) if spread else ct]
+
+    def batch(
+        self, axis: Axis, operands: Sequence[Any], at: Sequence[int | None], *, axes: Names
+    ) -> tuple[Any, int | None]:
+        return self(*operands, axes=axes), at[0]
+
+
+def varying(x: Any, vma: frozenset[str]) -> Any:
+    """`x`, varying along all of `vma` too."""
+    missing = vma - typeof(x).vma
+    return pvary(x, axes=tuple(sorted(missing))) if missing else x
+
+
 class Pextremum(Across):
     """The greatest or the least value among all examples. Those that tie share the derivative."""
 
     kind = ORDERED
 
-    def __init__(self, name: str, reduction: Primitive) -> None:
+    def __init__(self, name: str, reduction: Primitive, combiner: str) -> None:
         super().__init__()
         self.name = name
         self.reduction = reduction
+        self.combiner = combiner
 
     def combined(self, x: Any, at: int | None, size: int) -> Any:
         return x if at is None else self.reduction(x, axes=(at,))
@@ -165,8 +235,9 @@ class Pextremum(Across):
         if t is None:
             return out, None
         reached, zero = eq(x, out), scalar_like(x, 0)
-        count = psum(select(reached, scalar_like(x, 1), zero), axes=axes)
-        return out, div(psum(select(reached, t, zero), axes=axes), count)
+        total = psum_invariant if typeof(x).vma.issuperset(axes) else psum
+        count = total(select(reached, scalar_like(x, 1), zero), axes=axes)
+        return out, div(total(select(reached, t, zero), axes=axes), count)
 
 
 # ---- Gathering and scattering -------------------------------------------------------------------
@@ -209,6 +280,18 @@ class AllGather(Collective):
 
     def shifted(self, x: Any, *, all_gather_dimension: int, **params: Any) -> Any:
         return self(x, all_gather_dimension=all_gather_dimension + 1, **params)
+
+    def lower(
+        self,
+        b: Any,
+        x: Any,
+        *,
+        axis_name: Names,
+        axis_size: int,
+        all_gather_dimension: int,
+        tiled: bool,
+    ) -> Any:
+        return emit_gather(b, x, axis_name[0], all_gather_dimension, tiled)
 
     def transpose(self, ct: Any, x: Any, *, all_gather_dimension: int, **params: Any) -> list[Any]:
         return [reduce_scatter(ct, scatter_dimension=all_gather_dimension, **params)]
@@ -253,6 +336,18 @@ class ReduceScatter(Collective):
 
     def shifted(self, x: Any, *, scatter_dimension: int, **params: Any) -> Any:
         return self(x, scatter_dimension=scatter_dimension + 1, **params)
+
+    def lower(
+        self,
+        b: Any,
+        x: Any,
+        *,
+        axis_name: Names,
+        axis_size: int,
+        scatter_dimension: int,
+        tiled: bool,
+    ) -> Any:
+        return emit_scatter(b, x, axis_name[0], axis_size, scatter_dimension, tiled)
 
     def transpose(self, ct: Any, x: Any, *, scatter_dimension: int, **params: Any) -> list[Any]:
         return [all_gather(ct, all_gather_dimension=scatter_dimension, **params)]
@@ -312,6 +407,19 @@ class AllToAll(Collective):
     def shifted(self, x: Any, *, split_axis: int, concat_axis: int, **params: Any) -> Any:
         return self(x, split_axis=split_axis + 1, concat_axis=concat_axis + 1, **params)
 
+    def lower(
+        self,
+        b: Any,
+        x: Any,
+        *,
+        axis_name: Name,
+        axis_size: int,
+        split_axis: int,
+        concat_axis: int,
+        tiled: bool,
+    ) -> Any:
+        return emit_all_to_all(b, x, axis_name, axis_size, split_axis, concat_axis, tiled)
+
     def transpose(
         self, ct: Any, x: Any, *, split_axis: int, concat_axis: int, **params: Any
     ) -> list[Any]:
@@ -360,6 +468,9 @@ class Ppermute(Collective):
     def shifted(self, x: Any, **params: Any) -> Any:
         return self(x, **params)
 
+    def lower(self, b: Any, x: Any, *, axis_name: Names, perm: Any) -> Any:
+        return emit_permutation(b, x, axis_name[0], perm)
+
     def transpose(self, ct: Any, x: Any, *, perm: Any, **params: Any) -> list[Any]:
         return [self(ct, perm=tuple([(dst, src) for src, dst in perm]), **params)]
 
@@ -383,6 +494,17 @@ class Pbroadcast(Collective):
     def shifted(self, x: Any, **params: Any) -> Any:
         return self(x, **params)
 
+    def lower(self, b: Any, x: Any, *, axis_name: Name, source: int) -> Any:
+        shape, size = b.in_avals[0].shape, axis_length(b, self.name, axis_name)
+
+        def from_source(x: Any) -> Any:
+            whole = all_gather(
+                x, axis_name=(axis_name,), axis_size=size, all_gather_dimension=0, tiled=False
+            )
+            return squeeze(part(whole, source, source + 1, 0, (size, *shape)), dimensions=(0,))
+
+        return expand(b, from_source, x)[0]
+
     def transpose(self, ct: Any, x: Any, *, axis_name: Name, source: int) -> list[Any]:
         mine = eq(axis_index(axis_name=axis_name), np.int32(source))
         return [select(mine, psum(ct, axes=(axis_name,)), scalar_like(ct, 0))]
@@ -392,20 +514,28 @@ class AxisIndex(Named):
     """The number of the example along the named axis."""
 
     name = "axis_index"
+    quiet: ClassVar[dict[str, Any]] = {"is_tracked": ...}
 
-    def type(self, *, axis_name: Name) -> ShapedArray:
-        return ShapedArray((), np.dtype("int32"))
+    def type(self, *, axis_name: Name, is_tracked: bool = False) -> ShapedArray:
+        aval = ShapedArray((), np.dtype("int32"))
+        return aval.update(vma=frozenset([axis_name])) if is_tracked else aval
+
+    def lower(self, b: Any, *, axis_name: Name, is_tracked: bool = False) -> Any:
+        return emit_index(b, axis_name)
 
     def jvp(self, primals: Any, tangents: Any, **params: Any) -> Any:
         return self(**params), None
 
-    def batch(self, axis: Axis, operands: Any, at: Any, *, axis_name: Name) -> tuple[Any, int]:
+    def batch(self, axis: Axis, operands: Any, at: Any, **params: Any) -> tuple[Any, int]:
         return iota(dtype=np.dtype("int32"), shape=(axis.size,), dimension=0), 0
 
 
 psum = Psum()
-pmax = Pextremum("pmax", reduce_max)
-pmin = Pextremum("pmin", reduce_min)
+psum_invariant = PsumInvariant()
+pvary = Pvary()
+JaxprTrace.varying = staticmethod(varying)
+pmax = Pextremum("pmax", reduce_max, "stablehlo.maximum")
+pmin = Pextremum("pmin", reduce_min, "stablehlo.minimum")
 all_gather = AllGather()
 reduce_scatter = ReduceScatter()
 all_to_all = AllToAll()

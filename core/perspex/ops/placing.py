@@ -2,15 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from perspex.hlo import types
 from perspex.ir.avals import ShapedArray
 from perspex.ops.structural import Structural
-from perspex.sharding import UNCONSTRAINED, NamedSharding, PartitionSpec
+from perspex.sharding import UNCONSTRAINED, Mesh, NamedSharding, PartitionSpec
+from perspex.tracing.primitive import Primitive
 
 
-class ShardingConstraint(Structural):
+class OnMesh(Primitive):
+    """An operation that names the mesh whose devices run its program."""
+
+    # Whether any program has one: where none has, nobody looks for the meshes that they name.
+    is_used: ClassVar[bool] = False
+
+    def use(self) -> None:
+        """Note that a program has one."""
+        OnMesh.is_used = True
+
+    def mesh(self, params: dict[str, Any]) -> Mesh:
+        """The mesh that an equation with these params names."""
+        raise self.missing("mesh")
+
+    def lies(self, params: dict[str, Any]) -> Sequence[NamedSharding | None]:
+        """How each result lies on it; `None` where the compiler decides."""
+        raise self.missing("lies")
+
+
+class ShardingConstraint(OnMesh, Structural):
     """The operand, cut over the devices of a mesh as `sharding` says."""
 
     name = "sharding_constraint"
@@ -19,12 +40,17 @@ class ShardingConstraint(Structural):
         "layout": None,
         "unconstrained_dims": frozenset(),
     }
-    # Whether any program has one: where none has, nobody looks for the meshes that they name.
-    is_used = False
+
+    def mesh(self, params: dict[str, Any]) -> Mesh:
+        found: Mesh = params["sharding"].mesh
+        return found
+
+    def lies(self, params: dict[str, Any]) -> Sequence[NamedSharding | None]:
+        return [params["sharding"]]
 
     def type(self, x: ShapedArray, *, sharding: NamedSharding) -> ShapedArray:
         sharding.check(x.shape, "the operand of sharding_constraint")
-        self.is_used = True
+        self.use()
         return x
 
     def lower(self, b: Any, x: Any, *, sharding: NamedSharding) -> Any:

@@ -1,9 +1,9 @@
 """Random bits of the platform: XLA's own generator behind the keys `rbg` and `unsafe_rbg`.
 
-A key is four uint32: two keys of threefry, by which `rbg` splits and folds in. The bits come from
-XLA, which may make others on another platform or in another version. One call gives the bits of a
+A key is four uint32, which `rbg` splits and folds in as two keys of threefry. The bits come from
+XLA; they may differ on another platform or in another version. One call gives the bits of a
 whole batch of keys, from the first of them: under `vmap` the numbers are not those of a loop, as in
-JAX. `unsafe_rbg` splits and folds in by that generator too, whose numbers are no good hash.
+JAX. `unsafe_rbg` also splits and folds in with that generator, which is not a good hash.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from perspex.hlo import types
 from perspex.ir.avals import ShapedArray
 from perspex.tracing.array_type import Array
 from perspex.tracing.primitive import Linear, Primitive
+from perspex.tracing.staging import JaxprTrace
 from perspex.tracing.trace import typeof
 
 
@@ -42,7 +43,9 @@ def zeros(aval: ShapedArray) -> Any:
     if aval.dtype == dtypes.float0:
         return np.zeros(aval.shape, dtypes.float0)
     zero = aval.dtype.type(0)
-    return broadcast_in_dim(zero, shape=aval.shape, broadcast_dimensions=()) if aval.shape else zero
+    if aval.shape:
+        zero = broadcast_in_dim(zero, shape=aval.shape, broadcast_dimensions=())
+    return JaxprTrace.varying(zero, aval.vma) if aval.vma else zero
 
 
 def zeros_like(x: Any) -> Any:

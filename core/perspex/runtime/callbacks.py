@@ -148,7 +148,7 @@ class HostCall:
         self.at = at
         self.ordered = ordered
         self.wide = config.enable_x64.value
-        # The run under way; C++ does not say for which run it calls (see `Engines`).
+        # The run that is going on: C++ does not say to which run a call belongs (see `Engines`).
         self.run: Run | None = None
 
     def __call__(self, *buffers: np.ndarray) -> tuple[Any, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+import warnings
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -11,10 +12,9 @@ from typing import Any
 import numpy as np
 
 from perspex import config
-from perspex.base import events, xla
+from perspex.base import events, source, xla
 from perspex.base.effects import has_order
 from perspex.base.pytree_registry import call_registry
-from perspex.base.source import Source
 from perspex.base.xla import FAST_PATH_NOTICES_DONATION, FastPath, result_handler
 from perspex.errors import JaxRuntimeError
 from perspex.hlo import Module, types
@@ -23,7 +23,7 @@ from perspex.hlo.located import located
 from perspex.hlo.numbering import numbered_bytecode
 from perspex.ir.avals import ShapedArray
 from perspex.ir.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, count_eqns
-from perspex.ops.placing import sharding_constraint
+from perspex.ops.placing import OnMesh
 from perspex.runtime import client as platform
 from perspex.runtime import fork, interruptible, invalid, memory, profile
 from perspex.runtime.callbacks import Engine, Engines, execute
@@ -89,6 +89,16 @@ def _uncut_keys(mesh: Mesh, aval: ShapedArray) -> NamedSharding | None:
     return NamedSharding(mesh, PartitionSpec(*[UNCONSTRAINED] * aval.ndim))
 
 
+def _same_type(one: ShapedArray, other: ShapedArray) -> bool:
+    return one.strip_weak_type() is other.strip_weak_type()
+
+
+def _same_size(one: ShapedArray, other: ShapedArray) -> bool:
+    if one.is_extended or other.is_extended or other.is_float0:
+        return False
+    return one.size == other.size and one.dtype.itemsize == other.dtype.itemsize
+
+
 def _logical(aval: ShapedArray, out: Any) -> Any:
     """The result of type `aval` that a program returned as an array of plain numbers."""
     if aval.is_float0:
@@ -113,7 +123,7 @@ class Lowered:
         donated: Sequence[bool] = (),
         keep_unused: bool = False,
         is_ours: bool = False,
-        at: Source | None = None,
+        at: source.Source | None = None,
         origin: Any = None,
         numbers: Mapping[Any, int] | None = None,
     ) -> None:
@@ -141,10 +151,8 @@ class Lowered:
         if self.is_ordered:
             jaxpr = sequenced_jaxpr(jaxpr)
         jaxpr, self.consts = self._place_constants(jaxpr, closed.consts)
-        kept_donated = [d for d, keep in zip(self.donated, self.kept, strict=True) if keep]
         hidden = len(self.consts) + self.is_ordered
-        given: list[dict[str, Any]] = [{} for _ in range(hidden)]
-        given += self._alias(jaxpr, kept_donated)
+        given: list[dict[str, Any]] = [{} for _ in range(hidden)] + self._alias(jaxpr)
         results, mesh = [], ""
         self.said: list[NamedSharding | None] = []
         if place.__class__ is Spread:
@@ -188,27 +196,46 @@ class Lowered:
         jaxpr = jaxpr.replace(constvars=(), invars=[*hoisted, *jaxpr.invars])
         return embed(jaxpr, embedded), values
 
-    def _alias(self, jaxpr: Jaxpr, donated: Sequence[bool]) -> list[dict[str, Any]]:
-        """Give each donated argument to a result of the same type; others are merely freed."""
-        attributes: list[dict[str, Any]] = []
-        free = [v.aval.physical().strip_weak_type() for v in jaxpr.outvars]
-        taken: set[int] = {0} if self.is_ordered else set()
+    def _alias(self, jaxpr: Jaxpr) -> list[dict[str, Any]]:
+        """Give each donated argument to a result that fits; one that fits no result is not donated.
+
+        Of the results, one of the same type comes first, then one with as many elements of that
+        size.
+        """
+        kept = [i for i, keep in enumerate(self.kept) if keep]
+        if not any(self.donated):
+            return [{} for _ in kept]
         hidden = len(self.consts) + self.is_ordered
-        for var, donate in zip(jaxpr.invars[hidden:], donated, strict=True):
-            entry: dict[str, Any] = {}
-            if donate:
-                wanted = var.aval.physical().strip_weak_type()
-                place = next(
-                    (i for i, a in enumerate(free) if a is wanted and i not in taken), None
-                )
-                if place is None or self.place.__class__ is Spread:
-                    # How results will lie on several devices is not known yet.
-                    entry["jax.buffer_donor"] = types.boolean(True)
-                else:
-                    taken.add(place)
-                    entry["tf.aliasing_output"] = types.integer(place, 32)
-            attributes.append(entry)
-        return attributes
+        avals = {
+            i: v.aval for i, v in zip(kept, jaxpr.invars[hidden:], strict=True) if self.donated[i]
+        }
+        free = {i: v.aval for i, v in enumerate(jaxpr.outvars) if i or not self.is_ordered}
+        given: dict[int, int] = {}
+        for same in (_same_type, _same_size):
+            for i, aval in avals.items():
+                fits = [place for place, result in free.items() if same(aval, result)]
+                if i not in given and fits:
+                    given[i] = fits[0]
+                    del free[fits[0]]
+        unusable = [str(aval.strip_weak_type()) for i, aval in avals.items() if i not in given]
+        if unusable:
+            warnings.warn(
+                f"Some donated buffers were not usable: {', '.join(unusable)}.\n`{self.name}` has "
+                "no result of their shapes and dtypes left. They stay as they are; donate the "
+                "arguments that a result can replace.",
+                stacklevel=source.stacklevel(),
+            )
+        self.donated = [i in given for i in range(len(self.kept))]
+        # How results will lie on several devices is not known yet.
+        is_known = self.place.__class__ is not Spread
+        return [
+            {}
+            if i not in given
+            else {"tf.aliasing_output": types.integer(given[i], 32)}
+            if is_known and _same_type(avals[i], jaxpr.outvars[given[i]].aval)
+            else {"jax.buffer_donor": types.boolean(True)}
+            for i in kept
+        ]
 
     def _spread(self, jaxpr: Jaxpr, given: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Write into the attributes of the arguments how they lie; returns those of the results.
@@ -221,9 +248,11 @@ class Lowered:
         for var, sharding, attributes in zip(jaxpr.invars, known, given, strict=True):
             attributes["sdy.sharding"] = _attribute(sharding, var.aval)
         said: dict[Any, NamedSharding] = {
-            eqn.outvars[0]: eqn.params["sharding"]
+            var: sharding
             for eqn in jaxpr.eqns
-            if eqn.primitive is sharding_constraint
+            if isinstance(eqn.primitive, OnMesh)
+            for var, sharding in zip(eqn.outvars, eqn.primitive.lies(eqn.params), strict=True)
+            if sharding is not None
         }
         if self.is_ordered:
             said[jaxpr.outvars[0]] = everywhere  # the token

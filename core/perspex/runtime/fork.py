@@ -16,7 +16,7 @@ from perspex.base import source
 _INSTEAD = (
     'Use processes that do not begin as a fork, multiprocessing.get_context("spawn"), or threads.'
 )
-# Who forks in these modules executes another program at once.
+# A fork in these modules is followed at once by the execution of another program.
 _EXECUTES = {"pty", "ptyprocess.ptyprocess", "ptyprocess._fork_pty", "subprocess"}
 # Between the hook and the function in such a module.
 _NEAR = 3
@@ -28,8 +28,8 @@ is_child = False
 def refused(what: str) -> RuntimeError:
     """The error for what cannot run in such a process."""
     return RuntimeError(
-        f"{what} cannot run in this process: it was forked from one in which Perspex computes with "
-        f"threads, and a fork has none of them, so it would wait for ever. {_INSTEAD}"
+        f"{what} cannot run in this process, which was forked: a fork does not copy the threads "
+        f"that Perspex computes with, so it would wait for ever. {_INSTEAD}"
     )
 
 
@@ -42,8 +42,9 @@ def _warn() -> None:
             break
         frame = frame.f_back
     warnings.warn(
-        "os.fork() was called in a process in which Perspex computes with threads. The child can "
-        f"read arrays that are computed, but every program raises an error there. {_INSTEAD}",
+        "os.fork() was called, but a fork does not copy the threads that Perspex computes with. "
+        "The child can read arrays that are ready, but every program raises an error there. "
+        f"{_INSTEAD}",
         RuntimeWarning,
         stacklevel=source.stacklevel(),
     )

@@ -13,7 +13,7 @@ import numpy as np
 
 from perspex.base import xla
 from perspex.ir.jaxpr import Jaxpr, sub_jaxprs
-from perspex.ops.placing import sharding_constraint
+from perspex.ops.placing import OnMesh
 from perspex.runtime import client as platform
 from perspex.runtime.keys import KeyArray
 from perspex.sharding import Mesh, NamedSharding, PartitionSpec, Sharding, named
@@ -178,17 +178,17 @@ def spread(mesh: Mesh, args: Sequence[Any], wanted: Sequence[Any] | None = None)
 
 
 def meshes(jaxpr: Jaxpr) -> Iterator[Mesh]:
-    """The meshes that constraints in a program name."""
+    """The meshes that a program names."""
     for eqn in jaxpr.eqns:
-        if eqn.primitive is sharding_constraint:
-            yield eqn.params["sharding"].mesh
+        if isinstance(eqn.primitive, OnMesh):
+            yield eqn.primitive.mesh(eqn.params)
         for inner in sub_jaxprs(eqn.params):
             yield from meshes(inner.jaxpr)
 
 
 def settled(place: Place, committed: bool, jaxpr: Jaxpr, args: Sequence[Any]) -> tuple[Place, bool]:
     """The place for a program: its constraints decide where its arguments do not."""
-    if not sharding_constraint.is_used:
+    if not OnMesh.is_used:
         return place, committed
     for mesh in meshes(jaxpr):
         if not committed or _is_all(place, mesh):
@@ -198,6 +198,6 @@ def settled(place: Place, committed: bool, jaxpr: Jaxpr, args: Sequence[Any]) ->
             raise ValueError(
                 "a program runs on the devices of its arguments, "
                 f"{_text(place if len(devices) == 1 else place.mesh)}, but a sharding constraint "
-                f"in it names {_text(mesh)}; move the arguments there with device_put"
+                f"or shard_map in it names {_text(mesh)}; move the arguments there with device_put"
             )
     return place, committed

@@ -102,7 +102,7 @@ def minimize(
     return _bfgs(lambda x: fun(x, *args), pnp.asarray(x0), **settings)
 
 
-# Points on one line, from which on the direction is not trusted.
+# After so many points on one line its direction is not trusted any more.
 _LONG_SEARCH = 10
 
 

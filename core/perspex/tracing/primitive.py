@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, ClassVar
 
 from perspex.base.effects import Effects, no_effects
-from perspex.ir.avals import ShapedArray
+from perspex.ir.avals import NOWHERE, ShapedArray
 from perspex.tracing.trace import state
 
 
@@ -66,6 +66,8 @@ class Primitive:
       of these types takes, one for each element of a sum, a product, a sine; `None` where that is
       unknown. `traffic(operands, results, params)` is how many bytes it reads and writes by itself,
       not fused with others.
+    * `varies(vma, params)` is along which axes of a mesh the results vary inside `shard_map`, given
+      those of the operands, which are the same for all of them: staging sees to that.
     * `physical(in_avals, out_avals, params)` gives the params that do the same to arrays whose
       elements carry trailing axes: what an operation on typed PRNG keys is in terms of numbers.
 
@@ -118,8 +120,18 @@ class Primitive:
         key = (avals, tuple(params.items())) if params else avals
         out = self.types.get(key)
         if out is None:
-            out = self.types[key] = self.type(*avals, **params)
+            out = self.types[key] = self.fresh_type(avals, params)
         return out
+
+    def fresh_type(self, avals: tuple[ShapedArray, ...], params: dict[str, Any]) -> Any:
+        """`type`, and along which axes of a mesh the results vary."""
+        out = self.type(*avals, **params)
+        vma = avals[0].vma if avals else NOWHERE
+        return over(out, self.varies(vma, params)) if vma else out
+
+    def varies(self, vma: frozenset[str], params: dict[str, Any]) -> frozenset[str]:
+        """Along which axes of a mesh the results vary, if the operands vary along `vma`."""
+        return vma
 
     def __repr__(self) -> str:
         return self.name
@@ -199,6 +211,13 @@ class Primitive:
             f"the primitive `{self.name}` has no {rule} rule; "
             f"define the method `{rule}` of {type(self).__module__}.{type(self).__qualname__}"
         )
+
+
+def over(out: Any, vma: frozenset[str]) -> Any:
+    """The type of a result, or the tuple of those of several, that varies along `vma`."""
+    if isinstance(out, ShapedArray):
+        return out.update(vma=vma)
+    return tuple([aval.update(vma=vma) for aval in out])
 
 
 def refused(primitive: Primitive, error: TypeError) -> TypeError:

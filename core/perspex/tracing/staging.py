@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from perspex import config, dtypes
 from perspex.base import source
-from perspex.ir.avals import PYTHON_SCALARS, ShapedArray, shaped
+from perspex.ir.avals import NOWHERE, PYTHON_SCALARS, ShapedArray, shaped
 from perspex.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from perspex.tracing import provenance
 from perspex.tracing.primitive import Linear, Primitive, refused
@@ -93,6 +93,10 @@ class JaxprTrace(Trace):
         if out is None:
             if primitive.untraced:
                 return self.bind(*primitive.staged(avals, args, **params))
+            if len({aval.vma for aval in avals}) > 1 and not primitive.higher_order:
+                vma = NOWHERE.union(*[aval.vma for aval in avals])
+                args = tuple([self.varying(x, vma) for x in args])
+                return self.bind(primitive, args, params)
             out = primitive.typed(avals, params)
         at = state.source
         if at is None:
@@ -107,6 +111,9 @@ class JaxprTrace(Trace):
         if primitive.merges:
             self.mergeable[outvar] = eqn
         return JaxprTracer(self, outvar)
+
+    # What makes a value vary along more axes of a mesh (`ops.collectives.varying`).
+    varying: ClassVar[Any]
 
     def lift(self, x: Any) -> Atom:
         """The atom that stands for any value in this jaxpr."""

@@ -33,7 +33,7 @@ _examples: dict[tuple[ShapedArray, int], ShapedArray] = {}
 
 def _example(batch: ShapedArray, axis: int) -> ShapedArray:
     shape = batch.shape[:axis] + batch.shape[axis + 1 :]
-    found = _examples[batch, axis] = ShapedArray(shape, batch.dtype, batch.weak_type)
+    found = _examples[batch, axis] = batch.update(shape=shape)
     return found
 
 

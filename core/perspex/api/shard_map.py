@@ -1,0 +1,279 @@
+"""`shard_map`: a function of one device, which all devices of a mesh run on their parts."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Set
+from typing import Any, TypeVar, overload
+
+from perspex import config, tree
+from perspex.api.calls import Call
+from perspex.base.tree_paths import PyTree
+from perspex.control.shard_map import Regions, Specs, names_in, shard_map_p, spread_results
+from perspex.jitted.signature import function_name
+from perspex.sharding import Mesh, NamedSharding, PartitionSpec, context_mesh
+from perspex.tracing.axes import Axis
+from perspex.tracing.staging import stage_closed
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Infer:
+    """Stands for `in_specs` that the arguments tell: each is cut as it lies."""
+
+    def __repr__(self) -> str:
+        return "Infer"
+
+
+INFER = Infer()
+
+
+@overload
+def shard_map(
+    f: F,
+    /,
+    *,
+    out_specs: PyTree,
+    in_specs: PyTree = ...,
+    mesh: Mesh | None = None,
+    axis_names: Set[str] = frozenset(),
+    check_vma: bool = True,
+) -> F: ...
+@overload
+def shard_map(
+    f: None = None,
+    /,
+    *,
+    out_specs: PyTree,
+    in_specs: PyTree = ...,
+    mesh: Mesh | None = None,
+    axis_names: Set[str] = frozenset(),
+    check_vma: bool = True,
+) -> Callable[[F], F]: ...
+
+
+def shard_map(
+    f: Any = None,
+    /,
+    *,
+    out_specs: PyTree,
+    in_specs: PyTree = INFER,
+    mesh: Mesh | None = None,
+    axis_names: Set[str] = frozenset(),
+    check_vma: bool = True,
+) -> Any:
+    """Map a function over the devices of a mesh, each of which has a part of the arguments.
+
+    Args:
+      f: a function of pytrees of arrays: of what one device has. Collectives such as
+        `lax.psum(x, "i")` exchange values with the other devices along an axis of the mesh.
+      out_specs: how the results of the devices make up the whole: a `PartitionSpec` for each
+        result, or a prefix of their tree. Along axes of the mesh that it does not name, all devices
+        must have the same.
+      in_specs: how each positional argument is cut: a `PartitionSpec`, or a prefix of the tree of
+        the arguments, a tuple with an entry for each. Left out, arguments are cut as they lie.
+      mesh: the mesh; that of `set_mesh` or `with mesh:` if not given.
+      axis_names: the axes of the mesh to map over, all of them if empty. Along the others the
+        compiler divides the work.
+      check_vma: have types say along which axes of the mesh values differ, check `out_specs` by
+        that, and use it for derivatives.
+
+    Returns:
+      A function of whole arrays. Without `f`, a decorator.
+
+    Raises:
+      ValueError: if there is no mesh, a spec names an axis that the mesh does not have or that is
+        not mapped over, an array cannot be cut, or a result may differ where its spec says that it
+        does not.
+      TypeError: if `f` is not a function.
+
+    The mathematics of derivatives through it is that of Xu et al., "GSPMD" (2021), and of JAX's
+    `shard_map`, whose rules for types are the same.
+
+    >>> import perspex, perspex.numpy as pnp
+    >>> from perspex import lax
+    >>> mesh = perspex.make_mesh((1,), ("i",))
+    >>> P = perspex.sharding.PartitionSpec
+    >>> @shard_map(mesh=mesh, in_specs=P("i"), out_specs=P())
+    ... def mean(part):
+    ...     return lax.pmean(part.mean(), "i")
+    >>> mean(pnp.arange(4.0))
+    Array(1.5, dtype=float32)
+    """
+    if f is None:
+        return functools.partial(
+            shard_map,
+            out_specs=out_specs,
+            in_specs=in_specs,
+            mesh=mesh,
+            axis_names=axis_names,
+            check_vma=check_vma,
+        )
+    if not callable(f):
+        raise TypeError(f"shard_map takes a function, got {f!r} of type {type(f).__name__}")
+
+    def mapped(*args: Any) -> Any:
+        found = context_mesh() if mesh is None else mesh
+        if found is None:
+            raise ValueError(
+                "shard_map needs a mesh: pass `mesh=`, or call it inside `with set_mesh(mesh):`"
+            )
+        return _Mapped(f, found, axis_names, check_vma).call(args, in_specs, out_specs)
+
+    functools.update_wrapper(mapped, f, updated=())
+    return mapped
+
+
+class _Mapped:
+    """One function on its way over the devices of one mesh."""
+
+    def __init__(self, f: Any, mesh: Mesh, axis_names: Set[str], is_tracked: bool) -> None:
+        around = {axis.name for axis in config.axis_env.value if axis.is_device}
+        free = [name for name in mesh.axis_names if name not in around]
+        if not free:
+            raise ValueError(
+                f"shard_map: the axes {mesh.axis_names} of the mesh are all mapped over already, "
+                "by a shard_map or pmap around this one"
+            )
+        unknown = [name for name in axis_names if name not in free]
+        if unknown:
+            raise ValueError(
+                f"shard_map: axis_names has {unknown[0]!r}, but the axes of the mesh that can be "
+                f"mapped over are {tuple(free)}"
+            )
+        self.f, self.mesh, self.name = f, mesh, function_name(f)
+        self.regions = Regions(mesh, frozenset(axis_names or free), is_tracked)
+
+    def call(self, args: tuple[Any, ...], in_specs: Any, out_specs: Any) -> Any:
+        call = Call("shard_map", self.f, args)
+        avals = call.avals
+        if in_specs is INFER:
+            specs = tuple([self._as_it_lies(x) for x in call.leaves])
+        else:
+            specs = self._specs("in_specs", in_specs, args)
+        for i, (aval, spec) in enumerate(zip(avals, specs, strict=True)):
+            self._check_cut(aval, spec, f"{call.path(i)} of {self.name}")
+        parts = [self.regions.part(aval, spec) for aval, spec in zip(avals, specs, strict=True)]
+        sizes = self.mesh.shape
+        tracked = self.regions.is_tracked
+        axes = [Axis(sizes[n], n, tracked, True) for n in sorted(self.regions.axes)]
+        with self.mesh, config.axis_env((*config.axis_env.value, *axes)):
+            body, consts = stage_closed(call, parts, self.name)
+        given = tree.unflatten(call.out_tree, body.out_avals)
+        results = tuple(self._specs("out_specs", out_specs, given))
+        paths = [tree.keystr(path) for path, _ in tree.leaves_with_path(given)]
+        for path, aval, spec in zip(paths, body.out_avals, results, strict=True):
+            self._check_result(path, aval, spec)
+        body = spread_results(body, self.regions, results)
+        found = shard_map_p(
+            *consts,
+            *call.leaves,
+            jaxpr=body,
+            mesh=self.mesh,
+            in_specs=(*[PartitionSpec()] * len(consts), *specs),
+            out_specs=results,
+            newly_manual_axes=self.regions.axes,
+            check_vma=self.regions.is_tracked,
+        )
+        return tree.unflatten(call.out_tree, found)
+
+    def _specs(self, what: str, given: Any, whole: Any) -> Specs:
+        """The spec of each leaf."""
+        found = tree.broadcast_prefix(
+            given, whole, lambda x: x is None or isinstance(x, PartitionSpec), f"shard_map {what}"
+        )
+        specs = tuple([PartitionSpec() if spec is None else spec for spec in found])
+        for spec in specs:
+            if not isinstance(spec, PartitionSpec):
+                raise TypeError(
+                    f"shard_map: {what} holds a PartitionSpec for each array, got {spec!r} of type "
+                    f"{type(spec).__name__}"
+                )
+            for name in names_in(spec):
+                if name not in self.regions.axes:
+                    raise ValueError(
+                        f"shard_map {what} must refer to axes that it maps over, "
+                        f"{tuple(sorted(self.regions.axes))}, but {spec} names {name!r}"
+                    )
+        return specs
+
+    def _as_it_lies(self, x: Any) -> PartitionSpec:
+        sharding = getattr(x, "sharding", None)
+        if not isinstance(sharding, NamedSharding) or sharding.mesh != self.mesh:
+            return PartitionSpec()
+        return sharding.spec
+
+    def _check_cut(self, aval: Any, spec: PartitionSpec, what: str) -> None:
+        if len(spec) > aval.ndim:
+            raise ValueError(
+                f"shard_map: {spec} cuts {len(spec)} axes, but the {what} has type {aval}; name at "
+                "most as many as it has"
+            )
+        tiles = self.regions.tiles(spec, aval.ndim)
+        for axis, (n, count) in enumerate(zip(aval.shape, tiles, strict=True)):
+            if n % count:
+                raise ValueError(
+                    f"shard_map was given an array whose axis sizes are not evenly divisible by "
+                    f"the mesh axis sizes: the {what} has type {aval}, and {spec} cuts axis {axis} "
+                    f"of size {n} into {count} parts; pad it, or cut another axis"
+                )
+
+    def _check_result(self, path: str, aval: Any, spec: PartitionSpec) -> None:
+        what = f"the result{path} of {self.name}"
+        if len(spec) > aval.ndim:
+            raise ValueError(
+                f"shard_map: out_specs has an entry which is too long for {what}: {spec} cuts "
+                f"{len(spec)} axes, but it has type {aval.str_short(short_dtypes=False)}; return "
+                "an array with more axes, or shorten the spec"
+            )
+        differs = sorted((aval.vma & self.regions.axes) - names_in(spec))
+        if differs:
+            names = ", ".join(map(repr, differs))
+            raise ValueError(
+                f"shard_map was given out_specs which require replication which can't be "
+                f"statically inferred: {spec} says that {what} is the same on all devices along "
+                f"{names}, but its type is {aval.str_short(short_dtypes=False)}. Name these axes "
+                "in out_specs, combine the values with lax.psum or another collective, or pass "
+                "check_vma=False if you know that they are equal."
+            )
+
+
+def smap(f: Any = None, /, *, in_axes: PyTree = 0, out_axes: PyTree, axis_name: str) -> Any:
+    """Map a function over one axis of the mesh that `set_mesh` has set.
+
+    Args:
+      f: a function of pytrees of arrays: of what one device has.
+      in_axes: which axis of each positional argument is cut: an integer, `None` for what all
+        devices have whole, or a tuple with an entry for each argument, which may be a tree.
+      out_axes: along which axis the results are put together; `None` where all are the same.
+      axis_name: the axis of the mesh.
+
+    Returns:
+      A function of whole arrays. Without `f`, a decorator.
+
+    Raises:
+      TypeError: if `axis_name` is not a string.
+      ValueError: as `shard_map`.
+
+    >>> import perspex, perspex.numpy as pnp
+    >>> with perspex.set_mesh(perspex.make_mesh((1,), ("i",))):
+    ...     smap(lambda x: x * 2, in_axes=0, out_axes=0, axis_name="i")(pnp.arange(3))
+    Array([0, 2, 4], dtype=int32)
+    """
+    if f is None:
+        return functools.partial(smap, in_axes=in_axes, out_axes=out_axes, axis_name=axis_name)
+    if not isinstance(axis_name, str):
+        raise TypeError(f"smap: axis_name must be a string, got {axis_name!r}")
+
+    def spec(axis: int | None) -> PartitionSpec:
+        return PartitionSpec() if axis is None else PartitionSpec(*[None] * axis, axis_name)
+
+    def is_axis(x: Any) -> bool:
+        return x is None
+
+    return shard_map(
+        f,
+        in_specs=tree.map(spec, in_axes, is_leaf=is_axis),
+        out_specs=tree.map(spec, out_axes, is_leaf=is_axis),
+        axis_names={axis_name},
+    )

@@ -1,0 +1,138 @@
+"""Named axes: where an example or a device is along them, and whether values differ among them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from perspex import tree
+from perspex.arguments.types import Array
+from perspex.ops import collectives as ops
+from perspex.ops.collectives import varying
+from perspex.ops.elementwise import add, mul
+from perspex.tracing.axes import bound_axis
+from perspex.tracing.trace import typeof
+
+T = TypeVar("T")
+
+__all__ = ["axis_index", "axis_size", "pcast"]
+
+AxisName = Hashable
+"""What names an axis: anything hashable but a tuple; a tuple of names stands for several axes."""
+
+
+def names_of(axis_name: Any) -> tuple[AxisName, ...]:
+    return tuple(axis_name) if isinstance(axis_name, (tuple, list)) else (axis_name,)
+
+
+def sizes_of(what: str, names: Sequence[AxisName]) -> list[int]:
+    """The sizes of named axes; `NameError` for one that is not around."""
+    return [bound_axis(name, what).size for name in names]
+
+
+def tracked(names: Sequence[AxisName]) -> frozenset[str]:
+    """The names that are axes of a mesh along which types say what varies."""
+    found: Any = [name for name in names if bound_axis(name, "").is_tracked]
+    return frozenset(found)
+
+
+def on_each(x: Any, names: Sequence[AxisName]) -> Any:
+    """`x`, as a value of each device along `names`."""
+    found = tracked(names)
+    return varying(x, found) if found else x
+
+
+def is_bound(name: AxisName) -> bool:
+    try:
+        bound_axis(name, "")
+    except NameError:
+        return False
+    return True
+
+
+def axis_index(axis_name: AxisName) -> Array:
+    """The number of this example along a named axis.
+
+    Args:
+      axis_name: a name, or a tuple of names that are counted as one axis in row-major order.
+
+    Returns:
+      An int32 scalar that differs from example to example.
+
+    Raises:
+      NameError: for a name that no `vmap` around has given.
+
+    >>> from perspex import lax, vmap
+    >>> vmap(lambda: lax.axis_index("i"), axis_name="i", axis_size=3)()
+    Array([0, 1, 2], dtype=int32)
+    """
+    names = names_of(axis_name)
+    sizes = sizes_of("axis_index", names)
+    if not names:
+        return np.int32(0)  # type: ignore[return-value]
+    index: Any = None
+    for name, size in zip(names, sizes, strict=True):
+        here = ops.axis_index(axis_name=name, is_tracked=bound_axis(name, "").is_tracked)
+        index = here if index is None else add(mul(index, np.int32(size)), here)
+    return index
+
+
+def axis_size(axis_name: AxisName) -> int:
+    """How many examples there are along a named axis, as a Python integer.
+
+    Args:
+      axis_name: a name, or a tuple of names, whose sizes are multiplied.
+
+    Returns:
+      A Python integer.
+
+    Raises:
+      NameError: for a name that no `vmap` around has given.
+
+    >>> from perspex import lax, numpy as jnp, vmap
+    >>> vmap(lambda x: x / lax.axis_size("i"), axis_name="i")(jnp.ones(4))
+    Array([0.25, 0.25, 0.25, 0.25], dtype=float32)
+    """
+    return math.prod(sizes_of("axis_size", names_of(axis_name)))
+
+
+def pcast(x: T, axis_name: AxisName, *, to: str) -> T:
+    """Say that a value may differ from device to device, inside `shard_map`.
+
+    Operations do so by themselves where they need it. What a loop carries has to be of one type
+    from the start, and a branch returns the type of the other.
+
+    Args:
+      x: a pytree of arrays.
+      axis_name: the axis of the mesh, or a tuple of axes.
+      to: `"varying"`.
+
+    Returns:
+      A pytree like `x`, with types that vary along the axes.
+
+    Raises:
+      NameError: for a name that no `shard_map` around maps over.
+      ValueError: for another `to`, and for a value that varies along the axis already.
+
+    >>> import perspex, perspex.numpy as pnp
+    >>> from perspex import lax
+    >>> mesh, P = perspex.make_mesh((1,), ("i",)), perspex.sharding.PartitionSpec
+    >>> f = lambda: lax.pcast(pnp.ones(2), "i", to="varying")
+    >>> perspex.shard_map(f, mesh=mesh, in_specs=(), out_specs=P("i"))()
+    Array([1., 1.], dtype=float32)
+    """
+    if to != "varying":
+        raise ValueError(f"pcast: `to` must be 'varying', got {to!r}")
+    names = names_of(axis_name)
+    sizes_of("pcast", names)
+
+    def one(leaf: Any) -> Any:
+        twice = tracked(names) & typeof(leaf).vma
+        if twice:
+            raise ValueError(f"pcast: the value varies along {sorted(twice)} already; leave it out")
+        return on_each(leaf, names)
+
+    return tree.map(one, x)

@@ -154,8 +154,9 @@ if _typing.TYPE_CHECKING:
     from perspex.api.shard_map import shard_map as shard_map
     from perspex.api.shard_map import smap as smap
 else:
-    # What most programs never use is imported when it is. Other names are views that packages above
-    # declare; a type checker would take every misspelt name for one of them.
+    # What most programs never use is imported when it is: functions, and modules of that name.
+    # Other names are views that packages above declare; a type checker would take every misspelt
+    # name for one of them.
     _LATER = {
         "pmap": "perspex.api.pmap",
         "shard_map": "perspex.api.shard_map",
@@ -164,8 +165,10 @@ else:
 
     def __getattr__(name: str) -> object:
         if name in _LATER:
-            found = getattr(_importlib.import_module(_LATER[name]), name)
-            found.__module__ = __name__
+            found = _importlib.import_module(_LATER[name])
+            if found.__name__ != f"{__name__}.{name}":
+                found = getattr(found, name)
+                found.__module__ = __name__
         else:
             found = _views.find("", name)
         globals()[name] = found

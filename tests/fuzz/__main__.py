@@ -16,6 +16,8 @@ import sys
 import time
 from pathlib import Path
 
+from fuzz.process import DEVICES
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -33,6 +35,8 @@ def main() -> int:
     if not given.jax_python:
         parser.error("name an interpreter that has jax: --jax-python or PERSPEX_ORACLE_PYTHON")
 
+    # The generator traces what it writes, also for eight devices.
+    os.environ["XLA_FLAGS"] = f"{DEVICES} {os.environ.get('XLA_FLAGS', '')}"
     from fuzz.campaign import Campaign
 
     campaign = Campaign(

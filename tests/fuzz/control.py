@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fuzz.scope import Scope
+from fuzz.scope import Axes, Scope
 from fuzz.values import Type
 
 if TYPE_CHECKING:
@@ -23,11 +23,16 @@ def statement(g: Generator, scope: Scope, depth: int) -> tuple[str, str]:
 
 
 def define(
-    g: Generator, scope: Scope, params: list[tuple[str, Type]], depth: int, finish: str
+    g: Generator,
+    scope: Scope,
+    params: list[tuple[str, Type]],
+    depth: int,
+    finish: str,
+    axes: Axes | None = None,
 ) -> tuple[str, str]:
-    """A function: its text and its name."""
+    """A function: its text and its name; `axes` are bound around it."""
     name = g.fresh("g")
-    body = g.body(scope, params, g.rng.randint(1, 3), depth, finish)
+    body = g.body(scope, params, g.rng.randint(1, 3), depth, finish, axes)
     return f"def {name}({', '.join(p for p, _ in params)}):\n{body}\n", name
 
 
@@ -47,6 +52,7 @@ def condition(g: Generator, scope: Scope) -> str:
 
 
 def _cond(g: Generator, scope: Scope, depth: int) -> tuple[str, str]:
+    scope = scope.without_axes()
     operands = [param(g, scope) for _ in range(g.rng.randint(1, 2))]
     params = [(p, t) for _, p, t in operands]
     one, first = define(g, scope, params, depth, "carry")
@@ -56,6 +62,7 @@ def _cond(g: Generator, scope: Scope, depth: int) -> tuple[str, str]:
 
 
 def _switch(g: Generator, scope: Scope, depth: int) -> tuple[str, str]:
+    scope = scope.without_axes()
     operands = [param(g, scope) for _ in range(g.rng.randint(1, 2))]
     params = [(p, t) for _, p, t in operands]
     texts, names = zip(*[define(g, scope, params, depth, "carry") for _ in range(3)], strict=True)
@@ -74,6 +81,7 @@ def _scan(g: Generator, scope: Scope, depth: int) -> tuple[str, str]:
 
 
 def _while(g: Generator, scope: Scope, depth: int) -> tuple[str, str]:
+    scope = scope.without_axes()
     carry, c, carried = param(g, scope)
     text, name = define(g, scope, [(c, carried)], depth, "carry")
     steps = g.rng.choice(["3", "0", "1", "2"])

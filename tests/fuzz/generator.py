@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from fuzz import values
 from fuzz.arguments import Arguments
 from fuzz.programs import Program, Statement
-from fuzz.scope import Refused, Scope, infer
+from fuzz.scope import Axes, Refused, Scope, infer
 from fuzz.table import Entry, entries
 from fuzz.values import CLASSES, Type
 
@@ -138,13 +138,17 @@ class Generator:
 
     def statement(self, scope: Scope, depth: int) -> Statement | None:
         """One statement, its result noted in the scope; `None` if none was found."""
-        from fuzz import control, transformed
+        from fuzz import control, devices, transformed
 
         for _ in range(TRIES):
             what = self.rng.random()
-            if depth and what < 0.16:
+            if scope.axes and what < 0.35:
+                text, target = devices.collective(self, scope)
+            elif depth and what < 0.05:
+                text, target = devices.statement(self, scope, depth - 1)
+            elif depth and what < 0.2:
                 text, target = control.statement(self, scope, depth - 1)
-            elif depth and what < 0.34:
+            elif depth and what < 0.38:
                 text, target = transformed.statement(self, scope, depth - 1)
             else:
                 text, target = self.simple(scope)
@@ -162,13 +166,21 @@ class Generator:
         return None
 
     def body(
-        self, scope: Scope, params: Sequence[tuple[str, Type]], size: int, depth: int, finish: str
+        self,
+        scope: Scope,
+        params: Sequence[tuple[str, Type]],
+        size: int,
+        depth: int,
+        finish: str,
+        axes: Axes | None = None,
     ) -> str | None:
         """The lines of a function's body; `finish` says what is returned.
 
         `carry`: a value of the type of the first parameter. `any`: up to two values. `pair`: both.
+        `axes` are bound around the function.
         """
-        inner = Scope(params, outer=scope if self.rng.random() < 0.4 else Scope())
+        outer = scope if self.rng.random() < 0.4 else Scope()
+        inner = Scope(params, outer, {**scope.axes, **(axes or {})})
         lines = []
         for _ in range(size):
             made = self.statement(inner, depth)

@@ -34,12 +34,25 @@ def namespace() -> dict[str, Any]:
 NAMES = namespace()
 
 
-class Scope:
-    """Expressions whose types are known, the newest last."""
+Axes = dict[str, int]
 
-    def __init__(self, values: Iterable[tuple[str, Type]] = (), outer: Scope | None = None) -> None:
+
+class Scope:
+    """Expressions whose types are known, the newest last, and the sizes of named axes."""
+
+    def __init__(
+        self,
+        values: Iterable[tuple[str, Type]] = (),
+        outer: Scope | None = None,
+        axes: Axes | None = None,
+    ) -> None:
         self.own = list(values)
         self.outer = outer
+        self.axes = axes or {}
+
+    def without_axes(self) -> Scope:
+        """This scope for a branch: which devices exchange values must not depend on values."""
+        return Scope(outer=self) if self.axes else self
 
     def all(self) -> list[tuple[str, Type]]:
         return (self.outer.all() if self.outer else []) + self.own
@@ -89,7 +102,9 @@ def infer(scope: Scope, text: str, target: str, x64: bool) -> tuple[Any, set[tup
     """
     code = compile(text, "<program>", "exec")
 
-    def run(given: dict[str, Any]) -> Any:
+    out: list[Any] = []
+
+    def run(given: dict[str, Any]) -> None:
         names = dict(NAMES)
         for expression, value in given.items():
             name, _, rest = expression.partition("[")
@@ -102,15 +117,23 @@ def infer(scope: Scope, text: str, target: str, x64: bool) -> tuple[Any, set[tup
                 place = place.setdefault(key, _Items())
             place[last] = value
         exec(code, names)
-        return names[target]
+        out.append(perspex.tree.map(_abstract, names[target]))
+
+    for axis, size in scope.axes.items():
+        run = perspex.vmap(run, None, axis_name=axis, axis_size=size)
 
     try:
         with perspex.enable_x64(x64), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            jaxpr, out = perspex.make_jaxpr(run, return_shape=True)(avals(scope))
+            jaxpr = perspex.make_jaxpr(run)(avals(scope))
     except Exception as error:
         raise Refused(f"{type(error).__name__}: {error}") from None
-    return out, primitives(jaxpr.jaxpr)
+    return out[-1], primitives(jaxpr.jaxpr)
+
+
+def _abstract(x: Any) -> Any:
+    aval = perspex.typeof(x)
+    return perspex.ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
 
 
 def primitives(jaxpr: Any) -> set[tuple[str, str]]:

@@ -28,6 +28,7 @@ WRAPPERS = {
     "hessian": 1,
     "custom_jvp": 1,
     "custom_vjp": 1,
+    "custom_vmap": 1,
     "closed": 1,
 }
 
@@ -59,6 +60,12 @@ def wrapped(
             f = f"jax.{kind}({f})"
         elif kind == "closed":
             f = f"(lambda *a: {f}(*a))"
+        elif kind == "custom_vmap":
+            rule = g.fresh("h")
+            before += f"{rule}_plain = {f}\n"
+            before += f"{rule} = jax.custom_batching.custom_vmap({rule}_plain)\n"
+            before += f"{rule}.def_vmap(batched({rule}_plain))\n"
+            f = rule
         else:
             rule = g.fresh("h")
             before += f"{rule}_plain = {f}\n{rule} = jax.{kind}({rule}_plain)\n"

@@ -88,7 +88,7 @@ class Campaign:
     ) -> None:
         """Count a difference; the first of its cause is shrunk and written down."""
         text = next((s.text for s in program.statements if s.target == difference.name), "?")
-        reason = meant(difference)
+        reason = meant(difference, "\n".join(s.text for s in program.statements))
         if reason:
             self.findings.meant[reason] += 1
             return

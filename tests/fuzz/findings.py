@@ -13,19 +13,30 @@ from fuzz.compare import Difference
 from fuzz.programs import Program, Statement, notebook
 
 ERRORS = ("we raise", "jax raises", "error type")
-# Differences that are meant, with their reason: the kind, and what the text of the difference has.
+# Differences that are meant: the kind, what the text of the difference has, and what the program
+# has, with the reason.
 MEANT = [
-    ("jax raises", r"", "Perspex accepts more"),
-    ("we raise", r"has no derivative with respect to", "a derivative that jax leaves out silently"),
-    ("error type", r"has no derivative with respect to", "the same, where jax fails elsewhere"),
-    ("text", r"perspex\.|Tracer", "names of ours in texts"),
+    ("jax raises", r"", r"", "Perspex accepts more"),
+    ("we raise", r"has no derivative with respect to", r"", "a derivative that jax leaves out"),
+    ("error type", r"has no derivative with respect to", r"", "one that jax misses later"),
+    ("text", r"perspex\.|Tracer", r"", "names of ours in texts"),
+    ("we raise", r"with more axes than the array", r"where=", "a mask that NumPy refuses, too"),
+    ("we raise", r"reduce_\w+: axes .* are out of range", r"", "jax leaves that to the compiler"),
+    ("we raise", r"jacfwd requires .* got (void|float0)", r"", "a Jacobian of nothing"),
+    ("error type", r"custom_jvp.* not implemented|'custom_lin' not", r"", "an inner error of jax"),
+    ("error type", r"IndivisibleError", r"", "a private type, which is a ValueError"),
+    ("NaN or infinity", r"want .*nan", r"special\.beta\(", "right: jax has no slope below 0"),
 ]
 
 
-def meant(difference: Difference) -> str:
+def meant(difference: Difference, program: str) -> str:
     """Why a difference is as it should be; the empty string if it is not."""
-    for kind, pattern, reason in MEANT:
-        if difference.kind == kind and re.search(pattern, difference.text):
+    for kind, said, written, reason in MEANT:
+        if (
+            difference.kind == kind
+            and re.search(said, difference.text)
+            and re.search(written, program)
+        ):
             return reason
     return ""
 

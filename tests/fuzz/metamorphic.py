@@ -60,7 +60,11 @@ def unrolled(f: Way, *args: Any) -> Any:
 
 def permuted(f: Way, *args: Any) -> Any:
     turned = [jnp.flip(x, 0) for x in lanes(args)]
-    return jax.tree.map(lambda y: jnp.flip(y, 0), jax.vmap(f)(*turned))
+    # NumPy's, as our own would take the tangents of integers for booleans.
+    return jax.tree.map(
+        lambda y: np.flip(y, 0) if y.dtype == jax.dtypes.float0 else jnp.flip(y, 0),
+        jax.vmap(f)(*turned),
+    )
 
 
 def gradient(f: Way, *args: Any) -> Any:

@@ -140,7 +140,7 @@ def test_findings_are_files(tmp_path: Path) -> None:
     assert "# tests/oracle: jnp.sin(jnp.ones(3)) #@ enable_x64" in text
     compile(text, str(path), "exec")
     assert cause(difference, lines[1].text) == ("dtype", "jnp.sin(")
-    assert not meant(difference) and meant(Difference("jax raises", ""))
+    assert not meant(difference, "") and meant(Difference("jax raises", ""), "")
 
 
 # ---- Coverage -----------------------------------------------------------------------------------

@@ -13,6 +13,8 @@ import operator
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
+import numpy as np
+
 from perspex import dtypes, tree
 from perspex.arguments.arrays import aval_of
 from perspex.arguments.axes import canonical_axis
@@ -145,11 +147,13 @@ def _reduced(what: str, primitive: Any, x: Any, axis_name: Any, groups: Groups) 
             return leaf * size if primitive is ops.psum else leaf
         _check_ungrouped(what, groups)
         aval = aval_of(what, leaf)
+        if not (names or positions):
+            return leaf
+        if primitive is ops.psum and aval.dtype == bool:
+            leaf = convert(leaf, _COUNTS)
         if positions:
             axes = tuple([canonical_axis(at, aval.ndim, what) for at in positions])
             leaf = _POSITIONAL[primitive](leaf, axes=axes)
-        if primitive is ops.psum and aval.dtype == bool:
-            leaf = convert(leaf, dtypes.to_numeric_dtype(aval.dtype))
         if not names:
             return leaf
         leaf, along = on_each(leaf, names), tracked(names)
@@ -162,6 +166,8 @@ def _reduced(what: str, primitive: Any, x: Any, axis_name: Any, groups: Groups) 
     return tree.map(one, x)
 
 
+# Booleans are counted in this dtype, also where integers have 64 bits.
+_COUNTS = np.dtype("int32")
 _POSITIONAL = {ops.psum: reduce_sum, ops.pmax: reduce_max, ops.pmin: reduce_min}
 
 

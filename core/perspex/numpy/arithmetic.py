@@ -12,7 +12,15 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
-from perspex.arguments.arrays import arraylike, as_dtype, check_arraylike, like, spread, weak_like
+from perspex.arguments.arrays import (
+    arraylike,
+    as_array,
+    as_dtype,
+    check_arraylike,
+    like,
+    spread,
+    weak_like,
+)
 from perspex.arguments.dtypes import check_real
 from perspex.arguments.glossary import describe
 from perspex.arguments.types import Array, ArrayLike
@@ -32,11 +40,9 @@ from perspex.numpy.promotion import (
     BOOL,
     broadcast,
     inexact,
-    numeric,
     ordered,
     promote,
     promote_all,
-    promote_numeric,
     select,
 )
 from perspex.ops import elementwise as ops
@@ -208,10 +214,21 @@ def _static_exponent(y: Any) -> int | None:
         return None
 
 
+_INT32 = np.dtype("int32")
+
+
 @fused(static=("exponent",))
 def integer_power(x: Any, exponent: int) -> Any:
     """`x ** exponent` for an exponent known while tracing."""
-    return ops.integer_pow(numeric("power", x), y=exponent)
+    check_arraylike("power", x)
+    aval = shaped(x)
+    is_flag = aval.dtype == BOOL
+    return ops.integer_pow(as_dtype(x, _INT32) if is_flag else as_array(x), y=exponent)
+
+
+def _counting(dtype: np.dtype) -> np.dtype:
+    """The dtype of a power: booleans count in 32 bits, also where integers have 64."""
+    return _INT32 if dtype == BOOL else dtype
 
 
 @fused
@@ -220,8 +237,10 @@ def _power(x: Any, y: Any) -> Any:
     if dtypes.issubdtype(shaped(x).dtype, np.inexact) and _is_integer(shaped(y)):
         # Not promoted: with an integer exponent the derivative at x = 0 comes out right.
         return ops.pow(*broadcast("power", x, y))
-    x, y = promote_numeric("power", x, y)
-    return _integer_to_integer(x, y) if _is_integer(x) else ops.pow(x, y)
+    x, y = promote_all("power", x, y, to=_counting)
+    if not _is_integer(x):
+        return ops.pow(x, y)
+    return _integer_to_integer(as_dtype(x, x.dtype), as_dtype(y, y.dtype))
 
 
 def _integer_to_integer(x: Any, y: Any) -> Any:

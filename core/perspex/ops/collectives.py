@@ -127,7 +127,7 @@ class Across(Named):
 
     def type(self, x: ShapedArray, *, axes: Names) -> ShapedArray:
         check_dtype(self.name, x.dtype, self.kind)
-        return x
+        return x.strip_weak_type()
 
     def varies(self, vma: frozenset[str], params: dict[str, Any]) -> frozenset[str]:
         return vma - set(params["axes"])

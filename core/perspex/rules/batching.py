@@ -162,8 +162,12 @@ def _differentiable(outs: Sequence[Any]) -> list[bool]:
 
 
 def _with_tangents(outs: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
-    found = [zeros_like(y) if t is None else t for y, t in zip(outs, tangents, strict=True)]
-    return [*outs, *pick(found, _differentiable(outs))]
+    found = [
+        zeros_like(y) if t is None else t
+        for y, t, can in zip(outs, tangents, _differentiable(outs), strict=True)
+        if can
+    ]
+    return [*outs, *found]
 
 
 class SelectedBatch(BatchRule, Selected):

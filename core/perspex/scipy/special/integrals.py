@@ -117,7 +117,7 @@ def spence(x: ArrayLike) -> Array:
     >>> round(float(special.spence(0.0)), 4)  # pi^2 / 6
     1.6449
     """
-    return integrals.spence(inexact("spence", x))
+    return integrals.spence(strong(inexact("spence", x)))
 
 
 @fused

@@ -91,18 +91,45 @@ from perspex.api.waiting import device_get as device_get  # noqa: E402
 from perspex.api.waiting import ensure_compile_time_eval as ensure_compile_time_eval  # noqa: E402
 from perspex.api.waiting import live_arrays as live_arrays  # noqa: E402
 from perspex.base import views as _views  # noqa: E402
+from perspex.config import allow_f16_reductions as allow_f16_reductions  # noqa: E402
+from perspex.config import (  # noqa: E402
+    array_garbage_collection_guard as array_garbage_collection_guard,
+)
 from perspex.config import check_tracer_leaks as check_tracer_leaks  # noqa: E402
 from perspex.config import debug_infs as debug_infs  # noqa: E402
+from perspex.config import debug_key_reuse as debug_key_reuse  # noqa: E402
 from perspex.config import debug_nans as debug_nans  # noqa: E402
 from perspex.config import default_device as default_device  # noqa: E402
 from perspex.config import default_matmul_precision as default_matmul_precision  # noqa: E402
 from perspex.config import default_prng_impl as default_prng_impl  # noqa: E402
 from perspex.config import disable_jit as disable_jit  # noqa: E402
+from perspex.config import enable_checks as enable_checks  # noqa: E402
 from perspex.config import enable_custom_prng as enable_custom_prng  # noqa: E402
 from perspex.config import enable_x64 as enable_x64  # noqa: E402
+from perspex.config import explain_cache_misses as explain_cache_misses  # noqa: E402
+from perspex.config import (  # noqa: E402
+    jax2tf_associative_scan_reductions as jax2tf_associative_scan_reductions,
+)
+from perspex.config import legacy_prng_key as legacy_prng_key  # noqa: E402
+from perspex.config import log_compiles as log_compiles  # noqa: E402
+from perspex.config import make_user_context as make_user_context  # noqa: E402
+from perspex.config import no_execution as no_execution  # noqa: E402
+from perspex.config import no_tracing as no_tracing  # noqa: E402
 from perspex.config import numpy_dtype_promotion as numpy_dtype_promotion  # noqa: E402
 from perspex.config import numpy_rank_promotion as numpy_rank_promotion  # noqa: E402
+from perspex.config import softmax_custom_jvp as softmax_custom_jvp  # noqa: E402
+from perspex.config import thread_guard as thread_guard  # noqa: E402
 from perspex.config import threefry_partitionable as threefry_partitionable  # noqa: E402
+from perspex.config import transfer_guard as transfer_guard  # noqa: E402
+from perspex.config import (  # noqa: E402
+    transfer_guard_device_to_device as transfer_guard_device_to_device,
+)
+from perspex.config import (  # noqa: E402
+    transfer_guard_device_to_host as transfer_guard_device_to_host,
+)
+from perspex.config import (  # noqa: E402
+    transfer_guard_host_to_device as transfer_guard_host_to_device,
+)
 from perspex.dtypes import float0 as float0  # noqa: E402
 from perspex.rules.closures import closure_convert as closure_convert  # noqa: E402
 from perspex.rules.closures import custom_gradient as custom_gradient  # noqa: E402
@@ -150,6 +177,9 @@ if _collects:
     _gc.enable()
 
 if _typing.TYPE_CHECKING:
+    from perspex import monitoring as monitoring
+    from perspex import profiler as profiler
+    from perspex.api.environment import print_environment_info as print_environment_info
     from perspex.api.pmap import pmap as pmap
     from perspex.api.shard_map import shard_map as shard_map
     from perspex.api.shard_map import smap as smap
@@ -158,7 +188,10 @@ else:
     # Other names are views that packages above declare; a type checker would take every misspelt
     # name for one of them.
     _LATER = {
+        "monitoring": "perspex.monitoring",
         "pmap": "perspex.api.pmap",
+        "print_environment_info": "perspex.api.environment",
+        "profiler": "perspex.profiler",
         "shard_map": "perspex.api.shard_map",
         "smap": "perspex.api.shard_map",
     }

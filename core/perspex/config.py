@@ -8,211 +8,91 @@ never runs a program that was traced under another value.
 
 from __future__ import annotations
 
-import contextlib
-import json
-import os
-from collections.abc import Callable, Iterator
 from typing import Any
 
-from perspex.base import environment, xla
-
-_Config = xla.Config
-
-flags: dict[str, Flag] = {}
-_retracing: list[Flag] = []
-
-
-class Flag:
-    """A named setting with a global value and a per-thread override.
-
-    Args:
-      name: its name, in the environment too: `PERSPEX_NAME` or `JAX_NAME`.
-      default: the value where the environment has none.
-      doc: what it means.
-      check: turns what a user gives into a value, or raises `ValueError`.
-      retraces: whether programs are traced under it, so that another value is another program.
-
-    >>> with enable_x64(True):
-    ...     enable_x64.value
-    True
-    """
-
-    __slots__ = ("cell", "check", "doc", "name")
-
-    def __init__(
-        self, name: str, default: Any, doc: str, check: Callable[[Any], Any], retraces: bool
-    ) -> None:
-        value = environment.value(name.upper(), default, check)
-        self.name, self.doc, self.check = name, doc, check
-        self.cell = _Config(
-            name, value, include_in_jit_key=retraces, include_in_trace_context=retraces
-        )
-        flags[name] = self
-        if retraces:
-            _retracing.append(self)
-
-    @property
-    def value(self) -> Any:
-        return self.cell.value
-
-    def set(self, value: Any) -> None:
-        """Set the global value, for every thread.
-
-        Args:
-          value: the new value.
-
-        Returns:
-          Nothing.
-
-        Raises:
-          ValueError: for a value that the flag cannot have.
-
-        >>> enable_x64.set(False)
-        """
-        self.cell.set_global(self.check(value))
-
-    @contextlib.contextmanager
-    def __call__(self, new_val: Any = True) -> Iterator[None]:
-        previous = self.cell.swap_local(self.check(new_val))
-        try:
-            yield
-        finally:
-            self.cell.set_local(previous)
-
-    def __repr__(self) -> str:
-        return f"Flag({self.name}={self.value!r})"
-
-    def __bool__(self) -> bool:
-        raise TypeError(f"read the flag with `{self.name}.value`")
-
-
-class _DisableJit(Flag):
-    """A flag whose context manager names its argument as JAX's does."""
-
-    __slots__ = ()
-
-    def __call__(self, disable: Any = True) -> Any:
-        return super().__call__(disable)
-
-
-def _boolean(value: Any) -> bool:
-    if isinstance(value, str):
-        lowered = value.strip().lower()
-        if lowered in ("1", "true", "yes", "on", "y", "t"):
-            return True
-        if lowered in ("0", "false", "no", "off", "n", "f", ""):
-            return False
-        raise ValueError(f"expected a boolean, got {value!r}")
-    return bool(value)
-
-
-def _one_of(*choices: Any) -> Callable[[Any], Any]:
-    def check(value: Any) -> Any:
-        if value not in choices:
-            raise ValueError(f"expected one of {choices}, got {value!r}")
-        return value
-
-    return check
-
-
-_PRECISION = _one_of(
-    *("default", "high", "highest", "float32", "tensorfloat32"),
-    *("bfloat16", "bfloat16_3x", "fastest"),
+from perspex.base import environment, logs, xla
+from perspex.base.flags import (
+    LEVEL,
+    DisableJit,
+    Flag,
+    Guard,
+    Logging,
+    ThreadGuard,
+    Transfers,
+    UserContext,
+    anything,
+    boolean,
+    count,
+    flags,
+    folder,
+    one_of,
+    options,
+    precision,
+    retracing,
 )
-
-
-def _anything(value: Any) -> Any:
-    return value
-
-
-def _folder(path: Any) -> str | None:
-    if not path:
-        return None
-    text = os.fsdecode(path)
-    return text if "://" in text else os.path.abspath(os.path.expanduser(text))
-
-
-def _options(value: Any) -> tuple[tuple[str, Any], ...]:
-    """Names and values, hashable and in order; from JSON, too, for the environment's sake."""
-    return tuple(sorted(dict(json.loads(value) if isinstance(value, str) else value).items()))
-
-
-def _count(value: Any) -> int | None:
-    if value is None:
-        return None
-    if int(value) < 1:
-        raise ValueError(f"expected a number above 0, got {value!r}")
-    return int(value)
-
-
-def _precision(value: Any) -> Any:
-    return _PRECISION(value) if isinstance(value, str) else value
-
 
 enable_x64 = Flag(
-    "enable_x64", False, "64-bit types where a dtype is not given; off: 32 bits.", _boolean, True
+    "enable_x64", False, "64-bit types where a dtype is not given; off: 32 bits.", boolean, True
 )
-disable_jit = _DisableJit("disable_jit", False, "Run `jit` functions op by op.", _boolean, True)
+disable_jit = DisableJit("disable_jit", False, "Run `jit` functions op by op.", boolean, True)
 default_device = Flag(
-    "default_device", None, "Where uncommitted computations run; None: device 0.", _anything, True
+    "default_device", None, "Where uncommitted computations run; None: device 0.", anything, True
 )
 default_matmul_precision = Flag(
     "default_matmul_precision",
     None,
     "Precision of dot products and convolutions that do not name one.",
-    _precision,
+    precision,
     True,
 )
 numpy_dtype_promotion = Flag(
     "numpy_dtype_promotion",
     "standard",
     "`standard` promotes along the lattice, `strict` only weakly typed values.",
-    _one_of("standard", "strict"),
+    one_of("standard", "strict"),
     True,
 )
 numpy_rank_promotion = Flag(
     "numpy_rank_promotion",
     "allow",
     "What to do when operands of different rank broadcast.",
-    _one_of("allow", "warn", "raise"),
+    one_of("allow", "warn", "raise"),
     True,
 )
 threefry_partitionable = Flag(
     "threefry_partitionable",
     True,
     "Counter layout of threefry bits; off: the layout of JAX before 0.5.",
-    _boolean,
+    boolean,
     True,
 )
 default_prng_impl = Flag(
     "default_prng_impl",
     "threefry2x32",
     "The generator behind `random.key` and `PRNGKey`.",
-    _one_of("threefry2x32", "rbg", "unsafe_rbg"),
+    one_of("threefry2x32", "rbg", "unsafe_rbg"),
     True,
 )
-enable_custom_prng = Flag(
-    "enable_custom_prng", False, "`PRNGKey` gives typed keys.", _boolean, True
-)
+enable_custom_prng = Flag("enable_custom_prng", False, "`PRNGKey` gives typed keys.", boolean, True)
 debug_nans = Flag(
     "debug_nans",
     False,
     "Raise an error at the first operation that makes a NaN; slow.",
-    _boolean,
+    boolean,
     True,
 )
 debug_infs = Flag(
     "debug_infs",
     False,
     "Raise an error at the first operation that makes an infinity; slow.",
-    _boolean,
+    boolean,
     True,
 )
 check_tracer_leaks = Flag(
     "check_tracer_leaks",
     False,
     "Raise an error when a function has been traced and a tracer of it is still held; slow.",
-    _boolean,
+    boolean,
     True,
 )
 compiler_options = Flag(
@@ -220,28 +100,28 @@ compiler_options = Flag(
     (),
     "Options of XLA for every program, by name; those of a `jit` come first. Like `XLA_FLAGS`, "
     "but they can be changed while the process runs.",
-    _options,
+    options,
     True,
 )
 num_cpu_devices = Flag(
     "num_cpu_devices",
     None,
     "How many devices the CPU client has; read when it is made.",
-    _count,
+    count,
     False,
 )
 compilation_cache_dir = Flag(
     "compilation_cache_dir",
     None,
     "The folder in which compiled programs are kept for the next process; None: nowhere.",
-    _folder,
+    folder,
     False,
 )
 enable_compilation_cache = Flag(
     "enable_compilation_cache",
     True,
     "Off: nothing is read from the folder of `compilation_cache_dir`, or written to it.",
-    _boolean,
+    boolean,
     False,
 )
 compilation_cache_max_size = Flag(
@@ -270,18 +150,18 @@ compiler_process = Flag(
     None,
     "Compile large programs in a process of their own, which an interrupt ends; None: in notebooks "
     "only.",
-    lambda value: None if value is None else _boolean(value),
+    lambda value: None if value is None else boolean(value),
     False,
 )
 platforms = Flag(
-    "platforms", None, "Comma-separated platforms in order of preference.", _anything, False
+    "platforms", None, "Comma-separated platforms in order of preference.", anything, False
 )
 
 recompile_cards = Flag(
     "recompile_cards",
     True,
     "In a notebook, show below a cell which functions were recompiled, and why.",
-    _boolean,
+    boolean,
     False,
 )
 
@@ -290,37 +170,171 @@ stale_captures = Flag(
     "warn",
     "When a notebook changed what a jitted function captured: `warn` and run the old program, "
     "`retrace`, raise an `error`, or `ignore` it.",
-    _one_of("warn", "retrace", "error", "ignore"),
+    one_of("warn", "retrace", "error", "ignore"),
     True,
 )
+
+# ---- Guards, logs, and switches that forbid something -------------------------------------------
+
+transfer_guard_host_to_device = Guard(
+    "transfer_guard_host_to_device",
+    "host_to_device",
+    "What happens when numbers go from the host to a device: `allow`, `log`, `disallow`, or "
+    "`log_explicit` and `disallow_explicit`, which `device_put` does not escape.",
+    LEVEL,
+)
+transfer_guard_device_to_device = Guard(
+    "transfer_guard_device_to_device",
+    "device_to_device",
+    "What happens when numbers go from one device to another, as above.",
+    LEVEL,
+)
+transfer_guard_device_to_host = Guard(
+    "transfer_guard_device_to_host",
+    "device_to_host",
+    "What happens when numbers go from a device to the host, as above; a processor that is the "
+    "device has nothing to transfer.",
+    LEVEL,
+)
+transfer_guard = Transfers(
+    "transfer_guard",
+    "The level of transfers in all directions. Set only: read that of a direction.",
+    (
+        transfer_guard_host_to_device,
+        transfer_guard_device_to_device,
+        transfer_guard_device_to_host,
+    ),
+)
+array_garbage_collection_guard = Guard(
+    "array_garbage_collection_guard",
+    "garbage_collect_array",
+    "What happens when Python's garbage collection frees an array: `allow`, `log` or `fatal`.",
+    one_of(None, "allow", "log", "fatal"),
+)
+thread_guard = ThreadGuard(
+    "thread_guard",
+    False,
+    "Raise an error when another thread starts a computation of several processes.",
+    boolean,
+    False,
+)
+log_compiles = Logging(
+    "log_compiles",
+    "Log each trace, lowering and compilation as a warning of the logger `perspex`.",
+    logs.stage,
+    logs.STAGES,
+)
+explain_cache_misses = Logging(
+    "explain_cache_misses",
+    "Log why a call of a jitted function found no program, as a warning of the logger `perspex`.",
+    logs.miss,
+    ("cache",),
+)
+no_tracing = Flag(
+    "no_tracing", False, "Raise an error where `jit` would trace a function.", boolean, False
+)
+no_execution = Flag(
+    "no_execution", False, "Raise an error where a program would run.", boolean, True
+)
+enable_checks = Flag(
+    "enable_checks",
+    False,
+    "Check that each program is well formed and well typed once it has been traced; slow.",
+    boolean,
+    False,
+)
+debug_key_reuse = Flag(
+    "debug_key_reuse",
+    False,
+    "Raise an error when a typed random key is used twice; slow.",
+    boolean,
+    True,
+)
+legacy_prng_key = Flag(
+    "legacy_prng_key",
+    "allow",
+    "What to do when a random function is given a raw key of numbers: `allow`, `warn` or `error`.",
+    one_of("allow", "warn", "error"),
+    True,
+)
+allow_f16_reductions = Flag(
+    "allow_f16_reductions",
+    True,
+    "Off: a sum of float16 or bfloat16 numbers raises an error.",
+    boolean,
+    True,
+)
+softmax_custom_jvp = Flag(
+    "softmax_custom_jvp",
+    False,
+    "JAX's choice between two derivatives of softmax. Perspex has one: without effect.",
+    boolean,
+    False,
+)
+jax2tf_associative_scan_reductions = Flag(
+    "jax2tf_associative_scan_reductions",
+    False,
+    "How JAX exports cumulative sums to TensorFlow: without effect.",
+    boolean,
+    False,
+)
+# `jax.config.jax2tf_...`: here the prefix is part of the name.
+flags["2tf_associative_scan_reductions"] = jax2tf_associative_scan_reductions
 
 flags["platform_name"] = platforms  # JAX's older name for it
 
 # Not for users. `trace_depth` is nonzero while a function is traced, which takes the C++ fast paths
 # out of play; `post_hook`, when set, is called by jaxlib after every fast call.
-trace_depth = Flag("perspex_trace_depth", 0, "Identity of the current trace.", _anything, True)
+trace_depth = Flag("perspex_trace_depth", 0, "Identity of the current trace.", anything, True)
 # C++ keeps calls apart by it; a program is the same for every caller, so it is no part of
 # `context()`, and a function that was called is not traced again when it is differentiated.
-_retracing.remove(trace_depth)
+retracing.remove(trace_depth)
 # Likewise: a call under another policy goes through Python again, and finds its program.
-_retracing.remove(stale_captures)
+retracing.remove(stale_captures)
 # Likewise: while a cell is profiled, each call goes through Python, which records the caller.
-profiling = Flag("perspex_profiling", False, "Whether calls are written down.", _boolean, True)
-_retracing.remove(profiling)
+profiling = Flag("perspex_profiling", False, "Whether calls are written down.", boolean, True)
+retracing.remove(profiling)
 # Likewise: in a forked child, each call goes through Python, which says that it cannot run.
-forked = Flag("perspex_forked", False, "Whether XLA's threads are gone.", _boolean, True)
-_retracing.remove(forked)
+forked = Flag("perspex_forked", False, "Whether XLA's threads are gone.", boolean, True)
+retracing.remove(forked)
 # The other way round: programs are traced under it, but C++ never sees a call that depends on it,
 # because inside a `vmap` every call goes to Python.
-axis_env = Flag("perspex_axis_env", (), "The named axes around, outermost first.", _anything, False)
-_retracing.append(axis_env)
-post_hook = Flag("post_hook", None, "Called after every fast call.", _anything, False)
+axis_env = Flag("perspex_axis_env", (), "The named axes around, outermost first.", anything, False)
+retracing.append(axis_env)
+post_hook = Flag("post_hook", None, "Called after every fast call.", anything, False)
 
 environment.settle()
 
 xla.set_enable_x64_state(enable_x64.cell)
 xla.set_disable_jit_state(disable_jit.cell)
 xla.set_post_hook_state(post_hook.cell)
+
+
+def make_user_context(default_value: Any = None) -> UserContext:
+    """A value of yours that compiled programs depend on, as they do on the flags.
+
+    A jitted function that is called under another value is traced and compiled again.
+
+    Args:
+      default_value: the value outside every `with`; it must be hashable, as all values.
+
+    Returns:
+      A function that takes a value and returns a context manager, under which the value counts;
+      its attribute `value` is the one here and now.
+
+    Raises:
+      Nothing.
+
+    >>> import perspex
+    >>> rounds = make_user_context(1)
+    >>> f = perspex.jit(lambda x: x * rounds.value)
+    >>> with rounds(3):
+    ...     print(f(2))
+    6
+    >>> print(f(2))
+    2
+    """
+    return UserContext(default_value)
 
 
 def context() -> tuple[Any, ...]:
@@ -335,7 +349,7 @@ def context() -> tuple[Any, ...]:
     >>> len(context()) == len(context_names())
     True
     """
-    return tuple([flag.value for flag in _retracing])
+    return tuple([flag.value for flag in retracing])
 
 
 def context_names() -> tuple[str, ...]:
@@ -350,7 +364,7 @@ def context_names() -> tuple[str, ...]:
     >>> "enable_x64" in context_names()
     True
     """
-    return tuple([flag.name for flag in _retracing])
+    return tuple([flag.name for flag in retracing])
 
 
 def find(name: str) -> Flag:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from perspex import tree
+from perspex.base import xla
 from perspex.base.tree_paths import PyTree
 from perspex.runtime import client
 from perspex.runtime.array import ArrayImpl, to_numpy
@@ -60,11 +61,13 @@ def device_get(x: PyTree) -> PyTree:
     >>> device_get(pnp.arange(3))
     array([0, 1, 2], dtype=int32)
     """
-    for leaf in tree.leaves(x):
-        start = getattr(leaf, "copy_to_host_async", None)
-        if start is not None:
-            start()
-    return tree.map(_fetch, x)
+    guards = xla.guards()
+    outer, guards.explicit_device_get = guards.explicit_device_get, True
+    try:
+        copy_to_host_async(x)
+        return tree.map(_fetch, x)
+    finally:
+        guards.explicit_device_get = outer
 
 
 def _fetch(x: Any) -> Any:

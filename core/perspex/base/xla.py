@@ -154,16 +154,59 @@ mlir_module_to_xla_computation = _jax.mlir.mlir_module_to_xla_computation
 # ---- Flags that C++ reads -----------------------------------------------------------------------
 
 Config: Any = _jax.config.Config
+# What `get_local` of a flag returns in a thread that has no value of its own.
+UNSET: Any = _jax.config.unset
 set_enable_x64_state = _jax.jax_jit.set_enable_x64_state
 set_disable_jit_state = _jax.jax_jit.set_disable_jit_state
 set_post_hook_state = _jax.jax_jit.set_post_hook_state
 
+# ---- Guards that C++ reads ----------------------------------------------------------------------
+
+_guards = _jax.guard_lib
+
+
+def set_guard(name: str, level: str | None, everywhere: bool) -> None:
+    """Set what C++ does at a transfer, or when Python's garbage collection frees an array.
+
+    `None` leaves it to the level of all threads, or to that of jaxlib.
+    """
+    state = _guards.global_state() if everywhere else _guards.thread_local_state()
+    if name == "garbage_collect_array":
+        levels = _guards.GarbageCollectionGuardLevel
+    else:
+        levels = _guards.TransferGuardLevel
+    setattr(state, name, None if level is None else getattr(levels, level.upper()))
+
+
+def guard_thread(on: bool) -> None:
+    """Make C++ refuse computations of several processes from another thread than this one."""
+    _guards.update_thread_guard_global_state(on)
+
+
+def guards() -> Any:
+    """The guards of this thread; `explicit_device_put` says that a transfer was asked for."""
+    return _guards.thread_local_state()
+
+
 # ---- Profiles -----------------------------------------------------------------------------------
 
 ProfileData: Any = _profile_data.ProfileData
+ProfileEvent: Any = _profile_data.ProfileEvent
+ProfileLine: Any = _profile_data.ProfileLine
 ProfileOptions: Any = _profiler.ProfileOptions
+ProfilePlane: Any = _profile_data.ProfilePlane
 ProfilerSession: Any = _profiler.ProfilerSession
 TraceMe: Any = _profiler.TraceMe
+start_profiler_server = _profiler.start_server
+register_profiled_process = _profiler.register_subprocess
+# jaxlib 0.10 writes a profile only while it ends the session.
+EXPORTS_PROFILES = hasattr(_profiler, "export_to_xprof")
+
+
+def export_profile(data: Any, folder: str, session_id: str) -> None:
+    """Write the numbers of a profile as XProf reads them; from jaxlib 0.12 on."""
+    _profiler.export_to_xprof(data, folder, session_id=session_id)
+
 
 # ---- MLIR ---------------------------------------------------------------------------------------
 

@@ -146,6 +146,11 @@ class Compiled:
         if found is not None:
             stale.use(self.watched.get(call.signature))
             return found
+        if config.no_tracing.value:
+            raise RuntimeError(
+                f"`jit` would trace `{self.name}` for ({signature(call.signature.avals)}), but "
+                "'no_tracing' is set; call it with these types before, or unset the flag"
+            )
         start = time.perf_counter()
         out_tree, asked = None, self.options.out_shardings
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from perspex import dtypes
+from perspex import config, dtypes
 from perspex.hlo import types
 from perspex.ir.avals import ShapedArray
 from perspex.tracing.array_type import Array
@@ -236,6 +236,9 @@ class BroadcastInDim(Structural):
         return self(x, shape=(axis_size, *shape), broadcast_dimensions=dims), 0
 
 
+_HALVES = ("bfloat16", "float16")
+
+
 class ReduceSum(Structural):
     """The sum over `axes`."""
 
@@ -247,6 +250,15 @@ class ReduceSum(Structural):
         if x.dtype == bool or x.is_extended:
             raise TypeError(f"reduce_sum: dtype {x.dtype.name} is not a number; convert it first")
         return ShapedArray(without(x.shape, axes), x.dtype, x.weak_type)
+
+    def typed(self, avals: tuple[ShapedArray, ...], params: dict[str, Any]) -> Any:
+        # Outside of `type`, whose results are remembered under all flags.
+        if not config.allow_f16_reductions.value and avals[0].dtype.name in _HALVES:
+            raise ValueError(
+                f"reduce_sum: a sum of {avals[0].str_short()} is not allowed while the flag "
+                "`allow_f16_reductions` is off; convert the operand to float32 first"
+            )
+        return super().typed(avals, params)
 
     def flops(self, operands: Any, results: Any, params: dict[str, Any]) -> float:
         return float(operands[0].size)

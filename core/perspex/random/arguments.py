@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 
 from perspex import config, dtypes
+from perspex.base import source
 from perspex.ir.avals import ShapedArray, shaped
 from perspex.ops.keys import GENERATORS, Generator, random_wrap
 from perspex.tracing.array_methods import is_operand
@@ -36,10 +38,23 @@ def keys_aval(name: str, keys: Any) -> ShapedArray:
         raise TypeError(
             f"{name}: unexpected PRNG key type {type(keys)}; make a key with random.key(seed)"
         )
+    if config.legacy_prng_key.value != "allow":
+        _discourage(name)
     try:
         return random_wrap.typed((shaped(keys),), {"impl": default_generator()})
     except TypeError as error:
         raise TypeError(f"{name}: {error}") from None
+
+
+def _discourage(name: str) -> None:
+    """What the flag `legacy_prng_key` asks for where a raw key is used."""
+    said = (
+        f"{name}: a legacy uint32 PRNG key array was passed; make keys with random.key(seed), or "
+        "set the flag `legacy_prng_key` to 'allow'"
+    )
+    if config.legacy_prng_key.value == "error":
+        raise ValueError(said)
+    warnings.warn(said, UserWarning, stacklevel=source.stacklevel())
 
 
 def check_single(name: str, key: Any) -> None:

@@ -234,6 +234,15 @@ def device_put(
     >>> device_put(np.arange(3))
     Array([0, 1, 2], dtype=int32)
     """
+    guards = xla.guards()
+    outer, guards.explicit_device_put = guards.explicit_device_put, True
+    try:
+        return _device_put(x, device, donate, may_alias)
+    finally:
+        guards.explicit_device_put = outer
+
+
+def _device_put(x: Any, device: Any, donate: Any, may_alias: bool | None) -> Any:
     if donate is True and may_alias is True:
         raise ValueError("device_put: may_alias and donate cannot both be True; leave one out")
     if device is None:

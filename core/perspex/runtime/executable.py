@@ -25,7 +25,7 @@ from perspex.ir.avals import ShapedArray
 from perspex.ir.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, count_eqns
 from perspex.ops.placing import OnMesh
 from perspex.runtime import client as platform
-from perspex.runtime import fork, interruptible, invalid, memory, profile
+from perspex.runtime import fork, interruptible, invalid, key_reuse, memory, profile
 from perspex.runtime.callbacks import Engine, Engines, execute
 from perspex.runtime.compiler import cache, compiling, disk, pressure
 from perspex.runtime.compiler.compiling import Compiled
@@ -371,6 +371,12 @@ class Executable:
     def __call__(self, args: Sequence[Any]) -> list[Any]:
         if fork.is_child:
             raise fork.refused(f"the program `{self.name}`")
+        if config.no_execution.value:
+            raise RuntimeError(
+                f"the program `{self.name}` would run, but the flag 'no_execution' is set"
+            )
+        if config.debug_key_reuse.value:
+            return key_reuse.checked(self.name, self.closed, args, self._run)
         if profile.is_on():
             return profile.measured(self, self._run, args)
         return self._run(args)
@@ -452,7 +458,7 @@ class Executable:
         """
         if any(self.donated) and not FAST_PATH_NOTICES_DONATION:
             return None
-        if invalid.is_checking() or profile.is_on():
+        if invalid.is_checking() or profile.is_on() or config.debug_key_reuse.value:
             return None
         if self.engines is not None:
             return None  # each run has its own token and context

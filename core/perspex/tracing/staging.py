@@ -16,7 +16,7 @@ import numpy as np
 from perspex import config, dtypes
 from perspex.base import source
 from perspex.ir.avals import NOWHERE, PYTHON_SCALARS, ShapedArray, shaped
-from perspex.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from perspex.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, check
 from perspex.tracing import provenance
 from perspex.tracing.primitive import Linear, Primitive, refused
 from perspex.tracing.trace import Trace, Tracer, leaked, refuse_leaks, state, under
@@ -230,6 +230,8 @@ def stage(
     if config.check_tracer_leaks.value:
         del args, outs
         refuse_leaks(trace)
+    if config.enable_checks.value:
+        check(found[0])
     return found
 
 

@@ -150,7 +150,7 @@ ABSENT = {
     "generic_batching optimize_remat remat_rules symbolic_zeros with_accums with_logs",
     "custom_vmap(f)": "vmap_rule",
     "config": "add_option check_vma complete_absl_config config_with_absl eager_constant_folding "
-    "jax2tf_associative_scan_reductions jax2tf_default_native_serialization meta "
+    "jax2tf_default_native_serialization meta "
     "parse_flags_with_absl use_absl",
     "ShapeDtypeStruct": "format is_ref manual_axis_type",
     "make_jaxpr(f)(x)": "all_invars debug_info is_high map_jaxpr num_consts with_consts",

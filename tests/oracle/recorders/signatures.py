@@ -21,11 +21,11 @@ DISTRIBUTIONS = (
 MODULES = [
     "ad_checkpoint", "core", "custom_batching", "custom_derivatives", "debug", "dlpack",
     "dtypes", "errors", "experimental", "experimental.mesh_utils", "extend", "flatten_util",
-    "image", "lax", "lax.linalg", "nn", "nn.initializers", "numpy", "numpy.fft", "numpy.linalg",
-    "ops", "random", "scipy", "scipy.cluster", "scipy.cluster.vq", "scipy.fft",
-    "scipy.integrate", "scipy.linalg", "scipy.ndimage", "scipy.optimize", "scipy.signal",
-    "scipy.sparse", "scipy.sparse.linalg", "scipy.special", "scipy.stats", "sharding", "stages",
-    "tree", "tree_util", "typing", "version",
+    "image", "lax", "lax.linalg", "monitoring", "nn", "nn.initializers", "numpy", "numpy.fft",
+    "numpy.linalg", "ops", "profiler", "random", "scipy", "scipy.cluster", "scipy.cluster.vq",
+    "scipy.fft", "scipy.integrate", "scipy.linalg", "scipy.ndimage", "scipy.optimize",
+    "scipy.signal", "scipy.sparse", "scipy.sparse.linalg", "scipy.special", "scipy.stats",
+    "sharding", "stages", "tree", "tree_util", "typing", "version",
     *[f"scipy.stats.{name}" for name in DISTRIBUTIONS.split()],
 ]  # fmt: skip
 

@@ -1,0 +1,163 @@
+"""`debug_key_reuse`: an error when a typed random key is used twice.
+
+With the flag set, C++ repeats no call, and each executable is asked before it runs which of its
+keys its program *consumes*: draws from, or splits. `fold_in` and `clone` consume none, and what
+moves keys (an element of an array of keys, say) makes a new name for one that is followed where it
+is the whole key. A key that has been consumed is remembered by the array of its numbers.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from perspex.base import source
+from perspex.errors import KeyReuseError
+from perspex.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, sub_jaxprs
+from perspex.transforms.programs import by_program
+
+_CONSUME = {"random_bits", "random_split", "random_gamma"}
+# What gives the same keys in another form.
+_PASS_ON = {"reshape", "squeeze", "broadcast_in_dim", "copy", "sharding_constraint"}
+
+# The consumed arrays of numbers by their ids, while they live.
+_consumed: dict[int, Any] = {}
+
+
+class Uses(NamedTuple):
+    """What a program does with keys.
+
+    `consumed` are the numbers of the arguments that it consumes; `passed` says for each result
+    which argument it is, if it is one, and whether it is consumed.
+    """
+
+    consumed: frozenset[int]
+    passed: tuple[tuple[int | None, bool], ...]
+
+
+class _Reading:
+    """A program that is read from top to bottom."""
+
+    def __init__(self, jaxpr: Jaxpr) -> None:
+        self.root: dict[Any, Any] = {}
+        self.consumed: dict[Any, JaxprEqn] = {}
+        for eqn in jaxpr.eqns:
+            self.read(eqn)
+        places = {var: i for i, var in enumerate(jaxpr.invars)}
+        found = [places[var] for var in self.consumed if var in places]
+        self.uses = Uses(
+            frozenset(found),
+            tuple(
+                [
+                    (None, False)
+                    if atom.__class__ is Literal
+                    else (places.get(self.of(atom)), self.of(atom) in self.consumed)
+                    for atom in jaxpr.outvars
+                ]
+            ),
+        )
+
+    def of(self, var: Any) -> Any:
+        return self.root.get(var, var)
+
+    def consume(self, atom: Any, eqn: JaxprEqn) -> None:
+        if not atom.aval.is_extended:
+            return
+        var = self.of(atom)
+        if var in self.consumed:
+            raise KeyReuseError(
+                f"`{eqn.primitive.name}` at {source.summary(eqn.source)} uses a random key that "
+                f"`{self.consumed[var].primitive.name}` at "
+                f"{source.summary(self.consumed[var].source)} has used. {_REMEDY}"
+            )
+        self.consumed[var] = eqn
+
+    def read(self, eqn: JaxprEqn) -> None:
+        name = eqn.primitive.name
+        if name in _CONSUME:
+            self.consume(eqn.invars[0], eqn)
+        elif name in _PASS_ON and eqn.invars[0].__class__ is not Literal:
+            self.root[eqn.outvars[0]] = self.of(eqn.invars[0])
+        elif name == "scan":
+            consts, carry = eqn.params["num_consts"], eqn.params["num_carry"]
+            self.loop(eqn, eqn.params["jaxpr"], 0, consts, carry)
+        elif name == "while":
+            skipped, consts = eqn.params["cond_nconsts"], eqn.params["body_nconsts"]
+            carry = len(eqn.invars) - skipped - consts
+            self.loop(eqn, eqn.params["body_jaxpr"], skipped, consts, carry)
+        elif name == "cond":
+            used = [uses_of(closed).consumed for closed in sub_jaxprs(eqn.params)]
+            for i in frozenset[int]().union(*used):
+                self.consume(eqn.invars[1 + i], eqn)
+        elif eqn.primitive.higher_order:
+            for closed in sub_jaxprs(eqn.params):
+                if len(closed.in_avals) == len(eqn.invars):
+                    self.call(eqn, uses_of(closed))
+                    break
+
+    def call(self, eqn: JaxprEqn, uses: Uses) -> None:
+        for i in uses.consumed:
+            self.consume(eqn.invars[i], eqn)
+        for out, (given, is_consumed) in zip(eqn.outvars, uses.passed, strict=False):
+            if given is not None and eqn.invars[given].__class__ is not Literal:
+                self.root[out] = self.of(eqn.invars[given])
+            elif is_consumed:
+                self.consumed[out] = eqn
+
+    def loop(self, eqn: JaxprEqn, body: ClosedJaxpr, skipped: int, consts: int, carry: int) -> None:
+        uses = uses_of(body)
+        for i in uses.consumed:
+            again = i < consts
+            if consts <= i < consts + carry:
+                given, is_consumed = uses.passed[i - consts]
+                again = is_consumed or given is not None
+            if again:
+                raise KeyReuseError(
+                    f"the body of the loop at {source.summary(eqn.source)} uses the same random "
+                    f"key on each turn. {_REMEDY}"
+                )
+            self.consume(eqn.invars[skipped + i], eqn)
+
+
+_REMEDY = (
+    "The same key gives the same numbers. Make one key for each use with random.split, or a key "
+    "for each turn with random.fold_in; random.clone(key) says that the repetition is intended."
+)
+
+
+@by_program
+def uses_of(closed: ClosedJaxpr) -> Uses:
+    """What a program does with keys. Raises `KeyReuseError` if it uses one twice."""
+    return _Reading(closed.jaxpr).uses
+
+
+def checked(
+    name: str, closed: ClosedJaxpr, args: Sequence[Any], run: Callable[[Any], list[Any]]
+) -> list[Any]:
+    """`run(args)` of a program that consumes none of its keys a second time.
+
+    Raises `KeyReuseError` otherwise.
+    """
+    uses = uses_of(closed)
+    used = [args[i].base for i in sorted(uses.consumed) if hasattr(args[i], "base")]
+    given: set[int] = set()
+    for numbers in used:
+        if id(numbers) in _consumed or id(numbers) in given:
+            raise KeyReuseError(
+                f"`{name}` at {source.summary(source.capture())} was given a random key that has "
+                f"been used before. {_REMEDY}"
+            )
+        given.add(id(numbers))
+    outs = run(args)
+    gone = [
+        out.base for out, (_, is_consumed) in zip(outs, uses.passed, strict=True) if is_consumed
+    ]
+    for numbers in (*used, *gone):
+        _note(numbers)
+    return outs
+
+
+def _note(numbers: Any) -> None:
+    key = id(numbers)
+    _consumed[key] = weakref.ref(numbers, lambda gone: _consumed.pop(key, None))

@@ -135,7 +135,7 @@ class Transfers(Flag):
             guard.set(value)
 
     @contextlib.contextmanager
-    def __call__(self, new_val: Any = None) -> Iterator[None]:
+    def __call__(self, new_val: Any) -> Iterator[None]:  # type: ignore[override]
         with contextlib.ExitStack() as stack:
             stack.enter_context(super().__call__(new_val))
             for guard in self.directions:

@@ -134,7 +134,8 @@ def small_caches() -> Iterator[None]:
     from perspex.runtime import dispatch
     from perspex.runtime.compiler import cache
 
-    compiled.MOST_PROGRAMS = dispatch.MOST_PROGRAMS = cache._memory.most = FEW
+    compiled.MOST_PROGRAMS = dispatch.MOST_PROGRAMS = FEW
+    cache._kept.ready.most = cache._kept.packed.most = 2**20
     with tempfile.TemporaryDirectory() as folder:
         perspex.config.update("compilation_cache_dir", folder)
         yield

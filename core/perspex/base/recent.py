@@ -13,6 +13,9 @@ V = TypeVar("V")
 class Recent(dict[K, V]):
     """At most `most` values by key; the one that was not used for longest goes first.
 
+    With `weigh`, a function of a key and its value, `most` is what all values may weigh together. A
+    value that is heavier than that by itself is not kept.
+
     Keys in `pinned` stay, also when everything is cleared. `put`, setting an item, `get` and
     `recall` are uses; `peek`, `in`, subscripts and iteration are not. Threads may use one at the
     same time; `entries` is a copy to iterate over. `None` is no value.
@@ -24,24 +27,42 @@ class Recent(dict[K, V]):
     ([('a', 1), ('c', 3)], 4, 2)
     """
 
-    __slots__ = ("_lock", "most", "pinned")
+    __slots__ = ("_lock", "most", "pinned", "weigh")
 
-    def __init__(self, most: int, pinned: Container[K] = ()) -> None:
+    def __init__(
+        self,
+        most: int,
+        pinned: Container[K] = (),
+        weigh: Callable[[K, V], int] | None = None,
+    ) -> None:
         super().__init__()
         self.most = most
         self.pinned = pinned
+        self.weigh = weigh
         # Taken again where collecting garbage, which may happen anywhere, ends in here.
         self._lock = threading.RLock()
 
     def put(self, key: K, value: V) -> V | None:
-        """Keep a value; returns the one that had to go for it, if one had to."""
+        """Keep a value; returns the first that had to go for it, if one had to."""
         with self._lock:
             super().pop(key, None)
             super().__setitem__(key, value)
+            if self.weigh is not None:
+                return self._lighten(self.weigh)
             if len(self) <= self.most:
                 return None
             oldest = next((other for other in self if other not in self.pinned), None)
             return None if oldest is None else super().pop(oldest)
+
+    def _lighten(self, weigh: Callable[[K, V], int]) -> V | None:
+        excess = sum([weigh(key, value) for key, value in self.items()]) - self.most
+        gone: list[V] = []
+        for key in [key for key in self if key not in self.pinned] if excess > 0 else ():
+            gone.append(super().pop(key))
+            excess -= weigh(key, gone[-1])
+            if excess <= 0:
+                break
+        return gone[0] if gone else None
 
     def __setitem__(self, key: K, value: V) -> None:
         self.put(key, value)

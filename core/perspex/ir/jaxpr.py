@@ -122,12 +122,14 @@ class Jaxpr:
 class ClosedJaxpr:
     """A program with the values of its constants: something that can be called."""
 
-    __slots__ = ("__weakref__", "consts", "jaxpr")
+    __slots__ = ("__weakref__", "consts", "jaxpr", "token")
 
     def __init__(self, jaxpr: Jaxpr, consts: Sequence[Any] = ()) -> None:
         assert len(jaxpr.constvars) == len(consts), (len(jaxpr.constvars), len(consts))
         self.jaxpr = jaxpr
         self.consts = list(consts)
+        # What all programs share that do the same, once it is known (`transforms.identity`).
+        self.token: Any = None
 
     @property
     def eqns(self) -> list[JaxprEqn]:

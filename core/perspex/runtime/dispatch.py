@@ -31,15 +31,16 @@ from perspex.sharding import NamedSharding, PartitionSpec
 from perspex.tracing.primitive import Primitive, refused
 from perspex.tracing.staging import JaxprTrace, JaxprTracer, eval_jaxpr, stage
 from perspex.tracing.trace import Trace, Tracer, leaked, state, under
-from perspex.transforms.identity import params_identity
+from perspex.transforms.identity import params_identity, token_of, tokens
 
 # Entries of jaxlib's cache of compiled calls, which all callables share.
 _FAST_ENTRIES = 16_384
-# First-order primitives are kept by params.
-_EAGER_CALLABLES = 8_192
-# Calls, loops and branches by what their programs do: a loop around a fresh lambda finds what was
-# compiled for the last one. Each holds a program and its executables, so the oldest unused goes.
-_EAGER_PROGRAMS = 512
+# First-order primitives are kept by params: so many bytes of executables.
+_EAGER_CALLABLES = 128 * 2**20
+# Calls, loops and branches are found by what their programs do: a loop around a fresh lambda finds
+# what was compiled for the last one. What was compiled lives as long as such a program does; of the
+# rest, so many bytes of executables are kept.
+_EAGER_PROGRAMS = 2**20
 # The programs of one function, or of one operation: a loop over more shapes forgets the oldest.
 MOST_PROGRAMS = 4_096
 
@@ -80,15 +81,18 @@ def fast_callable(
 class EvalTrace(Trace):
     """Evaluates: what operations mean outside every traced function."""
 
-    __slots__ = ("callables", "lock", "programs")
+    __slots__ = ("callables", "lock", "programs", "weight")
     jit_key = 0
 
     def __init__(self) -> None:
         super().__init__()
         # Read without a lock, because every eager operation passes here.
         self.callables: dict[Any, Any] = {}
+        self.weight = 0
         self.lock = threading.Lock()
-        self.programs = Recent[Any, Any](_EAGER_PROGRAMS)
+        self.programs = Recent[Any, EagerProgram](
+            _EAGER_PROGRAMS, weigh=lambda key, program: program.weight
+        )
 
     def bind(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         key = (primitive, *params.items()) if params else primitive
@@ -97,32 +101,66 @@ class EvalTrace(Trace):
             if primitive.on_host:
                 return primitive.evaluate(*args, **params)
             if primitive.higher_order:
-                fast = self.program(primitive, params)
+                fast = self.program(primitive, params).fast
             else:
-                fast = eager_callable(primitive, params)
+                fast = eager_callable(primitive, params, self.grow)
                 with self.lock:
-                    if len(self.callables) >= _EAGER_CALLABLES:
-                        del self.callables[next(iter(self.callables))]
                     self.callables[key] = fast
         return fast(*args)
 
-    def program(self, primitive: Primitive, params: dict[str, Any]) -> Any:
+    def program(self, primitive: Primitive, params: dict[str, Any]) -> EagerProgram:
         """The callable for a primitive that holds programs."""
         key = (primitive, params_identity(params))
-        fast = self.programs.get(key)
-        if fast is None:
-            fast = self.programs[key] = eager_callable(primitive, params)
-        return fast
+        token = token_of(params)
+        found: EagerProgram | None = self.programs.get(key)
+        if found is None:
+            found = None if token is None else token.compiled.get(key)
+            self.programs[key] = found = found or EagerProgram(primitive, params)
+        if token is not None:
+            token.compiled[key] = found
+        return found
+
+    def grow(self, executable: Executable) -> None:
+        """Count what was compiled for one operation; the operations seen first go for it."""
+        with self.lock:
+            self.weight += executable.entry.weight
+            if self.weight > _EAGER_CALLABLES:
+                # Which one is in use is not known, so that calling them costs nothing.
+                for key in list(self.callables)[: len(self.callables) // 2]:
+                    del self.callables[key]
+                self.weight //= 2
 
     def clear(self) -> None:
         """Forget what was compiled."""
         with self.lock:
             self.callables.clear()
+            self.weight = 0
         self.programs.clear()
+        for token in tokens():
+            token.compiled.clear()
 
 
-def eager_callable(primitive: Primitive, params: dict[str, Any]) -> Any:
-    """`primitive` with fixed params as a callable on arrays."""
+class EagerProgram:
+    """The callable for a loop, a branch or a call, and the bytes that its executables take."""
+
+    __slots__ = ("__weakref__", "fast", "weight")
+
+    def __init__(self, primitive: Primitive, params: dict[str, Any]) -> None:
+        self.weight = 0
+        this = weakref.ref(self)
+
+        def grow(executable: Executable) -> None:
+            program = this()
+            if program is not None:
+                program.weight += executable.entry.weight
+
+        self.fast = eager_callable(primitive, params, grow)
+
+
+def eager_callable(
+    primitive: Primitive, params: dict[str, Any], grow: Callable[[Executable], None]
+) -> Any:
+    """`primitive` with fixed params as a callable on arrays; `grow` is told what is compiled."""
     programs = Recent[Any, Executable](MOST_PROGRAMS)
     name = primitive.name
 
@@ -152,6 +190,7 @@ def eager_callable(primitive: Primitive, params: dict[str, Any]) -> Any:
             place, committed = settled(place, committed, jaxpr, args)
             lowered = Lowered(closed, name, place, committed=committed, is_ours=ours)
             found = programs[key] = lowered.compile()
+            grow(found)
         return found
 
     def run(executable: Executable, args: Sequence[Any]) -> Any:
@@ -172,7 +211,8 @@ def eager_callable(primitive: Primitive, params: dict[str, Any]) -> Any:
         outs = run(program(args), args)
         return outs if primitive.multiple_results else outs[0]
 
-    return fast_callable(name, evaluate, miss, key=(primitive, *params.items()))
+    # The table of all callables holds the key as long as `evaluate` lives: it holds no program.
+    return fast_callable(name, evaluate, miss, key=name)
 
 
 EVAL = EvalTrace()

@@ -29,6 +29,7 @@ from perspex.runtime import fork, interruptible, invalid, key_reuse, memory, pro
 from perspex.runtime.callbacks import Engine, Engines, execute
 from perspex.runtime.compiler import cache, compiling, disk, pressure
 from perspex.runtime.compiler.compiling import Compiled
+from perspex.runtime.compiler.kept import Entry
 from perspex.runtime.keys import KeyArray
 from perspex.runtime.placement import Place, Spread, arguments, devices_of, results_of, whole
 from perspex.runtime.transfer import copy_to, put, signature
@@ -308,7 +309,7 @@ class Lowered:
             origin=self.origin,
         )
         disk.tell()
-        return Executable(self, found.xla, compiler_options)
+        return Executable(self, found, compiler_options)
 
     def _compiler(self, options: Any, stop: interruptible.Stop) -> Callable[[], Compiled]:
         """What makes XLA compile this program, from any thread."""
@@ -337,13 +338,18 @@ class Executable:
     """A compiled program. Call it with flat arguments, all of them, on any device."""
 
     def __init__(
-        self, lowered: Lowered, xla: Any, compiler_options: Sequence[tuple[str, Any]] = ()
+        self,
+        lowered: Lowered,
+        entry: Entry,
+        compiler_options: Sequence[tuple[str, Any]] = (),
     ) -> None:
         self.name = lowered.name
         self.closed = lowered.closed
         self.keep_unused = lowered.keep_unused
         self.is_ours = lowered.is_ours
-        self.xla = xla
+        # What keeps the program in the cache, which finds it for others as long as it is used.
+        self.entry = entry
+        self.xla = xla = entry.xla
         self.place = lowered.place
         self.device = lowered.device
         self.in_shardings = lowered.in_shardings

@@ -13,17 +13,23 @@ from typing import Any
 
 import numpy as np
 
-from perspex.ir.jaxpr import Atom, ClosedJaxpr, Literal, Var
+from perspex.ir.jaxpr import Atom, ClosedJaxpr, Literal, Var, sub_jaxprs
 
 
 class Token:
-    """Stands for all programs that do the same."""
+    """Stands for all programs that do the same; it lives as long as one of them, or a key with it.
 
-    __slots__ = ("__weakref__",)
+    `compiled`: what was compiled for these programs, and lives as long. It may refer to them,
+    because each refers to its token: only garbage collection sees cycles like these.
+    """
+
+    __slots__ = ("__weakref__", "compiled")
+
+    def __init__(self) -> None:
+        self.compiled: dict[Any, Any] = {}
 
 
 _by_text: weakref.WeakValueDictionary[Any, Token] = weakref.WeakValueDictionary()
-_by_program: weakref.WeakKeyDictionary[ClosedJaxpr, Token] = weakref.WeakKeyDictionary()
 
 
 def identity(closed: ClosedJaxpr) -> Token:
@@ -34,11 +40,15 @@ def identity(closed: ClosedJaxpr) -> Token:
     >>> first is second, identity(first) is identity(second)
     (False, True)
     """
-    token = _by_program.get(closed)
+    token: Token | None = closed.token
     if token is None:
-        token = _by_text.setdefault(_text(closed), Token())
-        _by_program[closed] = token
+        closed.token = token = _by_text.setdefault(_text(closed), Token())
     return token
+
+
+def tokens() -> list[Token]:
+    """All that are alive."""
+    return list(_by_text.values())
 
 
 class HowToTransform:
@@ -51,6 +61,11 @@ class HowToTransform:
 def params_identity(params: dict[str, Any]) -> tuple[Any, ...]:
     """The params of an equation as a key, programs among them by what they do."""
     return tuple([(name, _param(params[name])) for name in sorted(params)])
+
+
+def token_of(params: dict[str, Any]) -> Token | None:
+    """The token of the first program in the params of an equation."""
+    return next((identity(closed) for closed in sub_jaxprs(params)), None)
 
 
 def _param(value: Any) -> Any:

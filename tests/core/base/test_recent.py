@@ -61,6 +61,19 @@ def test_what_is_pinned_stays() -> None:
     assert table.entries() == [("g", 6)]
 
 
+def test_values_weigh_together_at_most_so_much() -> None:
+    pinned = {"p"}
+    table = Recent[str, int](10, pinned, lambda key, value: 0 if key in pinned else value)
+    assert [table.put("p", 50), table.put("a", 4), table.put("b", 6)] == [None] * 3
+    assert table.get("a") == 4
+    # Several may have to go for one; one that is too heavy is not kept, and takes all with it.
+    assert table.put("c", 5) == 6 and table.entries() == [("p", 50), ("a", 4), ("c", 5)]
+    assert table.put("d", 10) == 4 and table.entries() == [("p", 50), ("d", 10)]
+    assert table.put("e", 11) == 10 and table.entries() == [("p", 50)]
+    # The same key again replaces what it weighed.
+    assert [table.put("f", 9), table.put("f", 10)] == [None, None] and len(table) == 2
+
+
 def test_a_look_is_no_use() -> None:
     table = Recent[str, int](2)
     table.put("a", 1)

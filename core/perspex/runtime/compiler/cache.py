@@ -3,7 +3,8 @@
 The key of a program is a hash of its StableHLO without source locations, and of all else that
 decides what XLA makes of it. So a function that is defined again, moved to another line or found in
 another process has the key that it had. Large constants are arguments of the program, and no part
-of it. Programs are kept in memory, and on disk by `perspex.runtime.compiler.disk`.
+of it. A program is in memory while something holds it, a jitted function for example, and as long
+as `perspex.runtime.compiler.kept` keeps it. It is kept on disk by `perspex.runtime.compiler.disk`.
 
 Programs that call back into Python hold the functions that they call, and are in neither.
 """
@@ -16,6 +17,8 @@ import os
 import platform as machine
 import threading
 import time
+import weakref
+import zlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -25,15 +28,19 @@ import numpy as np
 
 from perspex.base import xla
 from perspex.base.recent import Recent
+from perspex.base.xla import deserialize
+from perspex.errors import JaxRuntimeError
 from perspex.hlo.unlocated import unlocated_bytecode
 from perspex.runtime.compiler import disk, pressure
 from perspex.runtime.compiler.compiling import Compiled
+from perspex.runtime.compiler.kept import Entry, Kept, serialized, weight
 from perspex.runtime.interruptible import StoppedError
 from perspex.runtime.placement import Place, Spread, devices_of
 
 # Changes whenever the same program no longer means the same executable.
 _FORMAT = b"perspex 2"
-_REMEMBERED = 1024
+# Sizes of files that are known, also of programs that are no longer in memory.
+_MOST_SIZES = 4_096
 # So many programs can be pinned: far from as many as a process can hold.
 MOST_PINNED = 256
 
@@ -42,19 +49,6 @@ _PATIENCE = 10.0
 
 # Where an executable came from: the `source` of `compile` events.
 XLA, MEMORY, DISK = "xla", "memory", "disk"
-
-
-@dataclass
-class Entry:
-    """An executable, how long XLA took for it once, and its size on disk where that is known.
-
-    `apart`: a process of its own has compiled it, for this one.
-    """
-
-    xla: Any
-    seconds: float
-    size: int | None = None
-    apart: bool = False
 
 
 @dataclass
@@ -71,7 +65,10 @@ class Counts:
 counts = Counts()
 # Keys of programs that stay in memory when others have to go.
 _pinned: set[bytes] = set()
-_memory: Recent[bytes, Entry] = Recent(_REMEMBERED, _pinned)
+# What is in memory, whoever holds it; and what is there only because it was used lately.
+_memory: weakref.WeakValueDictionary[bytes, Entry] = weakref.WeakValueDictionary()
+_kept = Kept(_pinned)
+_sizes = Recent[bytes, int](_MOST_SIZES)
 _lock = threading.Lock()
 # Programs being loaded or compiled, maybe after an interrupt: none is started twice.
 _flights: dict[bytes, Future[Entry]] = {}
@@ -166,8 +163,16 @@ class Wanted(NamedTuple):
 def remembered(key: bytes) -> Entry | None:
     """What this process has compiled or loaded already."""
     with _lock:
-        entry: Entry | None = _memory.get(key)
+        entry = _found(key)
         counts.memory += entry is not None
+    return entry
+
+
+def _found(key: bytes) -> Entry | None:
+    """What is in memory, used now. The caller holds the lock."""
+    entry = _memory.get(key)
+    if entry is not None:
+        _kept.use(key, entry)
     return entry
 
 
@@ -185,7 +190,7 @@ def obtain(
         return _compiled(compile)[0], XLA
     mine: Future[Entry] = Future()
     with _lock:
-        entry = _memory.get(key)  # since the caller looked there
+        entry = _found(key)  # since the caller looked there
         flight = mine if entry is not None else _flights.setdefault(key, mine)
     if entry is not None or flight is not mine:
         try:
@@ -196,10 +201,10 @@ def obtain(
             counts.memory += 1
         return entry, MEMORY
     try:
-        loaded = _load(wanted, policy)
-        if loaded is not None:
-            entry, where = loaded, DISK
-        else:
+        entry, where = _unpacked(wanted), MEMORY
+        if entry is None:
+            entry, where = _load(wanted, policy), DISK
+        if entry is None:
             (entry, code), where = _compiled(compile), XLA
             _save(wanted, entry, code, policy)
     except BaseException as error:
@@ -211,7 +216,9 @@ def obtain(
         counts.xla += where is XLA
         counts.apart += entry.apart
         counts.disk += where is DISK
+        counts.memory += where is MEMORY
         _memory[key] = entry
+        _kept.use(key, entry)
         del _flights[key]
     mine.set_result(entry)
     return entry, where
@@ -223,38 +230,57 @@ def _compiled(compile: Callable[[], Compiled]) -> tuple[Entry, bytes | None]:
     return Entry(xla, time.perf_counter() - start, apart=code is not None), code
 
 
+def _unpacked(wanted: Wanted) -> Entry | None:
+    """What is in memory as bytes."""
+    packed = _kept.packed.get(wanted.key)
+    if packed is None:
+        return None
+    code = zlib.decompress(packed.code)
+    try:
+        xla = deserialize(devices_of(wanted.place), code, wanted.options)
+    except JaxRuntimeError:  # there are programs that cannot be loaded
+        _kept.packed.pop(wanted.key)
+        return None
+    return Entry(xla, packed.seconds, weight=weight(len(code)))
+
+
 def _load(wanted: Wanted, policy: disk.Policy | None) -> Entry | None:
     if policy is None:
         return None
     loaded = disk.load(policy, wanted.key, devices_of(wanted.place), wanted.options)
-    return loaded and Entry(loaded.xla, loaded.about.seconds, loaded.size)
+    if loaded is None:
+        return None
+    _sizes[wanted.key] = loaded.size
+    return Entry(loaded.xla, loaded.about.seconds, loaded.size, weight=weight(loaded.code_size))
 
 
 def _save(wanted: Wanted, entry: Entry, code: bytes | None, policy: disk.Policy | None) -> None:
-    if policy is None:
-        return
+    """Keep what has just been compiled, and has not run yet, as bytes: on disk, or in memory."""
+    key = wanted.key
 
     def written(size: int) -> None:
-        entry.size = size
+        entry.size = _sizes[key] = size
 
+    code = code or serialized(entry.xla)
+    entry.weight = weight(None if code is None else len(code))
     about = disk.About(wanted.name, wanted.signature, entry.seconds)
-    disk.save(policy, wanted.key, code or entry.xla, about, written)
+    if not (policy is not None and disk.save(policy, key, code, about, written)) and code:
+        _kept.pack(key, entry, code)
 
 
 def size(key: bytes) -> int | None:
-    """The bytes that a program takes on disk, if it is in memory and that is known."""
-    entry = _memory.peek(key)
-    return None if entry is None else entry.size
+    """The bytes that a program takes on disk, if that is known."""
+    return _sizes.peek(key)
 
 
 def remembered_count() -> int:
-    """How many programs are kept in memory."""
-    return len(_memory)
+    """How many programs are in memory."""
+    return len({*_memory.keys(), *dict(_kept.packed.entries())})
 
 
 def is_remembered(key: bytes) -> bool:
     """Whether a program is in memory. This is no use of it."""
-    return key in _memory
+    return key in _memory or key in _kept.packed
 
 
 def is_pinned(key: bytes) -> bool:
@@ -268,6 +294,7 @@ def pin(key: bytes) -> bool:
         if len(_pinned) >= MOST_PINNED and key not in _pinned:
             return False
         _pinned.add(key)
+        _found(key)
         return True
 
 
@@ -285,6 +312,8 @@ def evict(key: bytes) -> None:
     with _lock:
         _memory.pop(key, None)
         _pinned.discard(key)
+        _kept.forget(key)
+        _sizes.pop(key)
     policy = disk.policy()
     if policy is not None:
         disk.flush(_PATIENCE)  # it may be about to be written
@@ -294,16 +323,18 @@ def evict(key: bytes) -> None:
 @pressure.register
 def forget() -> None:
     """Empty the cache in memory, except for pinned programs."""
-    _memory.clear()
+    with _lock:
+        _kept.forget()
+        for key in [key for key in _memory.keys() if key not in _pinned]:  # noqa: SIM118
+            _memory.pop(key, None)
 
 
 def _after_fork() -> None:
     """In the child of a fork, where no compilation continues."""
-    global _lock, _memory
+    global _kept, _lock
     _lock = threading.Lock()
-    # Another thread may have held the lock inside.
-    _memory, before = Recent(_REMEMBERED, _pinned), _memory
-    dict.update(_memory, before)
+    # Another thread may have held the locks inside.
+    _kept = _kept.copied()
     _flights.clear()
 
 

@@ -22,7 +22,6 @@ from typing import Any, NamedTuple
 from perspex import config
 from perspex.base import source
 from perspex.base.xla import deserialize
-from perspex.errors import JaxRuntimeError
 from perspex.runtime.compiler.storage import OVERHEAD, DamagedError, Folder, RefusedError
 
 # Check whether the folder is full after one write in so many ...
@@ -58,7 +57,8 @@ class About(NamedTuple):
 class Loaded(NamedTuple):
     xla: Any
     about: About
-    size: int
+    size: int  # of the file
+    code_size: int  # of the serialized program
 
 
 class Policy(NamedTuple):
@@ -184,7 +184,7 @@ def load(policy: Policy, key: bytes, devices: Sequence[Any], options: Any) -> Lo
         )
         return None
     counts.read += 1
-    return Loaded(xla, about, len(data) + OVERHEAD)
+    return Loaded(xla, about, len(data) + OVERHEAD, len(code))
 
 
 def _pack(about: About, code: bytes) -> bytes:
@@ -219,17 +219,18 @@ class _Writer:
         self.waiting: dict[tuple[str, bytes], _Job] = {}
         self.unseen = 0  # bytes written since the folder was looked through
 
-    def add(self, job: _Job) -> None:
+    def add(self, job: _Job) -> bool:
         with self.lock:
             if self.thread is None:
                 thread = threading.Thread(target=self._serve, name="perspex-cache", daemon=True)
                 try:
                     thread.start()
                 except RuntimeError:  # the interpreter is about to end
-                    return
+                    return False
                 self.thread = thread
         self.waiting[job.policy.folder.path, job.key] = job
         self.jobs.put(job)
+        return True
 
     def wait(self, seconds: float | None) -> bool:
         if self.thread is None:
@@ -280,21 +281,20 @@ class _Writer:
 _writer = _Writer()
 
 
-def save(policy: Policy, key: bytes, xla: Any, about: About, done: Callable[[int], None]) -> None:
-    """Write a program that has not run yet, and call `done` with the size of its file.
+def save(
+    policy: Policy, key: bytes, code: bytes | None, about: About, done: Callable[[int], None]
+) -> bool:
+    """Write a serialized program, and call `done` with the size of its file; all of it behind.
 
-    Only the bytes are made at once, in a hundredth of the time that compiling took, unless `xla` is
-    these: a program that sorts can no longer be turned into bytes when it has run. The rest is done
-    behind.
+    Returns whether it will be written, as far as that is known. `code` is `None` for a program that
+    XLA cannot turn into bytes.
     """
     if about.seconds < policy.least_seconds:
-        return
-    try:
-        code = xla if isinstance(xla, bytes) else xla.serialize()
-    except JaxRuntimeError:
+        return False
+    if code is None:
         counts.unwritable += 1
-        return
-    _writer.add(_Job(policy, key, code, about, done))
+        return False
+    return _writer.add(_Job(policy, key, code, about, done))
 
 
 def flush(seconds: float | None = None) -> bool:

@@ -149,7 +149,8 @@ def test_what_is_pinned_stays(seen, unpinned, monkeypatch) -> None:
     np.testing.assert_allclose(kept(X), np.sin(X) * 181.5, rtol=1e-6)
     other(X)
     assert sources(seen, "scaled") == ["memory", "xla"]
-    monkeypatch.setattr(cache._memory, "most", 1)
+    monkeypatch.setattr(cache._kept.ready, "most", 1)
+    monkeypatch.setattr(cache._kept.packed, "most", 1)
     for factor in (183.5, 184.5):
         scale(factor)(X)
     assert cache.is_remembered(key)
@@ -164,10 +165,11 @@ FORK = """
 import os, threading, warnings
 from perspex.runtime.compiler import cache
 warnings.simplefilter("ignore")
-cache._memory.put(b"key", cache.Entry(None, 0.0))
+cache._kept.use(b"key", entry := cache.Entry(None, 0.0))
+cache._memory[b"key"] = entry
 held, go_on = threading.Event(), threading.Event()
 def hold():
-    with cache._lock, cache._memory._lock:
+    with cache._lock, cache._kept.ready._lock, cache._kept.packed._lock:
         held.set()
         go_on.wait()
 threading.Thread(target=hold, daemon=True).start()

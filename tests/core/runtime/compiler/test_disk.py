@@ -78,11 +78,8 @@ def test_a_program_that_has_run(seen, folder) -> None:
 
 
 def test_a_program_that_cannot_be_written(seen, folder) -> None:
-    class Program:
-        def serialize(self) -> bytes:
-            raise perspex.errors.JaxRuntimeError("UNIMPLEMENTED: not serializable")
-
-    disk.save(disk.policy(), b"k" * 32, Program(), disk.About("f", "", 1.0), seen.append)
+    about = disk.About("f", "", 1.0)
+    assert not disk.save(disk.policy(), b"k" * 32, None, about, seen.append)
     assert disk.flush(30) and disk.counts.unwritable == 1
     assert not entries(folder) and not seen and not disk.problems
 

@@ -1,0 +1,114 @@
+"""The programs used last, which stay in memory though nothing holds them: so many bytes of them.
+
+A jitted function holds its executables. When it is gone, its programs are kept here for a while, so
+that a function that is defined again finds them: the last ones ready to run, more of them as
+compressed bytes, which load in a twentieth of the time that compiling took. Both are bounded by
+bytes, because an executable takes 0.2 MiB even for `x + y`, and a large one as much as a thousand
+of these.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass, field
+from typing import Any
+
+from perspex.base.recent import Recent
+from perspex.errors import JaxRuntimeError
+
+# Bytes that may be kept: of executables, and of compressed ones.
+READY = 4 * 2**20
+PACKED = 2 * 2**20
+# What executables take in memory, measured with jaxlib 0.10 and 0.12 on the CPU: so much each, and
+# so many bytes for a byte of the serialized program. One that has no such form counts as large.
+_EACH = 192 * 1024
+_FACTOR = 13
+_UNKNOWN = 2**20
+
+
+@dataclass
+class Entry:
+    """An executable, how long XLA took for it once, and its size on disk where that is known.
+
+    `apart`: a process of its own has compiled it, for this one. `weight`: about the bytes that it
+    takes in memory.
+    """
+
+    xla: Any
+    seconds: float
+    size: int | None = None
+    apart: bool = False
+    weight: int = _UNKNOWN
+
+
+@dataclass
+class Packed:
+    """The same, as compressed bytes."""
+
+    code: bytes
+    seconds: float
+
+
+@dataclass
+class Kept:
+    """What is kept, by the keys of the programs; keys in `pinned` stay, and weigh nothing."""
+
+    pinned: set[bytes]
+    ready: Recent[bytes, Entry] = field(init=False)
+    packed: Recent[bytes, Packed] = field(init=False)
+
+    def __post_init__(self) -> None:
+        def entry(key: bytes, value: Entry) -> int:
+            return 0 if key in self.pinned else value.weight
+
+        def packed(key: bytes, value: Packed) -> int:
+            return 0 if key in self.pinned else len(value.code)
+
+        self.ready = Recent(READY, self.pinned, entry)
+        self.packed = Recent(PACKED, self.pinned, packed)
+        # The one used last stays ready, whatever it weighs: a cell that runs again finds it.
+        self.last: Entry | None = None
+
+    def use(self, key: bytes, entry: Entry) -> None:
+        """Keep an executable ready, as the one used last."""
+        self.last = entry
+        self.ready.put(key, entry)
+        self.packed.get(key)
+
+    def pack(self, key: bytes, entry: Entry, code: bytes) -> None:
+        """Keep the serialized form of an executable."""
+        self.packed.put(key, Packed(zlib.compress(code, 1), entry.seconds))
+
+    def forget(self, key: bytes | None = None) -> None:
+        """Drop a program, or all that are not pinned."""
+        self.last = None
+        for table in (self.ready, self.packed):
+            if key is None:
+                table.clear()
+            else:
+                table.pop(key)
+
+    def copied(self) -> Kept:
+        """The same with locks of its own, for the child of a fork."""
+        copy = Kept(self.pinned)
+        dict.update(copy.ready, self.ready)
+        dict.update(copy.packed, self.packed)
+        copy.last = self.last
+        return copy
+
+
+def serialized(xla: Any) -> bytes | None:
+    """An executable that has not run yet as bytes; `None` if XLA has no such form of it.
+
+    A program that sorts has none any more when it has run.
+    """
+    try:
+        code: bytes = xla.serialize()
+    except JaxRuntimeError:
+        return None
+    return code
+
+
+def weight(code_size: int | None) -> int:
+    """About the bytes that an executable takes in memory, by those of its serialized form."""
+    return _UNKNOWN if code_size is None else _EACH + _FACTOR * code_size

@@ -44,7 +44,7 @@ __all__ = [
     "JAXTypeError", "JaxRuntimeError", "JaxprTypeError", "KeyReuseError",
     "NonConcreteBooleanIndexError", "StaleCaptureError", "StaleCaptureWarning",
     "TracerArrayConversionError", "TracerBoolConversionError", "TracerIntegerConversionError",
-    "UnexpectedTracerError",
+    "TracerTruthValueError", "UnexpectedTracerError",
 ]  # fmt: skip
 
 

@@ -17,8 +17,9 @@ from types import ModuleType
 from typing import Any
 
 import perspex
-from perspex.as_jax import version, workers
-from perspex.base import jax_finder, views
+from perspex.as_jax import absent, version, workers
+from perspex.as_jax.doors.table import DIALECTS, DOORS, PRIVATE
+from perspex.base import jax_finder, views, xla
 from perspex.base.public import MODULES
 
 JAX_VERSION = version.__version__
@@ -37,10 +38,27 @@ _TARGETS = {"jax" + name.removeprefix("perspex"): name for name in MODULES - _OB
     "jax.ops": "perspex.numpy.segments",
     "jax.version": "perspex.as_jax.version",
 }
+_INSIDE = DOORS | PRIVATE | DIALECTS
+_TARGETS |= _INSIDE
 
 
-def _names(target: ModuleType) -> list[str]:
+def _target(name: str) -> Any:
+    """The module, or the class in one, that has the names of a module of jax's."""
+    if name in DIALECTS:
+        return xla.dialect(DIALECTS[name])
+    home, _, inside = _TARGETS[name].partition(":")
+    found = importlib.import_module(home)
+    return getattr(found, inside) if inside else found
+
+
+def _is_module(name: str) -> bool:
+    return name in _TARGETS or absent.has_module(name)
+
+
+def _names(target: Any) -> list[str]:
     """The public names of one of our modules, without its submodules."""
+    if not isinstance(target, ModuleType):
+        return [name for name in vars(target) if not name.startswith("__")]
     return getattr(target, "__all__", None) or [
         name
         for name, value in vars(target).items()
@@ -53,15 +71,18 @@ def _names(target: ModuleType) -> list[str]:
 class _Module(ModuleType):
     """A module of jax's, with the names of one of ours."""
 
-    def __init__(self, name: str, target: ModuleType) -> None:
+    def __init__(self, name: str, target: Any) -> None:
         super().__init__(name, target.__doc__)
         below = [full.rpartition(".")[2] for full in _TARGETS if full.rpartition(".")[0] == name]
+        # `from jax import *` does not open the doors.
+        shown = [key for key in below if f"{name}.{key}" not in _INSIDE]
+        below = [*below, *absent.submodules(name)]
         names = {key: getattr(target, key) for key in _names(target) if key not in below}
         self.__dict__.update(names)
         # Names whose modules are imported when somebody asks for them.
         self.__dict__["__later__"] = getattr(target, "_LATER", {})
-        self.__dict__["__all__"] = sorted([*names, *below, *self.__later__])
-        self.__dict__["__file__"] = target.__file__
+        self.__dict__["__all__"] = sorted([*names, *shown, *self.__later__])
+        self.__dict__["__file__"] = getattr(target, "__file__", None)
         self.__dict__["__path__"] = []
         self.__dict__["__perspex__"] = target
         # How views are named that other packages give to this module.
@@ -71,13 +92,16 @@ class _Module(ModuleType):
             self.__dict__.update(names)
 
     def __getattr__(self, name: str) -> Any:
-        if f"{self.__name__}.{name}" in _TARGETS:
+        if _is_module(f"{self.__name__}.{name}"):
             return importlib.import_module(f"{self.__name__}.{name}")
         if name in self.__later__:
             found = self.__dict__[name] = getattr(self.__perspex__, name)
             return found
         with contextlib.suppress(AttributeError):
             found = self.__dict__[name] = views.find(self.__views__, name)
+            return found
+        with contextlib.suppress(KeyError):
+            found = self.__dict__[name] = absent.find(self.__name__, name)
             return found
         raise AttributeError(
             f"Perspex {perspex.__version__} has no `{self.__name__}.{name}`: `{self.__name__}` is "
@@ -94,19 +118,21 @@ class _Module(ModuleType):
 
 
 def _make(name: str) -> ModuleType:
+    if name in _TARGETS:
+        return _Module(name, _target(name))
+    if absent.has_module(name):
+        return absent.AbsentModule(name)
     if name.startswith("jax._"):
         raise ImportError(
-            f"cannot import {name}: `jax` is Perspex here (perspex.as_jax), and private modules "
-            "of jax have no counterpart in it",
+            f"cannot import {name}: `jax` is Perspex here (perspex.as_jax), and of the private "
+            "modules of jax it has those that well-known libraries use (docs/libraries.md)",
             name=name,
         )
-    if name not in _TARGETS:
-        raise ModuleNotFoundError(
-            f"Perspex {perspex.__version__} has no module {name!r}: `jax` is Perspex here "
-            f"(perspex.as_jax), which answers to jax {JAX_VERSION} and lacks this module. {_WHY}",
-            name=name,
-        )
-    return _Module(name, importlib.import_module(_TARGETS[name]))
+    raise ModuleNotFoundError(
+        f"Perspex {perspex.__version__} has no module {name!r}: `jax` is Perspex here "
+        f"(perspex.as_jax), which answers to jax {JAX_VERSION} and lacks this module. {_WHY}",
+        name=name,
+    )
 
 
 jax_finder.check_alone()

@@ -17,6 +17,7 @@ import collections
 import copyreg
 import dataclasses
 import functools
+import weakref
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, TypeVar
 
@@ -40,6 +41,8 @@ default_registry = _pytree.default_registry()
 """The registry in jaxlib; each container class has its entry there."""
 call_registry = _pytree.PyTreeRegistry()
 """The registry of compiled calls: the same classes, and arrays of typed keys."""
+# The classes that are registered.
+containers: weakref.WeakSet[type] = weakref.WeakSet()
 
 
 def _get_registry() -> Any:
@@ -79,6 +82,7 @@ def register_pytree_node(
     """
     for registry in (default_registry, call_registry):
         registry.register_node(nodetype, flatten_func, unflatten_func, flatten_with_keys_func)
+    containers.add(nodetype)
 
 
 def register_pytree_with_keys(
@@ -204,6 +208,7 @@ def register_dataclass(
             )
     for registry in (default_registry, call_registry):
         registry.register_dataclass_node(nodetype, list(data), list(meta))
+    containers.add(nodetype)
     return nodetype
 
 
@@ -254,6 +259,7 @@ def _register_builtin_containers() -> None:
 
 
 _register_builtin_containers()
+containers.update([tuple, list, dict, type(None)])
 
 
 # -- Partial

@@ -224,6 +224,11 @@ def make_context() -> Any:
     return context
 
 
+def dialect(name: str) -> Any:
+    """What `jaxlib` has in Python of a dialect: a module."""
+    return importlib.import_module(f"jaxlib.mlir.dialects.{name}")
+
+
 _dialects: set[str] = set()
 
 

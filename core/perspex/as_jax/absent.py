@@ -1,0 +1,263 @@
+"""Names of JAX that Perspex does not have: they can be imported, and using one is an error.
+
+A library that never uses what it imports runs. One that does is told which feature is missing, why,
+and what to use instead. If Perspex has a module of that name, its own wins.
+"""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+from typing import Any, NamedTuple, NoReturn
+
+
+class AbsentError(NotImplementedError, AttributeError):
+    """The use of a name of JAX that Perspex does not have."""
+
+
+class Absent(NamedTuple):
+    """Why a name is not here, and what to use instead.
+
+    `names` are those of a module; `...` are all that one asks for. With `idle`, they are functions
+    that do nothing: they tell those who listen, and nobody does.
+    """
+
+    why: str
+    instead: str
+    names: Any = ()
+    idle: bool = False
+
+
+_KERNELS = "kernels are written in a language of their own, for GPUs and TPUs"
+_CPU = "Perspex runs on one process"
+
+_ABSENT: dict[str, Absent] = {
+    "jax.experimental.pallas": Absent(_KERNELS, "write the kernel with jax.numpy", ...),
+    "jax.experimental.pallas.mosaic_gpu": Absent(_KERNELS, "write the kernel with jax.numpy", ...),
+    "jax.experimental.pallas.tpu": Absent(_KERNELS, "write the kernel with jax.numpy", ...),
+    "jax.experimental.pallas.triton": Absent(_KERNELS, "write the kernel with jax.numpy", ...),
+    "jax.experimental.mosaic": Absent(_KERNELS, "write the kernel with jax.numpy", ...),
+    "jax.extend.pallas": Absent(_KERNELS, "write the kernel with jax.numpy", ...),
+    "jax.experimental.jax2tf": Absent(
+        "it needs TensorFlow", "export StableHLO with jax.jit(f).lower(...)", ...
+    ),
+    "jax.experimental.colocated_python": Absent(
+        "it runs Python beside accelerators of other machines", "call the function itself", ...
+    ),
+    "jax.experimental.colocated_python.func": Absent(
+        "it runs Python beside accelerators of other machines", "call the function itself", ...
+    ),
+    "jax.experimental.colocated_python.serialization": Absent(
+        "it runs Python beside accelerators of other machines", "call the function itself", ...
+    ),
+    "jax.experimental.topologies": Absent(
+        "programs are compiled for the devices that there are", "jax.devices()", ...
+    ),
+    "jax.experimental.serialize_executable": Absent(
+        "executables are kept on disk by themselves", "docs/cache.md", ...
+    ),
+    "jax.experimental.array_serialization": Absent(
+        "it needs tensorstore and several processes",
+        "orbax with its StandardCheckpointer, or np.save",
+    ),
+    "jax.experimental.array_serialization.serialization": Absent(
+        "it needs tensorstore and several processes",
+        "orbax with its StandardCheckpointer, or np.save",
+        ...,
+    ),
+    "jax.experimental.custom_partitioning": Absent(
+        "the partitioner is Shardy, which takes no Python", "jax.shard_map",
+        ("SdyShardingRule", "custom_partitioning", "custom_partitioning_sharding_rule"),
+    ),
+    "jax.experimental.key_reuse": Absent("keys are not followed", "jax.random.split", ...),
+    "jax.distributed": Absent(
+        _CPU, "jax.devices() of this process",
+        ("initialize", "is_initialized", "shutdown"),
+    ),
+    "jax.extend.ifrt_programs": Absent(
+        "programs of IFRT are XLA's inside", "jax.jit", ("ifrt_programs",)
+    ),
+    "jax.extend.lowering": Absent("MLIR contexts are shared", "jax.extend.mlir", ...),
+    "jax.extend.xla": Absent("XLA takes no passes from Python", "jax.jit", ...),
+    "jax.extend.random": Absent(
+        "generators are built in", "one of threefry2x32, rbg, unsafe_rbg",
+        ("define_prng_impl", "threefry_2x32"),
+    ),
+    "jax.extend.sharding": Absent(
+        "shardings of XLA are not made from protocol buffers", "jax.sharding.NamedSharding",
+        ("get_hlo_sharding_from_serialized_proto", "get_op_sharding_from_serialized_proto",
+         "get_serialized_proto_from_hlo_sharding"),
+    ),
+    "jax.extend.backend": Absent(
+        "platforms are found by themselves", "jax.devices()",
+        ("get_compile_options", "register_backend_factory"),
+    ),
+    "jax.extend.core": Absent(
+        "calls are transformed by one rule", "jax.jit",
+        ("eval_jaxpr_transpose", "register_call_primitive_rules"),
+    ),
+    "jax.interpreters.ad": Absent("it is done in one step", "jax.linearize", ("linearize",)),
+    "jax.interpreters.batching": Absent(
+        "containers are pytrees here", "jax.tree_util.register_pytree_node",
+        ("batch_subtrace", "register_vmappable", "unregister_vmappable"),
+    ),
+    "jax.interpreters.mlir": Absent(
+        "modules are written by one builder", "mlir.lower_fun",
+        ("AxisContext", "ConstantHandler", "DEVICE_TO_DEVICE_TYPE", "LoweringParameters",
+         "LoweringResult", "LoweringRule", "Mesh", "MeshAxisName", "RECV_FROM_HOST_TYPE",
+         "SEND_TO_HOST_TYPE", "SPMDAxisContext", "ShapePolyLoweringState", "ShardingContext",
+         "Token", "TokenSet", "core_call_lowering", "ir_tree_registry", "ir_type_handlers",
+         "lower_jaxpr_to_module", "lowerable_effects", "merge_mlir_modules",
+         "register_constant_handler", "token_type"),
+    ),
+    "jax.interpreters.partial_eval": Absent(
+        "equations are written as they come", "custom_partial_eval_rules",
+        ("lower_jaxpr", "lower_jaxpr2", "new_eqn_recipe", "partial_eval_jaxpr_custom_rules"),
+    ),
+    "jax.interpreters.pxla": Absent(
+        "results are made in C++", "jax.make_array_from_single_device_arrays",
+        ("MeshComputation", "create_compile_options", "global_avals_to_results_handler"),
+    ),
+    "jax.interpreters.xla": Absent("it is jaxlib's", "jax.devices()[0].client", ("Backend",)),
+    "jax._src.earray": Absent("arrays of new dtypes are not supported", "a pytree", ("EArray",)),
+}  # fmt: skip
+
+# Others build these; a module of ours takes the place of the entry by itself.
+_PLACEHOLDERS: dict[str, Absent] = {
+    "jax": Absent(
+        "it is being built", "see the list of names",
+        ("Ref", "new_ref", "free_ref", "freeze", "empty_ref", "log_compiles",
+         "explain_cache_misses", "debug_key_reuse", "transfer_guard",
+         "transfer_guard_host_to_device",
+         "transfer_guard_device_to_host", "transfer_guard_device_to_device", "no_tracing",
+         "no_execution"),
+    ),
+    "jax.monitoring": Absent(
+        "nobody listens", "perspex.events",
+        ("record_event", "record_event_duration_secs", "record_event_time_span", "record_scalar",
+         "register_event_listener", "register_event_duration_secs_listener",
+         "register_scalar_listener", "register_event_time_span_listener", "clear_event_listeners",
+         "unregister_event_listener", "unregister_event_duration_listener",
+         "unregister_scalar_listener", "unregister_event_time_span_listener"),
+        True,
+    ),
+    "jax.profiler": Absent("it is being built", "perspex.profile", ...),
+    "jax.export": Absent("it is being built", "jax.jit(f).lower(...)", ...),
+    "jax.ffi": Absent("it is being built", "perspex.extend", ...),
+    "jax.test_util": Absent(
+        "it is being built", "finite differences", ("check_grads", "check_jvp", "check_vjp")
+    ),
+    "jax.experimental.checkify": Absent("it is being built", "jax.debug.callback", ...),
+    "jax._src.checkify": Absent("it is being built", "jax.debug.callback", ...),
+    "jax.experimental.sparse": Absent("it is being built", "dense arrays", ...),
+    "jax.experimental.jet": Absent("it is being built", "jax.jvp in jax.jvp", ...),
+    "jax.experimental.ode": Absent("it is being built", "diffrax", ...),
+    "jax.experimental.layout": Absent("it is being built", "layouts are XLA's", ...),
+    "jax.experimental.multihost_utils": Absent(_CPU, "jax.device_get", ...),
+    "jax.experimental.pjit": Absent("it is jax.jit", "jax.jit", ("pjit",)),
+    "jax.experimental.compute_on": Absent("it is being built", "jax.jit", ...),
+    "jax.example_libraries": Absent("it is being built", "optax, flax"),
+    "jax.example_libraries.optimizers": Absent("it is being built", "optax", ...),
+    "jax.example_libraries.stax": Absent("it is being built", "flax", ...),
+    "jax._src.state.types": Absent("it is being built", "arrays", ("AbstractRef",)),
+    "jax.debug": Absent("it is being built", "breakpoint()", ("breakpoint",)),
+    "jax.sharding": Absent(
+        "it is being built", "jax.set_mesh and NamedSharding",
+        ("AbstractMesh", "auto_axes", "explicit_axes", "get_abstract_mesh", "reshard",
+         "use_abstract_mesh"),
+    ),
+    "jax.stages": Absent("it is being built", "a dict", ("CompilerOptions", "ArgInfo", "Wrapped")),
+    "jax.experimental.mesh_utils": Absent(
+        _CPU, "create_device_mesh", ("create_hybrid_device_mesh",)
+    ),
+}  # fmt: skip
+
+_ALL: dict[str, Absent] = {**_ABSENT, **_PLACEHOLDERS}
+
+
+def _refuse(full: str, entry: Absent) -> NoReturn:
+    raise AbsentError(
+        f"Perspex has no `{full}`: {entry.why}. Use {entry.instead} instead; "
+        "docs/names.md and docs/libraries.md say more"
+    )
+
+
+class _Kind(type):
+    """The class of stand-ins: they can be named, and nothing else."""
+
+    entry: Absent
+    full: str
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        _refuse(cls.full, cls.entry)
+
+    def __getattr__(cls, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        _refuse(f"{cls.full}.{name}", cls.entry)
+
+
+def _idle(*args: Any, **kwargs: Any) -> None:
+    """Tell whoever listens: nobody."""
+
+
+def _stand_in(full: str, entry: Absent) -> Any:
+    if entry.idle:
+        return _idle
+    home, _, name = full.rpartition(".")
+    doc = f"Not in Perspex: {entry.why}."
+    return _Kind(name, (), {"full": full, "entry": entry, "__doc__": doc, "__module__": home})
+
+
+def find(module: str, name: str) -> Any:
+    """What stands for a name that a module of JAX has and Perspex does not.
+
+    Raises:
+      KeyError: if JAX has no such name, or the table does not know it.
+    """
+    entry = _ALL[module]
+    if name.startswith("__") or not (entry.names is ... or name in entry.names):
+        raise KeyError(name)
+    return _stand_in(f"{module}.{name}", entry)
+
+
+def has_module(name: str) -> bool:
+    """Whether a module can be imported, although Perspex has none."""
+    return _entry_of(name) is not None
+
+
+def submodules(name: str) -> list[str]:
+    """The modules of the table below one."""
+    return [full.rpartition(".")[2] for full in _ALL if full.rpartition(".")[0] == name]
+
+
+def _entry_of(name: str) -> Absent | None:
+    while name not in _ALL:
+        name, _, last = name.rpartition(".")
+        if name in _ALL and (_ALL[name].names is not ... or last.startswith("_")):
+            return None
+        if not name:
+            return None
+    return _ALL[name]
+
+
+class AbsentModule(ModuleType):
+    """A module that Perspex does not have."""
+
+    def __init__(self, name: str) -> None:
+        entry = _entry_of(name)
+        assert entry is not None, name
+        super().__init__(name, f"Not in Perspex: {entry.why}.")
+        self.__dict__["__path__"] = []
+        self.__dict__["__all__"] = [] if entry.names is ... else list(entry.names)
+        self.__dict__["__perspex__"] = None
+        self.__dict__["entry"] = entry
+
+    def __getattr__(self, name: str) -> Any:
+        entry = self.__dict__["entry"]
+        if f"{self.__name__}.{name}" in _ALL:
+            return importlib.import_module(f"{self.__name__}.{name}")
+        if name.startswith("__") or not (entry.names is ... or name in entry.names):
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        made = self.__dict__[name] = _stand_in(f"{self.__name__}.{name}", entry)
+        return made

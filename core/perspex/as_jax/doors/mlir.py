@@ -1,0 +1,401 @@
+"""`jax.interpreters.mlir`: rules that write StableHLO, as libraries register and call them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from perspex.as_jax.doors.primitive import Primitive
+from perspex.base.xla import ir as ir
+from perspex.hlo import types
+from perspex.hlo.builder import Builder, Module
+from perspex.ir.avals import ShapedArray, shaped
+from perspex.ir.jaxpr import ClosedJaxpr, Jaxpr
+from perspex.tracing.staging import stage
+
+__all__ = [
+    "LoweringRuleContext", "ModuleContext", "Value", "aval_to_ir_type", "aval_to_ir_types",
+    "custom_call", "dense_bool_array", "dense_int_array", "dense_int_elements",
+    "dtype_to_ir_type", "emit_python_callback", "flatten_ir_types", "flatten_ir_values",
+    "i32_attr", "i64_attr", "ir", "ir_attribute", "ir_constant", "ir_constants",
+    "jaxpr_subcomp", "lower_fun", "lower_jaxpr_to_fun", "make_ir_context", "module_to_bytecode",
+    "module_to_string", "register_lowering", "shape_tensor", "unflatten_ir_values_like_types",
+]  # fmt: skip
+
+Rule = Callable[..., Any]
+Value = ir.Value
+
+
+@dataclasses.dataclass(frozen=True)
+class ModuleContext:
+    """The module that a rule writes into."""
+
+    builder_module: Module
+
+    @property
+    def module(self) -> Any:
+        return self.builder_module.module
+
+    @property
+    def context(self) -> Any:
+        return types.context
+
+    @property
+    def ip(self) -> Any:
+        return self.builder_module.body
+
+    @property
+    def platforms(self) -> tuple[str, ...]:
+        return (self.builder_module.platform,)
+
+    @property
+    def symbol_table(self) -> Any:
+        return ir.SymbolTable(self.module.operation)
+
+    def add_keepalive(self, value: Any) -> None:
+        """Keep a value as long as the program."""
+        kept = vars(self.builder_module).setdefault("kept", [])
+        kept.append(value)
+
+    def replace(self, **changes: Any) -> ModuleContext:
+        """A copy with some fields replaced."""
+        return dataclasses.replace(self, **changes)
+
+
+@dataclasses.dataclass(frozen=True)
+class LoweringRuleContext:
+    """What a rule is told: the types of its equation, and where it writes."""
+
+    module_context: ModuleContext
+    primitive: Any
+    avals_in: Sequence[Any]
+    avals_out: Any
+    builder: Builder
+    name_stack: str = ""
+    tokens_in: Any = None
+    tokens_out: Any = None
+    platforms: Sequence[str] | None = None
+    traceback: Any = None
+    const_lowering: dict[Any, Any] = dataclasses.field(default_factory=dict)
+
+    def set_tokens_out(self, tokens: Any) -> None:
+        """Nothing: effects keep their order in another way here."""
+
+    def replace(self, **changes: Any) -> LoweringRuleContext:
+        """A copy with some fields replaced."""
+        return dataclasses.replace(self, **changes)
+
+    def is_forward_compat(self) -> bool:
+        """Whether the program is for an older version."""
+        return False
+
+
+def _context(b: Builder, primitive: Any) -> LoweringRuleContext:
+    return LoweringRuleContext(
+        ModuleContext(b.module), primitive, list(b.in_avals), list(b.out_avals), b, b.scope
+    )
+
+
+def _written(rule: Rule) -> Rule:
+    """A rule of JAX's kind as one that writes with our builder."""
+
+    def write(b: Builder, primitive: Any, *values: Any, **params: Any) -> Any:
+        with b.ip, b.loc:
+            found = rule(_context(b, primitive), *values, **params)
+        if isinstance(found, (ir.Operation, ir.OpView)):
+            found = list(found.results)
+        if not primitive.multiple_results:
+            return found[0] if isinstance(found, (list, tuple)) else found
+        return flatten_ir_values(found)
+
+    return write
+
+
+def register_lowering(
+    prim: Any,
+    rule: Rule,
+    platform: str | None = None,
+    inline: bool = True,
+    cacheable: bool = True,
+) -> Rule:
+    """Say what a primitive is in StableHLO.
+
+    Args:
+      prim: the primitive.
+      rule: `rule(ctx, *values, **params)` returns the values of the results.
+      platform: `"cpu"`, `"gpu"` (or `"cuda"`), `"tpu"`; all that have no rule of their own, if not
+        given.
+      inline, cacheable: taken for JAX's sake; a rule is written where the equation stands.
+    """
+    if not isinstance(prim, Primitive):
+        raise TypeError(f"register_lowering: {prim!r} is not a primitive")
+    names = ("gpu", "cuda") if platform in ("gpu", "cuda") else (platform,)
+    lowerings = vars(prim).setdefault("lowerings", {})
+    lowerings.update(dict.fromkeys(names, _written(rule)))
+    if not hasattr(type(prim), "def_impl"):
+        _replace_lower(prim, lowerings)
+    return rule
+
+
+def _replace_lower(prim: Any, lowerings: dict[str | None, Rule]) -> None:
+    """Have a primitive of ours ask for the rules that a library has given it."""
+
+    def lower(b: Builder, *values: Any, **params: Any) -> Any:
+        rule = lowerings.get(b.platform) or lowerings.get(None)
+        if rule is None:
+            return type(prim).lower(prim, b, *values, **params)
+        return rule(b, prim, *values, **params)
+
+    prim.lower = lower
+
+
+def _here(ctx: LoweringRuleContext) -> Builder:
+    """A builder for the place where the library writes now."""
+    b = ctx.builder
+    try:
+        ip = ir.InsertionPoint.current
+    except ValueError:
+        return b
+    here = Builder(b.module, ip)
+    here.loc, here.scope, here.source = b.loc, b.scope, b.source
+    return here
+
+
+def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> Rule:
+    """The rule that writes what `fun(*operands, **params)` does."""
+
+    def rule(ctx: LoweringRuleContext, *values: Any, **params: Any) -> list[Any]:
+        def flat(*args: Any) -> Any:
+            out = fun(*args, **params)
+            return list(out) if multiple_results else [out]
+
+        jaxpr, consts = stage(flat, list(ctx.avals_in), getattr(fun, "__name__", "function"))
+        return _inline(_here(ctx), jaxpr, consts, values)
+
+    return rule
+
+
+def _inline(b: Builder, jaxpr: Jaxpr, consts: Sequence[Any], values: Sequence[Any]) -> list[Any]:
+    given = [b.constant(np.asarray(x), shaped(x)) for x in consts]
+    whole = jaxpr.replace(constvars=(), invars=[*jaxpr.constvars, *jaxpr.invars])
+    return b.inline(whole, [*given, *values])
+
+
+def jaxpr_subcomp(
+    ctx: Any, jaxpr: Any, name_stack: Any, tokens: Any, consts: Sequence[Any], *args: Any,
+    **options: Any,
+) -> tuple[list[Any], Any]:  # fmt: skip
+    """Write a program here: the values of its results, and the tokens, which are unchanged."""
+    if isinstance(jaxpr, ClosedJaxpr):
+        jaxpr = jaxpr.jaxpr
+    if isinstance(ctx, LoweringRuleContext):
+        b = _here(ctx)
+    else:
+        b = Builder(ctx.builder_module, ir.InsertionPoint.current)
+    whole = jaxpr.replace(constvars=(), invars=[*jaxpr.constvars, *jaxpr.invars])
+    return b.inline(whole, [*flatten_ir_values(consts), *flatten_ir_values(args)]), tokens
+
+
+def lower_jaxpr_to_fun(ctx: ModuleContext, name: str, jaxpr: Any, *args: Any, **kw: Any) -> str:
+    """The symbol of a function of the module that runs the program."""
+    return ctx.builder_module.function(jaxpr, name)
+
+
+def custom_call(
+    call_target_name: str,
+    *,
+    result_types: Sequence[Any],
+    operands: Sequence[Any],
+    backend_config: str | bytes | dict[str, Any] | None = None,
+    has_side_effect: bool = False,
+    result_shapes: Any = None,
+    called_computations: Sequence[str] = (),
+    api_version: int = 2,
+    operand_output_aliases: dict[int, int] | None = None,
+    operand_layouts: Sequence[Sequence[int]] | None = None,
+    result_layouts: Sequence[Sequence[int]] | None = None,
+    extra_attributes: dict[str, Any] | None = None,
+) -> Any:
+    """Emit a call of a function that is registered with XLA; returns the operation.
+
+    `backend_config` is text, or for `api_version` 4 a dictionary of MLIR attributes.
+    """
+    if result_shapes is not None:
+        raise NotImplementedError("mlir.custom_call: results of dynamic shape are not supported")
+    if isinstance(backend_config, dict):
+        config: Any = ir.DictAttr.get(backend_config, types.context)
+    else:
+        text = backend_config or ""
+        config = types.string(text if isinstance(text, str) else text.decode())
+    attributes = {
+        "call_target_name": types.string(call_target_name),
+        "has_side_effect": types.boolean(has_side_effect),
+        "api_version": types.integer(api_version, 32),
+        "called_computations": types.array([types.symbol(name) for name in called_computations]),
+        "backend_config": config,
+        **(extra_attributes or {}),
+    }
+    if operand_output_aliases:
+        alone = len(result_types) == 1
+        pairs = tuple(sorted(operand_output_aliases.items()))
+        attributes["output_operand_aliases"] = types.aliases(pairs, alone)
+    for name, layouts in (("operand_layouts", operand_layouts), ("result_layouts", result_layouts)):
+        if layouts is not None:
+            attributes[name] = types.array([_layout(layout) for layout in layouts])
+    return ir.Operation.create(
+        "stablehlo.custom_call",
+        results=list(result_types),
+        operands=flatten_ir_values(operands),
+        attributes=attributes,
+    )
+
+
+def _layout(minor_to_major: Sequence[int]) -> Any:
+    numbers = np.asarray(minor_to_major, np.int64)
+    index = ir.IndexType.get(types.context)
+    return ir.DenseIntElementsAttr.get(numbers, type=index, context=types.context)
+
+
+def emit_python_callback(
+    ctx: LoweringRuleContext,
+    callback: Callable[..., Any],
+    token: Any,
+    operands: Sequence[Any],
+    operand_avals: Sequence[ShapedArray],
+    result_avals: Sequence[ShapedArray],
+    *,
+    has_side_effect: bool,
+    **options: Any,
+) -> tuple[list[Any], Any, Any]:
+    """Emit a call of a Python function of NumPy arrays: results, token, what must be kept."""
+
+    def call(*args: Any) -> list[Any]:
+        return list(callback(*args))
+
+    found = _here(ctx).callback(call, operands, operand_avals, result_avals, has_side_effect)
+    return found, token, None
+
+
+# ---- Types, attributes and constants ------------------------------------------------------------
+
+
+def aval_to_ir_type(*args: Any) -> Any:
+    """The MLIR type of an abstract value; a module context before it is not looked at."""
+    return types.tensor_type(args[-1])
+
+
+def aval_to_ir_types(*args: Any) -> tuple[Any, ...]:
+    """The MLIR types that stand for an abstract value: one."""
+    return (types.tensor_type(args[-1]),)
+
+
+def dtype_to_ir_type(dtype: Any) -> Any:
+    """The MLIR type of elements of a dtype."""
+    return types.element_type(np.dtype(dtype))
+
+
+def i32_attr(i: int) -> Any:
+    """An integer of 32 bits as an attribute."""
+    return types.integer(int(i), 32)
+
+
+def i64_attr(i: int) -> Any:
+    """An integer of 64 bits as an attribute."""
+    return types.integer(int(i), 64)
+
+
+def dense_int_array(xs: Sequence[int]) -> Any:
+    """Integers of 64 bits as an array attribute."""
+    return types.integers(tuple([int(x) for x in xs]))
+
+
+def dense_bool_array(xs: Sequence[bool]) -> Any:
+    """Booleans as an array attribute."""
+    return types.booleans(tuple([bool(x) for x in xs]))
+
+
+def dense_int_elements(xs: Any) -> Any:
+    """Integers of 64 bits as the elements of a tensor."""
+    return ir.DenseIntElementsAttr.get(np.asarray(xs, np.int64), context=types.context)
+
+
+def ir_attribute(val: Any) -> Any:
+    """A Python value as an attribute."""
+    if isinstance(val, (bool, np.bool_)):
+        return types.boolean(bool(val))
+    if isinstance(val, str):
+        return types.string(val)
+    if isinstance(val, (tuple, list)):
+        return types.array([ir_attribute(x) for x in val])
+    if isinstance(val, dict):
+        return types.dictionary({name: ir_attribute(x) for name, x in val.items()})
+    if isinstance(val, int):
+        return types.integer(val)
+    if isinstance(val, float):
+        return ir.FloatAttr.get(ir.F64Type.get(types.context), val)
+    if isinstance(val, (np.generic, np.ndarray)) and np.ndim(val) == 0:
+        element = types.element_type(val.dtype)
+        if val.dtype.kind == "f":
+            return ir.FloatAttr.get(element, float(val))
+        return ir.IntegerAttr.get(element, int(val))
+    if isinstance(val, np.dtype):
+        return ir.TypeAttr.get(types.element_type(val))
+    raise TypeError(f"ir_attribute: a value of type {type(val)} is no attribute")
+
+
+def ir_constant(val: Any, **options: Any) -> Any:
+    """A constant, emitted where the library writes now."""
+    aval = shaped(val)
+    value = types.dense(np.asarray(val, aval.dtype), aval)
+    made = ir.Operation.create(
+        "stablehlo.constant", results=[types.tensor_type(aval)], attributes={"value": value}
+    )
+    return made.result
+
+
+def ir_constants(val: Any, **options: Any) -> Any:
+    """The values that stand for a constant: one."""
+    return ir_constant(val)
+
+
+def shape_tensor(ctx: Any, sizes: Sequence[int]) -> Any:
+    """The sizes of axes as a tensor."""
+    return ir_constant(np.asarray(sizes, np.int32))
+
+
+def flatten_ir_values(xs: Any) -> list[Any]:
+    """Values, and sequences of values, as one list."""
+    if isinstance(xs, ir.Value):
+        return [xs]
+    return [y for x in xs for y in (x if isinstance(x, (tuple, list)) else (x,))]
+
+
+flatten_ir_types = flatten_ir_values
+
+
+def unflatten_ir_values_like_types(xs: Any, ys: Sequence[Any]) -> list[Any]:
+    """Values in groups like those of their types."""
+    found = iter(xs)
+    return [
+        tuple([next(found) for _ in y]) if isinstance(y, (tuple, list)) else next(found) for y in ys
+    ]
+
+
+def make_ir_context() -> Any:
+    """The MLIR context that all modules share."""
+    return types.context
+
+
+def module_to_string(module: Any, enable_debug_info: bool | None = None) -> str:
+    """The text of a module."""
+    return str(module.operation.get_asm(enable_debug_info=bool(enable_debug_info)))
+
+
+def module_to_bytecode(module: Any) -> bytes:
+    """A module in MLIR's binary form."""
+    holder = Module("module")
+    holder.module = module
+    return holder.bytecode()

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCES = [ROOT / "core", ROOT / "magics", ROOT / "kernel"]
 
 # Not a module: a program, which imports jax.
-collect_ignore = ["oracle/recorders/shard_maps.py", "oracle/recorders/shardings.py"]
+collect_ignore = [f"oracle/recorders/{name}.py" for name in ("exports", "shard_maps", "shardings")]
 
 
 def pytest_collection_finish() -> None:

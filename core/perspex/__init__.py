@@ -188,6 +188,7 @@ else:
     # Other names are views that packages above declare; a type checker would take every misspelt
     # name for one of them.
     _LATER = {
+        "export": "perspex.export",
         "monitoring": "perspex.monitoring",
         "pmap": "perspex.api.pmap",
         "print_environment_info": "perspex.api.environment",

@@ -23,6 +23,7 @@ from ml_dtypes import iinfo as iinfo
 
 from perspex import config
 from perspex.base import source
+from perspex.base.dimensions import Symbolic
 from perspex.base.dtype_families import BOOL, NARROWED, NUMBERS, SMALL_FLOATS, SMALL_INTS, DType
 from perspex.base.dtype_families import KeyType as KeyType
 from perspex.base.dtype_families import extended as extended
@@ -191,6 +192,8 @@ def kind_of(x: Any) -> Kind:
     for base in (bool, int, float, complex):  # IntEnum and the like are not weak, as in JAX
         if isinstance(x, base):
             return _scalar_kinds[base][_x64.value][0], False
+    if isinstance(x, Symbolic):
+        return _scalar_kinds[int][_x64.value][0], True
     raise TypeError(
         f"cannot determine the dtype of {x!r} of type {type(x).__name__}; pass an array or a number"
     )

@@ -32,7 +32,7 @@ LAYERS = [
     "rules",
     "arguments typing lax numpy random nn scipy image core dlpack flatten_util stages tree_util "
     "checkpoint_policies ad_checkpoint custom_batching custom_derivatives extend debug events "
-    "experimental monitoring profiler",
+    "experimental export monitoring profiler",
     "as_jax",
 ]
 RANK = {name: (i, j) for i, row in enumerate(LAYERS) for j, name in enumerate(row.split())}

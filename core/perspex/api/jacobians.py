@@ -21,9 +21,11 @@ from perspex.api.differentiable import (
     described,
 )
 from perspex.api.differentiation import linearized_call
+from perspex.base.dimensions import Symbolic
 from perspex.ir.avals import ShapedArray, shaped
-from perspex.ops.shape import slice
-from perspex.ops.structural import move_axis, reshape, to_front
+from perspex.ops.elementwise import eq
+from perspex.ops.shape import iota, slice
+from perspex.ops.structural import convert, move_axis, reshape, to_front
 from perspex.tracing.trace import typeof
 from perspex.transforms.jvp import is_differentiable, jvp
 from perspex.transforms.programs import pick, with_gaps
@@ -35,6 +37,13 @@ P = ParamSpec("P")
 def _basis(avals: Sequence[ShapedArray]) -> tuple[list[np.ndarray], list[int]]:
     """The unit vectors of the space of some arrays, stacked along a first axis; their sizes."""
     sizes = [aval.size for aval in avals]
+    if any([isinstance(n, Symbolic) for n in sizes]):
+        total = sum(sizes)
+        rows, columns = [
+            iota(dtype=np.dtype("int32"), shape=(total, total), dimension=d) for d in (0, 1)
+        ]
+        blocks = _blocks(eq(rows, columns), 1, avals)
+        return [convert(x, aval.dtype) for x, aval in zip(blocks, avals, strict=True)], sizes
     whole = np.eye(sum(sizes), dtype=bool)
     cuts = np.split(whole, np.cumsum(sizes)[:-1], axis=1) if sizes else []
     found = [

@@ -9,10 +9,26 @@ from typing import Any
 import numpy as np
 
 from perspex.arguments.static import integers
+from perspex.base.dimensions import is_static
 
 _RULE = "sizes must be equal or 1, counted from the last axis"
+
+
 # NumPy makes an array of each shape to find the common one, which takes 5 us.
-common_shape = functools.lru_cache(maxsize=1024)(np.broadcast_shapes)
+@functools.lru_cache(maxsize=1024)
+def common_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The common shape by NumPy's rules; `ValueError` if there is none."""
+    if all([is_static(shape) for shape in shapes]):
+        return np.broadcast_shapes(*shapes)
+    ndim = max(map(len, shapes))
+    rows = [(1,) * (ndim - len(shape)) + tuple(shape) for shape in shapes]
+    found = []
+    for sizes in zip(*rows, strict=True):
+        others = {n for n in sizes if n != 1}
+        if len(others) > 1:
+            raise ValueError(f"shapes differ in an axis: {sizes}")
+        found.append(others.pop() if others else 1)
+    return tuple(found)
 
 
 def canonical_shape(name: str, shape: Any) -> tuple[int, ...]:
@@ -38,7 +54,7 @@ def iterated_shape(name: str, shape: Any) -> tuple[int, ...]:
             shape = (shape,)
     sizes = integers(name, "a shape", shape)
     for n in sizes:
-        if n < 0:
+        if n.__class__ is int and n < 0:
             raise TypeError(f"{name}: a shape has no negative sizes, got {sizes}")
     return sizes
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from perspex import errors
 from perspex.advice import messages
+from perspex.base.dimensions import size
 from perspex.tracing.trace import Tracer, concrete_value, is_concrete, story
 
 
@@ -35,7 +35,7 @@ def integers(name: str, what: str, values: Any) -> tuple[int, ...]:
         raise TypeError(f"{name}: {what} must be a sequence of integers, got {values!r}")
     values = tuple(values)
     try:
-        return tuple([operator.index(v) for v in values])
+        return tuple([size(v) for v in values])
     except TypeError:
         if any(isinstance(v, Tracer) for v in values):
             raise

@@ -229,6 +229,22 @@ def dialect(name: str) -> Any:
     return importlib.import_module(f"jaxlib.mlir.dialects.{name}")
 
 
+def portable(module: Any) -> bytes:
+    """The module in the form that other versions of StableHLO read, for four weeks back."""
+    requirement = _stablehlo.StablehloCompatibilityRequirement.WEEK_4
+    version = _stablehlo.get_version_from_compatibility_requirement(requirement)
+    written: bytes = _jax.mlir.serialize_portable_artifact(module, version, True)
+    return written
+
+
+read_portable = _jax.mlir.deserialize_portable_artifact
+
+
+def refined(code: bytes) -> Any:
+    """The bytecode of the module whose shapes all follow from those of the arguments of `main`."""
+    return _jax.mlir.refine_polymorphic_shapes(code, True, True, True)
+
+
 _dialects: set[str] = set()
 
 

@@ -60,12 +60,12 @@ class Loop:
     def emit(self) -> list[Any]:
         """Write the loop; returns the last carry and the stacked ys."""
         turns, left = divmod(self.length, self.unroll)
-        if turns <= 1:
+        if turns.__class__ is int and turns <= 1:
             carry, rows = self._line(self.b, self.init, self._rows(0, self.length))
             return [*carry, *self._stack(self.b, rows)]
         carry, buffers = self._while(turns)
-        carry, rows = self._line(self.b, carry, self._rows(turns * self.unroll, left))
-        if left:
+        if left != 0:
+            carry, rows = self._line(self.b, carry, self._rows(turns * self.unroll, left))
             # In order of rows: those of the steps that are left over are last, or first in reverse.
             start = 0 if self.reverse else turns * self.unroll
             at = self.b.constant(start, _INDEX)

@@ -88,7 +88,8 @@ class Module:
         result_attributes: Sequence[dict[str, Any]] = (),
     ) -> str:
         symbol = self._fresh(symbol_name(name))
-        inputs = [_tensor_type(v.aval) for v in jaxpr.invars]
+        hidden = self.hidden(visibility)
+        inputs = [*hidden, *[_tensor_type(v.aval) for v in jaxpr.invars]]
         outputs = [_tensor_type(v.aval) for v in jaxpr.outvars]
         attributes = {
             "sym_name": types.string(symbol),
@@ -104,9 +105,18 @@ class Module:
             "func.func", attributes=attributes, regions=1, ip=self.body, loc=types.unknown
         )
         block = function.regions[0].blocks.append(*inputs, arg_locs=[types.unknown] * len(inputs))
-        b = Builder(self, ir.InsertionPoint(block))
-        b.terminate("func.return", b.inline(jaxpr, list(block.arguments)))
+        values = list(block.arguments)
+        b = self.writer(block, values[: len(hidden)])
+        b.terminate("func.return", b.inline(jaxpr, values[len(hidden) :]))
         return symbol
+
+    def hidden(self, visibility: str) -> list[Any]:
+        """The MLIR types of arguments that functions have in front of those of the program."""
+        return []
+
+    def writer(self, block: Any, hidden: Sequence[Any]) -> Builder:
+        """What writes a function into its block, given the values of the arguments in front."""
+        return Builder(self, ir.InsertionPoint(block))
 
     def _fresh(self, name: str) -> str:
         symbol, n = name, 0
@@ -270,9 +280,17 @@ class Builder:
         """A new block in `region` with arguments of types `avals`: its builder and arguments."""
         inputs = [_tensor_type(aval) for aval in avals]
         block = region.blocks.append(*inputs, arg_locs=[self.loc] * len(inputs))
-        inner = Builder(self.module, ir.InsertionPoint(block))
+        inner = self.at(ir.InsertionPoint(block))
         inner.loc, inner.scope = self.loc, self.scope
         yield inner, list(block.arguments)
+
+    def at(self, ip: Any) -> Builder:
+        """A builder for another place in the function."""
+        return Builder(self.module, ip)
+
+    def arguments_of(self, values: Sequence[Any]) -> Sequence[Any]:
+        """What a function of the module is called with to give it these arguments."""
+        return values
 
     def terminate(self, name: str, values: Sequence[Any]) -> None:
         """End the block: `func.return` or `stablehlo.return`."""
@@ -415,7 +433,10 @@ class Builder:
         symbol = self.module.function(closed, name)
         return list(
             self.ops(
-                "func.call", values, closed.out_avals, {"callee": types.symbol(symbol)}
+                "func.call",
+                self.arguments_of(values),
+                closed.out_avals,
+                {"callee": types.symbol(symbol)},
             ).results
         )
 

@@ -34,6 +34,11 @@ def target(routine: str, dtype: np.dtype) -> str:
     return _library().prepare_lapack_call(f"{routine}_ffi", dtype)
 
 
+def register() -> None:
+    """Make all targets ready: programs from files name them."""
+    target("potrf", np.dtype("float32"))
+
+
 def plain_target(name: str) -> str:
     """A target of the same library whose name does not depend on the dtype."""
     _library()

@@ -14,6 +14,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from perspex.base.dimensions import Symbolic, is_static
 from perspex.base.xla import ir, load_dialect, make_context
 from perspex.ir.avals import ShapedArray
 
@@ -74,6 +75,9 @@ def element_type(dtype: np.dtype) -> Any:
         raise TypeError(f"XLA cannot compute with arrays of dtype {dtype}") from None
 
 
+# What MLIR calls the size of an axis that is not known.
+UNKNOWN_SIZE: int = ir.ShapedType.get_dynamic_size()
+
 _tensor_types: dict[ShapedArray, Any] = {}
 
 
@@ -82,14 +86,17 @@ def tensor_type(aval: ShapedArray) -> Any:
     found = _tensor_types.get(aval)
     if found is None:
         physical = aval.physical()
-        if math.prod(physical.shape) * physical.dtype.itemsize >= 2**63:
+        shape = physical.shape
+        if not is_static(shape):
+            shape = tuple([UNKNOWN_SIZE if isinstance(n, Symbolic) else n for n in shape])
+        elif math.prod(shape) * physical.dtype.itemsize >= 2**63:
             # The compiler ends the process for it.
             raise ValueError(
                 f"an array of shape {physical.shape} and dtype {physical.dtype.name} would take "
                 "2**63 bytes or more"
             )
         found = _tensor_types[aval] = ir.RankedTensorType.get(
-            physical.shape, element_type(physical.dtype), loc=unknown
+            shape, element_type(physical.dtype), loc=unknown
         )
     return found
 
@@ -126,7 +133,12 @@ def integer(value: int, width: int = 64) -> Any:
 
 @functools.cache
 def integers(values: tuple[int, ...]) -> Any:
-    """`array<i64: ...>`: axes, sizes and the like."""
+    """`array<i64: ...>`: axes, sizes and the like.
+
+    Symbolic sizes are returned as they are, for a builder that writes them as operands.
+    """
+    if not is_static(values):
+        return values
     return ir.DenseI64ArrayAttr.get(list(values), context)
 
 

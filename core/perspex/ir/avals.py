@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from perspex import dtypes
+from perspex.base.dimensions import Symbolic, size
 
 # The axes along which a value outside `shard_map` varies.
 NOWHERE: frozenset[str] = frozenset()
@@ -50,7 +51,7 @@ class ShapedArray:
             return cls.pool[shape, dtype, weak_type]
         except (KeyError, TypeError):
             pass
-        shape = tuple([operator.index(n) for n in shape])
+        shape = tuple([size(n) for n in shape])
         if not isinstance(dtype, dtypes.KeyType):
             dtype = np.dtype(dtype)
         key = (shape, dtype, bool(weak_type))
@@ -121,7 +122,7 @@ class ShapedArray:
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("len() of unsized object")
-        return self.shape[0]
+        return operator.index(self.shape[0])
 
     def __str__(self) -> str:
         return ("~" if self.weak_type else "") + self.str_short(short_dtypes=False)
@@ -171,6 +172,8 @@ def shaped(x: Any) -> ShapedArray:
         # A scalar has no byte order: to NumPy it is a number.
         dtype = dtypes.dtype_of(x) if isinstance(x, np.ndarray) else x.dtype
         return ShapedArray(x.shape, dtypes.canonicalize_dtype(dtype))
+    if isinstance(x, Symbolic):
+        return ShapedArray((), dtypes.dtype_of(x), True)
     for base in (bool, int, float, complex):  # subclasses: IntEnum and the like, which are strong
         if isinstance(x, base):
             return ShapedArray((), dtypes.dtype_of(x))

@@ -18,6 +18,7 @@ import numpy as np
 from perspex import config, errors, tree
 from perspex.advice import messages
 from perspex.arguments.types import ArrayLike
+from perspex.base.dimensions import Symbolic
 from perspex.base.tree_paths import PyTree
 from perspex.control.bodies import Body, call, parameter, place, stage_body
 from perspex.control.loops import while_p
@@ -543,7 +544,7 @@ def fori_loop(
     _check_callable("fori_loop", "body_fun", body_fun)
     low, high = _bounds(lower, upper)
     what = parameter(body_fun, 1, "value")
-    if is_concrete(lower) and is_concrete(upper):
+    if all([is_concrete(x) and not isinstance(x, Symbolic) for x in (lower, upper)]):
         # Known bounds are Python integers, whatever they were: so is the counter.
         start, stop = int(concrete_value(lower)), int(concrete_value(upper))
         if config.disable_jit.value:
@@ -551,9 +552,8 @@ def fori_loop(
             for i in range(start, stop):
                 value = body_fun(i, value)
             return value
-        steps = max(stop - start, 0)
+        steps, init = max(stop - start, 0), (start, init_val)
         at_once = 1 if unroll is None else unroll
-        init = (start, init_val)
         (_, value), _ = _scan(
             "fori_loop", body_fun, _count_step, ("i", what), init, None, steps, False, at_once
         )

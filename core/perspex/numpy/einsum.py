@@ -15,6 +15,7 @@ from perspex import dtypes
 from perspex.arguments.arrays import as_array, check_arraylike
 from perspex.arguments.glossary import describe
 from perspex.arguments.types import Array, ArrayLike, DTypeLike
+from perspex.base.dimensions import Symbolic
 from perspex.jitted.fused import fused
 from perspex.lax.linear import PrecisionLike
 from perspex.numpy.products import contract
@@ -93,6 +94,10 @@ def einsum_path(
     return opt_einsum.contract_path(subscripts, *operands, optimize=optimize)
 
 
+# The size that symbolic dimensions are taken for.
+_TYPICAL = 128
+
+
 def _plan(subscripts: Any, operands: Any, optimize: Any) -> Any:
     """The operands, and steps of `(positions, terms)` like `((0, 1), "ij,jk->ik")`."""
     import opt_einsum  # 20 ms, and few programs need it
@@ -107,7 +112,10 @@ def _plan(subscripts: Any, operands: Any, optimize: Any) -> Any:
         result = [f"->{_letters(term)}" for term in interleaved[2 * pairs :]]
         subscripts = ",".join(terms) + "".join(result)
     check_arraylike("einsum", *given)
-    shapes = [np.shape(x) for x in given]
+    # What is symbolic counts as a large number: the order of products has to be chosen now.
+    shapes = [
+        tuple([_TYPICAL if isinstance(n, Symbolic) else n for n in np.shape(x)]) for x in given
+    ]
     if optimize is False:  # from left to right, two at a time
         optimize = [(0, 1)] * (len(given) - 1) or [(0,)]
     try:

@@ -17,7 +17,7 @@ from perspex.numpy.promotion import inexact
 from perspex.numpy.reducing import WORDS, checked_axis
 from perspex.ops import elementwise as ops
 from perspex.ops.sorting import sort, take_along
-from perspex.ops.structural import broadcast_in_dim, convert, reshape, transpose
+from perspex.ops.structural import broadcast_in_dim, convert, reshape, size_as, transpose
 
 __all__ = ["median", "nanmedian", "nanpercentile", "nanquantile", "percentile", "quantile"]
 
@@ -226,7 +226,7 @@ def _of_lines(x: Any, q: Any, weights: Any, method: str, leave_nan_out: bool) ->
         found = reductions.sum(ops.bitwise_not(missing), -1, q.dtype, keepdims=True)
     else:
         x = ops.select(spread(reductions.any(missing, -1, keepdims=True), x.shape), nan, x)
-        found = spread(number(count), (*outer, 1))
+        found = spread(size_as(count, q.dtype), (*outer, 1))
     if weights is not None or method == "inverted_cdf":
         return _weighted(x, q, weights, found)
     (x,) = sort(x, dimension=last, is_stable=False, num_keys=1)

@@ -14,6 +14,7 @@ from perspex.arguments.glossary import describe
 from perspex.arguments.shapes import broadcast_shapes
 from perspex.arguments.static import concrete
 from perspex.arguments.types import Array, ArrayLike, DTypeLike, Placement
+from perspex.base.dimensions import Symbolic, greatest, size
 from perspex.jitted.fused import fused
 from perspex.numpy import words
 from perspex.numpy.arithmetic import divide, multiply, power, sign
@@ -21,10 +22,12 @@ from perspex.numpy.transcendental import log10
 from perspex.ops import elementwise as ops
 from perspex.ops.elementwise import real_dtype
 from perspex.ops.shape import concatenate, iota
-from perspex.ops.structural import broadcast_in_dim, convert, move_axis
+from perspex.ops.structural import broadcast_in_dim, convert, move_axis, size_as
 from perspex.runtime.dispatch import device_put
 
 __all__ = ["arange", "geomspace", "linspace", "logspace"]
+
+_INT32 = np.dtype("int32")
 
 
 def arange(
@@ -67,17 +70,24 @@ def arange(
     if high is None:
         low, high = 0, low
     if step is None:
-        size = int(np.ceil(high - low))
+        count = _steps(high - low, 1)
         # The start counts only where it is not 0, and so does the step.
-        out = _range(None if low == 0 else low, None, max(0, size), dtype)
+        out = _range(None if low == 0 else low, None, count, dtype)
     else:
-        out = _range(low, step, max(0, int(np.ceil((high - low) / step))), dtype)
+        out = _range(low, step, _steps(high - low, step), dtype)
     return out if device is None else device_put(out, device)
+
+
+def _steps(distance: Any, step: Any) -> Any:
+    """How many steps it takes to come so far; none backwards."""
+    if isinstance(distance, Symbolic) or isinstance(step, Symbolic):
+        return greatest(-(-distance // step), 0)
+    return max(0, int(np.ceil(distance / step)))
 
 
 def _known(what: str, x: Any) -> Any:
     """A real number as Python or NumPy knows it; `what` in the messages."""
-    if x is None or x.__class__ in (int, float):
+    if x is None or x.__class__ in (int, float) or isinstance(x, Symbolic):
         return x
     check_arraylike(what, x)
     if np.ndim(x) != 0:
@@ -149,7 +159,7 @@ def linspace(
     >>> jnp.linspace(0, 1, 5)
     Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
     """
-    num = concrete("linspace: num", operator.index, num)
+    num = concrete("linspace: num", size, num)
     axis = concrete("linspace: axis", operator.index, axis)
     if num < 0:
         raise ValueError(f"linspace: num must not be negative, got {num}")
@@ -175,7 +185,7 @@ def _linspace(
     gaps = num - 1 if endpoint else num
     if num == 0 or gaps == 0:
         return samples, spread(working.type(np.nan), shape)
-    return samples, ops.div(ops.sub(stop, start), working.type(gaps))
+    return samples, ops.div(ops.sub(stop, start), size_as(gaps, working))
 
 
 def _samples(start: Any, stop: Any, num: int, endpoint: bool, axis: int) -> Any:
@@ -183,14 +193,15 @@ def _samples(start: Any, stop: Any, num: int, endpoint: bool, axis: int) -> Any:
     dtype, part = start.dtype, real_dtype(start.dtype)
     gaps = num - 1 if endpoint else num
     first = expand(start, (axis,))
+    single = start
     if num == 1:
         return first
     shape = (*start.shape[:axis], gaps if num else 0, *start.shape[axis:])
     if num == 0:
         return spread(dtype.type(0), shape)
     ticks = iota(dtype=part, shape=shape, dimension=axis)
-    share = convert(ops.div(ticks, part.type(gaps)), dtype)
-    step = ops.div(stop, dtype.type(gaps))
+    share = convert(ops.div(ticks, size_as(gaps, part)), dtype)
+    step = ops.div(stop, size_as(gaps, dtype))
     if start.shape:
         kept = tuple([i for i in range(len(shape)) if i != axis])
         start = broadcast_in_dim(start, shape=shape, broadcast_dimensions=kept)
@@ -199,6 +210,8 @@ def _samples(start: Any, stop: Any, num: int, endpoint: bool, axis: int) -> Any:
         ops.mul(start, ops.sub(dtype.type(1), share)), ops.mul(step, convert(ticks, dtype))
     )
     if endpoint:
+        if isinstance(num, Symbolic):  # of a single number, the last one is the first one
+            stop = ops.select(ops.eq(size_as(gaps, _INT32), _INT32.type(0)), single, stop)
         samples = concatenate(samples, expand(stop, (axis,)), dimension=axis)
     return samples
 
@@ -238,7 +251,7 @@ def logspace(
     >>> jnp.logspace(0, 2, 3)
     Array([  1.,  10., 100.], dtype=float32)
     """
-    num = concrete("logspace: num", operator.index, num)
+    num = concrete("logspace: num", size, num)
     axis = concrete("logspace: axis", operator.index, axis)
     if dtype is not None:
         dtype = dtypes.check_user_dtype(dtype, "logspace")
@@ -273,7 +286,7 @@ def geomspace(
     >>> jnp.round(jnp.geomspace(1, 1000, 4))
     Array([   1.,   10.,  100., 1000.], dtype=float32)
     """
-    num = concrete("geomspace: num", operator.index, num)
+    num = concrete("geomspace: num", size, num)
     axis = concrete("geomspace: axis", operator.index, axis)
     if dtype is not None:
         dtype = dtypes.check_user_dtype(dtype, "geomspace")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from perspex.arguments.arrays import arraylike, check_arraylike, expand, flat, s
 from perspex.arguments.axes import canonical_axes
 from perspex.arguments.shapes import canonical_shape, joint_shape
 from perspex.arguments.types import Array, ArrayLike, Axis, DTypeLike, Shape
+from perspex.base.dimensions import size as as_size
 from perspex.jitted.fused import fused
 from perspex.ops import elementwise as ops
 from perspex.ops.shape import bitcast_convert_type, concatenate, part, tile
@@ -113,7 +113,7 @@ def _sizes(shape: Any) -> tuple[int, ...]:
     alone = getattr(shape, "ndim", None) == 0 or isinstance(shape, str)
     given = (shape,) if alone or not np.iterable(shape) else tuple(shape)
     try:
-        return tuple([operator.index(n) for n in given])
+        return tuple([as_size(n) for n in given])
     except TypeError:
         shown = ", ".join([repr(n) for n in given])
         raise TypeError(

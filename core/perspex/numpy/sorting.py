@@ -17,6 +17,7 @@ from perspex.arguments.axes import canonical_axis
 from perspex.arguments.glossary import describe
 from perspex.arguments.static import concrete
 from perspex.arguments.types import Array, ArrayLike, DTypeLike
+from perspex.base.dimensions import is_at_least
 from perspex.jitted.fused import fused
 from perspex.numpy.creation import array
 from perspex.numpy.promotion import promote_dtypes
@@ -312,7 +313,7 @@ def _searchsorted(a: Any, v: Any, side: str) -> Any:
     n, m, shape = a.size, v.size, v.shape
     index = np.dtype("int32")
     v = reshape(v, new_sizes=(m,)) if v.ndim != 1 else v
-    if n * m <= _COMPARED:
+    if not is_at_least(n * m, _COMPARED + 1):
         rows = broadcast_in_dim(v, shape=(m, n), broadcast_dimensions=(0,))
         columns = broadcast_in_dim(a, shape=(m, n), broadcast_dimensions=(1,))
         before = (

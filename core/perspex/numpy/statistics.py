@@ -34,7 +34,7 @@ from perspex.numpy.reducing import (
 )
 from perspex.ops import elementwise as ops
 from perspex.ops.elementwise import real_dtype
-from perspex.ops.structural import convert, reshape, transpose
+from perspex.ops.structural import convert, reshape, size_as, transpose
 
 __all__ = [
     "average", "mean", "nanargmax", "nanargmin", "nanmax", "nanmean", "nanmin", "nanprod", "nanstd",
@@ -76,7 +76,7 @@ def _mean(a: Any, where: Any, axis: Any, dtype: Any, keepdims: bool) -> Any:
 def _count(a: Any, axis: Any, keepdims: bool, where: Any, dtype: np.dtype) -> Any:
     """How many elements a reduction takes together: a number unless `where` chooses them."""
     if where is None:
-        return dtype.type(math.prod([a.shape[i] for i in canonical_axes(axis, a.ndim)]))
+        return size_as(math.prod([a.shape[i] for i in canonical_axes(axis, a.ndim)]), dtype)
     return reductions.sum(spread(where, a.shape), axis, dtype, keepdims=keepdims)
 
 
@@ -115,7 +115,7 @@ def _average(a: Any, weights: Any, axis: Any, keepdims: bool) -> Any:
         a = inexact("average", a)
         result = mean(a, axis, keepdims=keepdims)
         count = math.prod([a.shape[i] for i in canonical_axes(axis, a.ndim)])
-        return result, spread(result.dtype.type(count), result.shape)
+        return result, spread(size_as(count, result.dtype), result.shape)
     check_arraylike("average", a, weights)
     a, weights = promote_dtypes("average", a, weights, to=dtypes.to_inexact_dtype)
     axes = canonical_axes(axis, a.ndim)
@@ -221,7 +221,8 @@ def _var(
     total = reductions.sum(squares, axis, working, keepdims=keepdims, where=where)
     count = _count(a, axis, keepdims, where, working)
     nothing = _nothing(result)
-    if correction is None and where is None:
+    is_number = isinstance(count, np.generic)
+    if correction is None and is_number:
         left = working.type(count - shift)
         out = convert(ops.div(total, left), result)
         if left <= 0:  # a choice, so that derivatives of NaN are those of a quotient

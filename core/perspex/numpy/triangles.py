@@ -14,6 +14,7 @@ from perspex.arguments.glossary import describe
 from perspex.arguments.shapes import canonical_shape
 from perspex.arguments.static import concrete
 from perspex.arguments.types import Array, ArrayLike, DTypeLike, Placement
+from perspex.base.dimensions import size
 from perspex.jitted.fused import fused
 from perspex.numpy import words
 from perspex.numpy.creation import asarray
@@ -65,8 +66,8 @@ def eye(
     Array([[1., 0.],
            [0., 1.]], dtype=float32)
     """
-    rows = concrete("eye: N", operator.index, N)
-    columns = rows if M is None else concrete("eye: M", operator.index, M)
+    rows = concrete("eye: N", size, N)
+    columns = rows if M is None else concrete("eye: M", size, M)
     if rows < 0 or columns < 0:
         raise ValueError(f"eye: sizes must not be negative, got {rows} and {columns}")
     check_arraylike("eye", k)

@@ -22,7 +22,7 @@ from perspex.numpy.indexing.read import read
 from perspex.numpy.shaping import reshape
 from perspex.ops import elementwise as ops
 from perspex.ops.shape import concatenate, part, rev
-from perspex.ops.structural import convert
+from perspex.ops.structural import convert, size_as
 from perspex.runtime.dispatch import EVAL
 from perspex.tracing.trace import concrete_value, state, typeof
 
@@ -178,7 +178,7 @@ def _entry(shift: Any, k: int) -> Any:
 
 
 def _rolled_by(x: Any, by: int, axis: int) -> Any:
-    if not by:
+    if by.__class__ is int and not by:
         return x
     n = x.shape[axis]
     front, back = part(x, n - by, n, axis, x.shape), part(x, 0, n - by, axis, x.shape)
@@ -188,7 +188,7 @@ def _rolled_by(x: Any, by: int, axis: int) -> Any:
 def _rolled_at(x: Any, by: Any, axis: int) -> Any:
     n = x.shape[axis]
     by = convert(by, INT32) if typeof(by).dtype.itemsize < 4 or by.dtype.kind != "i" else by
-    start = ops.sub(by.dtype.type(n), remainder(by, n))
+    start = ops.sub(size_as(n, by.dtype), remainder(by, n))
     twice = concatenate(x, x, dimension=axis)
     entries = whole(twice.shape)
     entries[axis] = Span(start, n, 1, 0)

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
+from perspex.base.dimensions import Symbolic
 from perspex.hlo import types
 from perspex.ir.avals import ShapedArray
 from perspex.ops import elementwise as ew
@@ -190,7 +191,9 @@ class Cumulative(Primitive):
         if given.size == 0:
             return x
         identity, n = self.identity(given.dtype), given.shape[axis]
-        if b.platform == "cpu" and (n <= self.longest_loop or n < given.size):
+        if b.platform == "cpu" and (
+            isinstance(n, Symbolic) or n <= self.longest_loop or n < given.size
+        ):
             carry = self.carry(given.dtype)
             return emit_loop(b, self.combine, identity, x, axis, reverse, carry)
         return emit_window(b, self.combine, identity, x, axis, reverse)

@@ -145,7 +145,7 @@ def _call_apart(b: Any, draw: functools.partial[Any], keys: Any) -> Any:
         "callee": types.symbol(b.module.function(closed, "random_bits")),
         "mhlo.frontend_attributes": types.dictionary({"inlineable": types.string("false")}),
     }
-    return b.ops("func.call", [keys], b.out_avals, attributes).result
+    return b.ops("func.call", b.arguments_of([keys]), b.out_avals, attributes).result
 
 
 @functools.lru_cache(maxsize=256)

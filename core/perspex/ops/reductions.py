@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from perspex import dtypes
+from perspex.base.dimensions import is_at_least, may_exceed
 from perspex.hlo import types
 from perspex.ir.avals import ShapedArray
 from perspex.ops import elementwise as ew
@@ -130,7 +131,7 @@ _EXACT_EXTREMA = 1_024
 def _loses_nans(b: Any, given: ShapedArray) -> bool:
     """Whether XLA's maximum and minimum of so many elements may leave NaNs out."""
     floating = dtypes.issubdtype(given.dtype, np.floating)
-    return b.platform == "cpu" and floating and given.size > _EXACT_EXTREMA
+    return b.platform == "cpu" and floating and may_exceed(given.size, _EXACT_EXTREMA)
 
 
 class ReduceExtremum(Reduction):
@@ -281,8 +282,9 @@ class ArgExtremum(Primitive):
         if (
             b.platform == "cpu"
             and dtypes.issubdtype(given.dtype, np.floating)
-            and given.size >= _TWO_PASSES_SIZE
-            and _TWO_PASSES_AXIS <= given.shape[axis] < 2**30
+            and is_at_least(given.size, _TWO_PASSES_SIZE)
+            and is_at_least(given.shape[axis], _TWO_PASSES_AXIS)
+            and given.shape[axis] < 2**30
         ):
             return self._in_two_passes(b, x, axis)
         return self._in_one_pass(b, x, axis)

@@ -93,8 +93,8 @@ class Pad(Primitive):
                 raise ValueError(
                     f"pad: interior padding must not be negative, got {padding_config}"
                 )
-            padded = low + high + n + max(0, n - 1) * interior
-            if padded < 0:
+            padded = low + high + n + (max(0, n - 1) * interior if interior else 0)
+            if padded.__class__ is int and padded < 0:
                 raise ValueError(
                     f"pad: padding_config {padding_config} takes more elements away than the "
                     f"operand of shape {x.shape} has"
@@ -220,7 +220,8 @@ class Slice(Structural):
         config = []
         steps = strides or (1,) * x.ndim
         for n, m, start, step in zip(x.shape, typeof(ct).shape, start_indices, steps, strict=True):
-            reached = start + (1 + (m - 1) * step if m else 0)
+            is_empty = m.__class__ is int and m == 0
+            reached = start + (0 if is_empty else 1 + (m - 1) * step)
             config.append((start, n - reached, step - 1))
         return [pad(ct, zero_of(ct), padding_config=tuple(config))]
 

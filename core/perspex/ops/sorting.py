@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
+from perspex.base.dimensions import is_at_least
 from perspex.hlo import types
 from perspex.ir.avals import ShapedArray
 from perspex.ops import elementwise as ew
@@ -143,7 +144,7 @@ class Sort(Primitive):
         if (
             b.platform == "cpu"
             and len(xs) == 1
-            and given.size >= _KEYED_SIZE
+            and is_at_least(given.size, _KEYED_SIZE)
             and given.dtype.name in ("float32", "float64")
         ):
             return [self._by_integers(b, xs[0], given, dimension)]

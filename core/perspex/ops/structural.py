@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from perspex import config, dtypes
+from perspex.errors import InconclusiveDimensionOperation
 from perspex.hlo import types
 from perspex.ir.avals import ShapedArray
 from perspex.tracing.array_type import Array
@@ -55,7 +56,7 @@ def zeros_like(x: Any) -> Any:
 def full_like(x: Any, value: Any) -> Any:
     """An array of the type of `x` filled with the number `value`."""
     aval = typeof(x)
-    scalar = aval.dtype.type(value)
+    scalar = size_as(value, aval.dtype)
     if not aval.shape:
         return scalar
     return broadcast_in_dim(scalar, shape=aval.shape, broadcast_dimensions=())
@@ -63,7 +64,18 @@ def full_like(x: Any, value: Any) -> Any:
 
 def scalar_like(x: Any, value: Any) -> Any:
     """The number `value` in the dtype of `x`: elementwise operations broadcast it themselves."""
-    return typeof(x).dtype.type(value)
+    return size_as(value, typeof(x).dtype)
+
+
+def size_as(n: Any, dtype: Any) -> Any:
+    """A number, which may be the size of an axis, in a dtype: a scalar of NumPy.
+
+    A symbolic size is an array.
+    """
+    try:
+        return dtype.type(n)
+    except InconclusiveDimensionOperation:
+        return convert(n.__jax_array__(), dtype)
 
 
 def move_axis(x: Any, source: int, destination: int) -> Array:

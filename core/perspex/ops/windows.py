@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import enum
 import math
 from collections.abc import Sequence
@@ -11,10 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from perspex import dtypes
+from perspex.base.dimensions import least
 from perspex.ir.avals import ShapedArray
 from perspex.ops.elementwise import clamp
 from perspex.ops.shape import concatenate, part
-from perspex.ops.structural import reshape, without
+from perspex.ops.structural import reshape, size_as, without
 from perspex.tracing.trace import typeof
 
 Axes = tuple[int, ...]
@@ -259,7 +259,7 @@ def entry(indices: Any, k: int) -> Any:
 def index_number(indices: Any, n: int) -> Any:
     """`n` in the dtype of the indices, or the greatest number of that dtype if it is less."""
     dtype = typeof(indices).dtype
-    return dtype.type(builtins.min(n, int(dtypes.iinfo(dtype).max)))
+    return size_as(least(n, int(dtypes.iinfo(dtype).max)), dtype)
 
 
 def clip_indices(indices: Any, largest: Sequence[int]) -> Any:

@@ -15,6 +15,7 @@ import numpy as np
 
 from perspex import config, dtypes
 from perspex.base import source
+from perspex.base.dimensions import Symbolic
 from perspex.ir.avals import NOWHERE, PYTHON_SCALARS, ShapedArray, shaped
 from perspex.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, check
 from perspex.tracing import provenance
@@ -139,6 +140,8 @@ class JaxprTrace(Trace):
                 # A copy: the user may write into the original after tracing.
                 value = np.array(x, dtypes.canonicalize_dtype(x.dtype), copy=True)
                 value.flags.writeable = False
+            elif isinstance(x, Symbolic):
+                return self.lift(x.__jax_array__())
             elif isinstance(x, Linear):
                 raise TypeError(f"a number is needed in place of {x!r}")
             entry = self.captured[id(x)] = (x, value, Var(shaped(value)))

@@ -6,7 +6,6 @@ Numbers in an index may be tracers: shapes never depend on them.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -14,6 +13,7 @@ import numpy as np
 
 from perspex import dtypes, errors
 from perspex.advice import messages
+from perspex.base.dimensions import is_known, size, slice_of
 from perspex.numpy.creation import asarray
 from perspex.tracing.trace import concrete_value
 
@@ -96,7 +96,7 @@ def parse(index: Any, shape: tuple[int, ...]) -> Index:
         elif kind is slice:
             entries.append(_span(item, shape[axis]))
             axis += 1
-        elif kind is int:
+        elif is_known(item):
             check_place(axis, shape, items)
             entries.append(Point(item))
             places.append(i)
@@ -154,7 +154,7 @@ def _item(x: Any) -> Any:
         is_number = x.ndim == 0 and isinstance(x, (np.generic, np.ndarray)) and x.dtype != bool
         return int(x) if is_number else x
     try:
-        return operator.index(x)
+        return size(x)
     except TypeError:
         raise IndexError(
             "only integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and integer or "
@@ -166,7 +166,7 @@ def _axes_of(item: Any) -> int:
     """How many axes of the operand an entry takes up."""
     if item is None or item is Ellipsis:
         return 0
-    if item.__class__ is int or item.__class__ is slice or item.dtype != bool:
+    if is_known(item) or item.__class__ is slice or item.dtype != bool:
         return 1
     return item.ndim
 
@@ -186,18 +186,17 @@ def check_place(axis: int, shape: tuple[int, ...], items: Sequence[Any] = ()) ->
 
 def _span(item: slice, n: int) -> Span:
     try:
-        start, stop, step = item.indices(n)
+        start, stop, step, count = slice_of(item, n)
     except errors.TracerIntegerConversionError:
         raise IndexError(
             "Array slice indices must have static start/stop/step to be used with NumPy indexing "
             f"syntax. Got {item}. lax.dynamic_slice reads a slice of static size at a traced "
             "place, lax.dynamic_update_slice writes one"
         ) from None
-    size = len(range(start, stop, step))
-    if size == 0:
+    if count == 0:
         start = max(start, 0)
         return Span(start, 0, 1, start)
-    return Span(start, size, step, stop)
+    return Span(start, count, step, stop)
 
 
 def mask_places(mask: Any, shape: tuple[int, ...], axis: int, position: int) -> Sequence[Any]:

@@ -9,11 +9,13 @@ integer, or another slice of the same length, compiles nothing.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from perspex.arguments.arrays import expand, spread
 from perspex.arguments.types import Array
+from perspex.base.dimensions import greatest, least
 from perspex.jitted.fused import fused
 from perspex.numpy.indexing.parse import Index, Picks, Point, Span, check_place, grow, parse, whole
 from perspex.numpy.indexing.windows import (
@@ -87,7 +89,8 @@ def getitem(x: Array, index: Any) -> Array:
                 raise
             return _read_far(x, parsed)
     shape = x.aval.shape
-    if index.__class__ is int and shape and -shape[0] <= index < shape[0]:
+    first = shape[0] if shape else None
+    if index.__class__ is int and first.__class__ is int and -first <= index < first:
         return _known_row(x, index, shape)
     return read(x, parse(index, shape))
 
@@ -198,7 +201,8 @@ def _sliced(x: Any, index: Index, wrap: bool) -> Any:
     axes = [e for e in index.entries if e is not None]
     for axis, (e, n) in enumerate(zip(axes, shape, strict=True)):
         if e.__class__ is Point:
-            place = min(max(e.place + n if wrap and e.place < 0 else e.place, 0), n - 1)
+            place = e.place + n if wrap and e.place < 0 else e.place
+            place = least(greatest(place, 0), n - 1)
             starts.append(place)
             stops.append(place + 1)
             steps.append(1)
@@ -211,7 +215,7 @@ def _sliced(x: Any, index: Index, wrap: bool) -> Any:
         starts.append(start)
         stops.append(stop)
         steps.append(step)
-    if any(starts) or tuple(stops) != shape or any([s != 1 for s in steps]):
+    if any([s != 0 for s in starts]) or tuple(stops) != shape or any([s != 1 for s in steps]):
         x = slice(
             x,
             start_indices=tuple(starts),
@@ -233,12 +237,12 @@ def _sliced_at(x: Any, index: Index, wrap: bool) -> Any:
             points.append(axis)
             continue
         start, size, step, _ = e  # type: ignore[misc]
-        reach = (size - 1) * step if size else 0
+        reach = 0 if size.__class__ is int and not size else (size - 1) * step
         if step < 0:
             backwards.append(axis)
             start = add_number(start, reach)
         starts.append(start)
-        sizes.append(min(abs(reach) + 1, n) if size else 0)
+        sizes.append(size if abs(step) == 1 else min(abs(reach) + 1, n) if size else 0)
         steps.append(abs(step))
     x = dynamic_slice(x, *as_starts(starts), slice_sizes=tuple(sizes))
     if any([s != 1 for s in steps]):
@@ -318,7 +322,7 @@ def iterate(x: Array) -> Iterator[Array]:
     """
     if not x.ndim:
         raise TypeError("iteration over a 0-d array")
-    n = x.shape[0]
+    n = operator.index(x.shape[0])
     if state.trace is not EVAL or n <= _TOGETHER:
         return iter(unstack(x, axis=0))
     return (_row.fast(x, place) for place in range(n))

@@ -15,10 +15,11 @@ import numpy as np
 
 from perspex import dtypes
 from perspex.arguments.shapes import joint_shape
+from perspex.base.dimensions import is_known
 from perspex.numpy.indexing.parse import INT32, Index, Picks, Point, Span
 from perspex.ops import elementwise as ops
 from perspex.ops.shape import concatenate, iota
-from perspex.ops.structural import broadcast_in_dim, convert
+from perspex.ops.structural import broadcast_in_dim, convert, size_as
 from perspex.tracing.trace import typeof
 
 
@@ -31,9 +32,9 @@ def is_static(index: Index) -> bool:
     """Whether all places are known numbers."""
     for e in index.entries:
         kind = e.__class__
-        if kind is Picks or (kind is Point and e.place.__class__ is not int):  # type: ignore[union-attr]
+        if kind is Picks or (kind is Point and not is_known(e.place)):  # type: ignore[union-attr]
             return False
-        if kind is Span and e.start.__class__ is not int:  # type: ignore[union-attr]
+        if kind is Span and not is_known(e.start):  # type: ignore[union-attr]
             return False
     return True
 
@@ -133,11 +134,11 @@ def windows(index: Index, shape: tuple[int, ...], wrap: bool = True) -> Windows:
                 steps = convert_range(start, size, step)
                 columns.append(_Column(steps, (("strided", axis),)))
                 collapsed.append(axis)
-            elif size != n or start.__class__ is not int:
+            elif size != n or not is_known(start):
                 low = start if step > 0 or size < 2 else add_number(start, 1 - size)
                 columns.append(_Column(low, ()))
             window.append(1 if strided else size)
-            if strided or size != n or start.__class__ is not int:
+            if strided or size != n or not is_known(start):
                 index_map.append(axis)
             if step < 0 and not strided and size > 1:
                 backwards.append(axis)
@@ -191,13 +192,13 @@ def place_dtype(x: Any) -> np.dtype:
 
 
 def _dtype(x: Any) -> np.dtype:
-    return INT32 if x.__class__ is int else typeof(x).dtype
+    return INT32 if is_known(x) else typeof(x).dtype
 
 
 def as_places(values: Any, dtype: np.dtype = INT32) -> Any:
     """Places as integers of `dtype`."""
-    if values.__class__ is int:
-        return dtype.type(values)
+    if is_known(values):
+        return size_as(values, dtype)
     if isinstance(values, np.ndarray):
         return values.astype(dtype)
     return convert(values, dtype)
@@ -212,9 +213,9 @@ def as_starts(places: Sequence[Any]) -> list[Any]:
 
 def wrapped(values: Any, n: int) -> Any:
     """Places counted from the front of an axis of size `n`; those outside stay outside."""
-    if values.__class__ is int:
+    if is_known(values):
         return values + n if values < 0 else values
-    if isinstance(values, np.ndarray):
+    if isinstance(values, np.ndarray) and n.__class__ is int:
         signed = values.astype(np.int64)
         low, high = -n - 1, math.inf if n > 2**31 - 1 else 2**31 - 1
         return np.clip(np.where(signed < 0, signed + n, signed), low, high).astype(
@@ -232,23 +233,24 @@ def wrapped(values: Any, n: int) -> Any:
     elif dtypes.issubdtype(dtype, np.unsignedinteger):
         if dtype.itemsize >= 4:
             # Too great a number would become a negative one: any number outside does.
-            values = ops.min(values, dtype.type(n))
+            values = ops.min(values, size_as(n, dtype))
         return values
     elif dtype.itemsize < 4:
         values = convert(values, INT32)
-    number = typeof(values).dtype.type
-    return ops.select(ops.lt(values, number(0)), ops.add(values, number(n)), values)
+    dtype = typeof(values).dtype
+    return ops.select(ops.lt(values, dtype.type(0)), ops.add(values, size_as(n, dtype)), values)
 
 
 def add_number(x: Any, n: int) -> Any:
     """`x + n` for an integer or a scalar of integers."""
-    return x + n if x.__class__ is int else ops.add(x, typeof(x).dtype.type(n))
+    return x + n if is_known(x) else ops.add(x, size_as(n, typeof(x).dtype))
 
 
 def convert_range(start: Any, size: int, step: int) -> Any:
     """The places of a slice, as an array."""
-    if start.__class__ is int:
+    if start.__class__ is int and size.__class__ is int:
         return np.arange(start, start + size * step, step, dtype=INT32)
-    dtype = typeof(start).dtype
+    dtype = INT32 if is_known(start) else typeof(start).dtype
+    start = as_places(start, dtype)
     count = iota(dtype=dtype, shape=(size,), dimension=0)
     return ops.add(ops.mul(count, dtype.type(step)), start)

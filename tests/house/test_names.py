@@ -25,18 +25,19 @@ CHILD = """
 import importlib, json, pkgutil, sys
 import perspex.as_jax
 names, modules, instead = json.loads(sys.argv[1])
+from perspex.as_jax.absent import is_absent
 def there(name):
     try:
-        pkgutil.resolve_name(name)
+        found = pkgutil.resolve_name(name)
     except (AttributeError, ImportError):
         return False
-    return True
+    return not is_absent(found)
 def is_module(name):
     try:
-        importlib.import_module(name)
+        found = importlib.import_module(name)
     except ImportError:
         return False
-    return True
+    return not is_absent(found)
 print(json.dumps([
     [name for name in names if there(name)],
     [name for name in modules if is_module(name)],

@@ -10,6 +10,8 @@ import importlib
 from types import ModuleType
 from typing import Any, NamedTuple, NoReturn
 
+from perspex.base.public import MODULES
+
 
 class AbsentError(NotImplementedError, AttributeError):
     """The use of a name of JAX that Perspex does not have."""
@@ -172,7 +174,11 @@ _PLACEHOLDERS: dict[str, Absent] = {
     ),
 }  # fmt: skip
 
-_ALL: dict[str, Absent] = {**_ABSENT, **_PLACEHOLDERS}
+_ALL: dict[str, Absent] = {
+    full: entry
+    for full, entry in {**_ABSENT, **_PLACEHOLDERS}.items()
+    if entry.names is not ... or "perspex" + full.removeprefix("jax") not in MODULES
+}
 
 
 def _refuse(full: str, entry: Absent) -> NoReturn:
@@ -207,6 +213,11 @@ def _stand_in(full: str, entry: Absent) -> Any:
     home, _, name = full.rpartition(".")
     doc = f"Not in Perspex: {entry.why}."
     return _Kind(name, (), {"full": full, "entry": entry, "__doc__": doc, "__module__": home})
+
+
+def is_absent(value: Any) -> bool:
+    """Whether a value only stands for a name that Perspex does not have."""
+    return value is _idle or isinstance(value, (_Kind, AbsentModule))
 
 
 def find(module: str, name: str) -> Any:

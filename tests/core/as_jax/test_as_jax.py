@@ -186,7 +186,7 @@ OURS = {
         "Var",
         "pytype_aval_mappings",
     },  # fmt: skip
-    "jax.errors": {"StaleCaptureError", "StaleCaptureWarning"},
+    "jax.errors": {"StaleCaptureError", "StaleCaptureWarning", "TracerTruthValueError"},
     "jax.lax": {"zeros_like_array"},
     "jax.numpy.linalg": {"EigResult", "EighResult", "QRResult", "SVDResult", "SlogdetResult"},
     "jax.scipy": {"optimize"},

@@ -109,7 +109,7 @@ UFUNCS = (
     "logical_or logical_xor maximum minimum multiply negative subtract"
 )
 # Classes that users do not make; ours are made of other things.
-MADE_OTHERWISE = "jax / Shard|jax.core / ShapedArray Tracer|jax.stages / Compiled Lowered Traced"
+MADE_OTHERWISE = "jax / Shard|jax.core / ShapedArray|jax.stages / Compiled Lowered Traced"
 # Written out in ours, where JAX hands everything on.
 WRITTEN_OUT = (
     "jax / NamedSharding|jax.sharding / NamedSharding|"
@@ -133,7 +133,6 @@ OTHER = {
     # The flag has one signature; `disable=` is among its keywords.
     # One function with `jax.dtypes.issubdtype`, where JAX calls them `a` and `b`.
     "jax.numpy / issubdtype": "arg1 arg2",
-    "jax.core / eval_jaxpr": "propagate_source_info",
     "jax.lax / mul": "out_dtype",
     "jax.numpy / einsum": "optimize _dot_general out_sharding",
     "x.at[i] / get": "out_sharding strategy",
@@ -153,7 +152,7 @@ ABSENT = {
     "jax2tf_default_native_serialization meta "
     "parse_flags_with_absl use_absl",
     "ShapeDtypeStruct": "format is_ref manual_axis_type",
-    "make_jaxpr(f)(x)": "all_invars debug_info is_high map_jaxpr num_consts with_consts",
+    "make_jaxpr(f)(x)": "all_invars map_jaxpr num_consts with_consts",
 }
 
 

@@ -19,8 +19,8 @@ DISTRIBUTIONS = (
     "truncnorm uniform vonmises wrapcauchy"
 )
 MODULES = [
-    "ad_checkpoint", "core", "custom_batching", "custom_derivatives", "debug", "dlpack",
-    "dtypes", "errors", "experimental", "experimental.mesh_utils", "extend", "flatten_util",
+    "ad_checkpoint", "core", "custom_batching", "custom_derivatives", "debug", "dlpack", "dtypes",
+    "errors", "experimental", "experimental.mesh_utils", "export", "extend", "flatten_util",
     "image", "lax", "lax.linalg", "monitoring", "nn", "nn.initializers", "numpy", "numpy.fft",
     "numpy.linalg", "ops", "profiler", "random", "scipy", "scipy.cluster", "scipy.cluster.vq",
     "scipy.fft", "scipy.integrate", "scipy.linalg", "scipy.ndimage", "scipy.optimize",

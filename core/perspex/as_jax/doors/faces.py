@@ -6,6 +6,7 @@ names, and none replaces one of its own.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -71,7 +72,12 @@ def _impl(self: Any, *args: Any, **params: Any) -> Any:
 
 def apply_primitive(prim: Any, *args: Any, **params: Any) -> Any:
     """Compile and run one operation."""
-    return under(EVAL, eager_callable(prim, params), *args)
+    return under(EVAL, _compiled(prim, tuple(params.items())), *args)
+
+
+@functools.lru_cache(maxsize=1024)
+def _compiled(prim: Any, params: tuple[Any, ...]) -> Any:
+    return eager_callable(prim, dict(params), lambda executable: None)
 
 
 def _abstract_eval(self: Any, *given: Any, **params: Any) -> tuple[Any, Any]:

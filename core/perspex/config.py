@@ -88,6 +88,13 @@ debug_infs = Flag(
     boolean,
     True,
 )
+experimental_unsafe_xla_runtime_errors = Flag(
+    "experimental_unsafe_xla_runtime_errors",
+    False,
+    "Let compiled programs raise the exceptions of `checkify.check`, by calls of Python.",
+    _boolean,
+    True,
+)
 check_tracer_leaks = Flag(
     "check_tracer_leaks",
     False,

@@ -33,6 +33,8 @@ ordered_debug = Effect("OrderedDebug", True)
 # Something that the world sees: it happens exactly as often as the program says.
 io = Effect("IO", False)
 ordered_io = Effect("OrderedIO", True)
+# An exception if something is wrong: `checkify` makes it a result.
+check = Effect("Check", False)
 
 
 def has_order(effects: Effects) -> bool:

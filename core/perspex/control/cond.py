@@ -24,6 +24,7 @@ from perspex.ops.structural import broadcast_in_dim, is_linear, to_front, zeros
 from perspex.tracing.axes import Axis
 from perspex.tracing.staging import eval_jaxpr
 from perspex.tracing.trace import typeof
+from perspex.transforms.checks import Checks
 from perspex.transforms.dce import dce_closed
 from perspex.transforms.higher_order import (
     HigherOrder,
@@ -72,6 +73,12 @@ class Cond(HigherOrder):
             with b.block(region, []) as (inner, _):
                 inner.terminate("stablehlo.return", inner.inline(branch.jaxpr, values))
         return list(choice.results)
+
+    def checked(self, checks: Checks, index: Any, *values: Any, branches: Branches) -> list[Any]:
+        if not checks.enter(*branches):
+            return self(index, *values, branches=branches)
+        bodies = tuple([checks.program(branch) for branch in branches])
+        return checks.leave(self(index, *checks.values, *values, branches=bodies))
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], *, branches: Branches

@@ -25,6 +25,7 @@ from perspex.ops.structural import broadcast_in_dim, to_front
 from perspex.tracing.axes import Axis
 from perspex.tracing.staging import eval_jaxpr
 from perspex.tracing.trace import state, typeof
+from perspex.transforms.checks import Checks
 from perspex.transforms.dce import dce_closed, without_effects
 from perspex.transforms.higher_order import (
     HigherOrder,
@@ -41,6 +42,8 @@ from perspex.transforms.sequence import TOKEN, sequenced
 from perspex.transforms.vmap import batch_jaxpr, batched_aval
 
 _FLAG = ShapedArray((), np.dtype("bool"))
+# The name of the cond of loops that each have their own, as one loop.
+_ANY_GOING = "any_going"
 
 
 class Params(NamedTuple):
@@ -86,6 +89,26 @@ class While(HigherOrder):
                 outs = inner.inline(closed.jaxpr, [*consts, *carry])
                 inner.terminate("stablehlo.return", outs)
         return list(made.results)
+
+    def checked(self, checks: Checks, *operands: Any, **params: Any) -> list[Any]:
+        loop = Params(**params)
+        cond, turn = _turn(loop.body_jaxpr, loop.cond_jaxpr, *loop.sizes)
+        if not checks.enter(turn):
+            return self(*operands, **params)
+        if loop.cond_jaxpr.jaxpr.name == _ANY_GOING:
+            raise ValueError(
+                "Checkify does not support batched while-loops (checkify-of-vmap-of-while). "
+                "\nHint: if possible, move the vmap to the outer level to get "
+                "vmap-of-checkify-of-while. The loop goes on for the examples that are done, and "
+                f"they would be checked. It is at {source.summary(state.source)}."
+            )
+        cond_consts, body_consts, init = cut(operands, *loop.sizes)
+        (going,) = checks.inline(loop.cond_jaxpr, [*cond_consts, *init])
+        failed = checks.values
+        body = checks.program(turn, sum(loop.sizes))
+        whole = Params(_after(cond, tuple(map(typeof, failed))), 0, body, sum(loop.sizes))
+        outs = self(*cond_consts, *body_consts, *failed, going, *init, **whole._asdict())
+        return checks.leave(outs)[1:]
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
@@ -214,6 +237,32 @@ def _with_arguments(closed: ClosedJaxpr, avals: tuple[ShapedArray, ...]) -> Clos
 
 
 @by_program
+def _turn(
+    body: ClosedJaxpr, cond: ClosedJaxpr, cond_nconsts: int, body_nconsts: int
+) -> tuple[ClosedJaxpr, ClosedJaxpr]:
+    """Cond and body that carry whether to go on: the body computes it after each turn."""
+    carry = body.out_avals
+
+    def going_on(going: Any, *values: Any) -> list[Any]:
+        return [going]
+
+    def turn(*args: Any) -> list[Any]:
+        for_cond, for_body, (_, *values) = cut(args, cond_nconsts, body_nconsts)
+        after = eval_jaxpr(body.jaxpr, (), *for_body, *values)
+        return [*eval_jaxpr(cond.jaxpr, (), *for_cond, *after), *after]
+
+    consts = [*cond.in_avals[:cond_nconsts], *body.in_avals[:body_nconsts]]
+    values = [_FLAG, *carry]
+    return program(going_on, values, "cond"), program(turn, [*consts, *values], "body")
+
+
+@by_program
+def _after(closed: ClosedJaxpr, avals: tuple[ShapedArray, ...]) -> ClosedJaxpr:
+    """The program with arguments before its own, which it does not read."""
+    return rearranged(closed, [*map(Var, avals), *closed.jaxpr.invars])
+
+
+@by_program
 def _jvp_body(
     body: ClosedJaxpr, num_consts: int, nonzero: tuple[bool, ...]
 ) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
@@ -266,7 +315,7 @@ def _batch_loop(
 
     values = [going_aval, *body_batch.out_avals]
     consts = [*cond_batch.in_avals[:cond_nconsts], *body_batch.in_avals[:body_nconsts]]
-    many = program(any_going, values, "cond"), program(turn, [*consts, *values], "body")
+    many = program(any_going, values, _ANY_GOING), program(turn, [*consts, *values], "body")
     return cond_batch, body_batch, many, carry
 
 

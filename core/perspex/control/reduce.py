@@ -41,6 +41,7 @@ class Reduce(Primitive):
     """
 
     name = "reduce"
+    makes_nan = True
     multiple_results = True
 
     def typed(self, avals: tuple[ShapedArray, ...], params: dict[str, Any]) -> Any:
@@ -233,6 +234,7 @@ class ReduceWindow(Primitive):
     """
 
     name = "reduce_window"
+    makes_nan = True
     multiple_results = True
     printed: ClassVar[dict[str, Any]] = {"consts": ()}
 

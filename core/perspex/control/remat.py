@@ -26,6 +26,7 @@ from perspex.ops.structural import is_linear
 from perspex.tracing.axes import Axis
 from perspex.tracing.staging import number
 from perspex.tracing.trace import state
+from perspex.transforms.checks import Checks
 from perspex.transforms.dce import dce_closed, dce_jaxpr, without_effects
 from perspex.transforms.higher_order import (
     HigherOrder,
@@ -108,6 +109,11 @@ class Remat(HigherOrder):
         if differentiated and prevent_cse and values:
             given = b.ops("stablehlo.optimization_barrier", values, b.in_avals).results
         return b.inline(jaxpr.jaxpr, list(given))
+
+    def checked(
+        self, checks: Checks, *operands: Any, jaxpr: ClosedJaxpr, **params: Any
+    ) -> list[Any]:
+        return checks.called(jaxpr, operands, lambda c, xs: self(*xs, jaxpr=c, **params))
 
     def jvp(
         self, primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr, **params: Any

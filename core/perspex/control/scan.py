@@ -21,6 +21,7 @@ from perspex.ops.families import add_any
 from perspex.ops.structural import is_linear, move_axis, to_front, zeros
 from perspex.tracing.axes import Axis
 from perspex.tracing.staging import eval_jaxpr
+from perspex.transforms.checks import Checks
 from perspex.transforms.dce import dce_closed
 from perspex.transforms.higher_order import (
     HigherOrder,
@@ -83,6 +84,15 @@ class Scan(HigherOrder):
 
     def lower(self, b: Any, *values: Any, **params: Any) -> list[Any]:
         return Loop(b, values, **params).emit()
+
+    def checked(self, checks: Checks, *operands: Any, **params: Any) -> list[Any]:
+        if not checks.enter(params["jaxpr"]):
+            return self(*operands, **params)
+        sizes, failed = Sizes.of(params), checks.values
+        body = checks.program(params["jaxpr"], sizes.consts)
+        whole = Sizes(sizes.consts, sizes.carry + len(failed))
+        consts, rest = cut(operands, sizes.consts)
+        return checks.leave(self(*consts, *failed, *rest, **whole.params(params, body)))
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any

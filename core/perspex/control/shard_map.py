@@ -29,6 +29,7 @@ from perspex.sharding import Mesh, NamedSharding, PartitionSpec
 from perspex.tracing.axes import Axis
 from perspex.tracing.staging import eval_jaxpr
 from perspex.tracing.trace import typeof
+from perspex.transforms.checks import Checks
 from perspex.transforms.dce import dce_closed
 from perspex.transforms.higher_order import (
     HigherOrder,
@@ -195,6 +196,35 @@ class ShardMap(OnMesh, HigherOrder):
                 b.module.manual = outer
         return list(made.results)
 
+    def checked(
+        self,
+        checks: Checks,
+        *operands: Any,
+        jaxpr: ClosedJaxpr,
+        in_specs: Specs,
+        out_specs: Specs,
+        **params: Any,
+    ) -> list[Any]:
+        # Each device has errors of its own, which come out one behind the other.
+        if not checks.finds(jaxpr):
+            return self.on_parts(operands, jaxpr, in_specs, out_specs, params)
+        checks.reduce()
+        failed = checks.values
+        found = checks.of_program(jaxpr)
+        count = len(found.avals)
+        regions = Regions.of(params)
+        everywhere = tuple([n for n in regions.mesh.axis_names if n in regions.axes])
+        size = math.prod([regions.mesh.shape[name] for name in everywhere])
+        outs = self.on_parts(
+            [*failed, *operands],
+            _one_behind_the_other(found.closed, count),
+            (*[PartitionSpec()] * len(failed), *in_specs),
+            (*[PartitionSpec(everywhere)] * count, *out_specs),
+            params,
+        )
+        checks.spread(outs[:count], found.layout, size)
+        return outs[count:]
+
     def jvp(
         self,
         primals: Any,
@@ -357,6 +387,17 @@ def spread_results(closed: ClosedJaxpr, regions: Regions, specs: Specs) -> Close
 
 def _reshaped(xs: Sequence[Any], flags: Sequence[bool], shape: tuple[int, ...]) -> list[Any]:
     return [reshape(x, new_sizes=shape) if f else x for x, f in zip(xs, flags, strict=True)]
+
+
+@by_program
+def _one_behind_the_other(closed: ClosedJaxpr, count: int) -> ClosedJaxpr:
+    """The program whose first results get an axis of length one in front."""
+
+    def run(*args: Any) -> list[Any]:
+        first, rest = cut(eval_jaxpr(closed.jaxpr, (), *args), count)
+        return [*[reshape(x, new_sizes=(1, *typeof(x).shape)) for x in first], *rest]
+
+    return program(run, closed.in_avals, closed.jaxpr.name)
 
 
 class _Halves(NamedTuple):

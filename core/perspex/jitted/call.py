@@ -11,6 +11,7 @@ from perspex.ir.jaxpr import ClosedJaxpr, JaxprEqn
 from perspex.ops.structural import is_linear
 from perspex.tracing.axes import Axis
 from perspex.tracing.staging import hoist_consts
+from perspex.transforms.checks import Checks
 from perspex.transforms.dce import dce_closed
 from perspex.transforms.higher_order import (
     HigherOrder,
@@ -46,6 +47,11 @@ class Jit(HigherOrder):
         """Call another program in the same way; nothing of it is donated."""
         donated = (False,) * len(operands)
         return self(*operands, jaxpr=jaxpr, **{**params, "donated_invars": donated})
+
+    def checked(
+        self, checks: Checks, *operands: Any, jaxpr: ClosedJaxpr, **params: Any
+    ) -> list[Any]:
+        return checks.called(jaxpr, operands, lambda c, xs: self.call(c, xs, params))
 
     def jvp(
         self, primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr, **params: Any

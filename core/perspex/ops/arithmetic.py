@@ -104,6 +104,10 @@ class Quotient(Elementwise):
         out = self(*primals)
         return out, self(sub(tx, mul(out, ty)), y)
 
+    def checked(self, checks: Any, *operands: Any, **params: Any) -> Any:
+        checks.divides(operands[1])
+        return super().checked(checks, *operands, **params)
+
 
 div: Elementwise = Quotient(
     "div",
@@ -160,6 +164,9 @@ square = unary(
 square.says("The square `x * x`.", "square(3.0) -> 9.")
 # One unit in the last place from `x`, whichever way: the identity, up to rounding.
 nextafter = binary("nextafter", "chlo.next_after", FLOAT, lambda t, x, y, z: t)
+nextafter.makes_nan = False
+for _row in (add, sub, mul, div, rem):
+    _row.makes_nan = True
 
 # ---- Rounding -----------------------------------------------------------------------------------
 

@@ -155,6 +155,7 @@ class Psum(Across, Structural):
 
     name = "psum"
     only_moves = False
+    makes_nan = True
     kind = NUMBER
     combiner = "stablehlo.add"
 

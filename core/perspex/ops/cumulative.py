@@ -159,6 +159,7 @@ class Cumulative(Primitive):
     """The reductions of all prefixes along an axis, or of all suffixes (`reverse`)."""
 
     kind = NUMBER
+    makes_nan = True
 
     def __init__(
         self,

@@ -60,6 +60,15 @@ def zero_start(starts: Sequence[Any]) -> Any:
     return typeof(starts[0]).dtype.type(0) if starts else np.int32(0)
 
 
+def check_bounds(
+    checks: Any, primitive: Primitive, x: Any, starts: Sequence[Any], sizes: Sequence[int]
+) -> None:
+    """Have `checks` see whether the slice lies inside of `x`."""
+    if checks.bounds_count and starts:
+        last = [n - size for n, size in zip(typeof(x).shape, sizes, strict=True)]
+        checks.bounds(primitive, x, stack(*starts, axis=0), last, range(len(last)))
+
+
 class DynamicSlice(Primitive):
     """The slice of size `slice_sizes` that starts at the scalars after the operand."""
 
@@ -94,6 +103,10 @@ class DynamicSlice(Primitive):
             *emit_starts(b, out, starts),
             attributes={"slice_sizes": types.integers(out.physical().shape)},
         )
+
+    def checked(self, checks: Any, x: Any, *starts: Any, slice_sizes: tuple[int, ...]) -> Any:
+        check_bounds(checks, self, x, starts, slice_sizes)
+        return self(x, *starts, slice_sizes=slice_sizes)
 
     def jvp(self, primals: Any, tangents: Any, *, slice_sizes: tuple[int, ...]) -> Any:
         x, *starts = primals
@@ -154,6 +167,10 @@ class DynamicUpdateSlice(Primitive):
     def lower(self, b: Any, x: Any, update: Any, *starts: Any) -> Any:
         (out,) = b.out_avals
         return b.op("stablehlo.dynamic_update_slice", x, update, *emit_starts(b, out, starts))
+
+    def checked(self, checks: Any, x: Any, update: Any, *starts: Any) -> Any:
+        check_bounds(checks, self, x, starts, typeof(update).shape)
+        return self(x, update, *starts)
 
     def jvp(self, primals: Any, tangents: Any) -> Any:
         x, update, *starts = primals

@@ -153,6 +153,8 @@ class Elementwise(Primitive):
         self.out_dtype = dtype
         self.transposed = transposed
         self.linear = linear
+        # What rounds has no derivative, and makes no NaN.
+        self.makes_nan = kind in (FLOAT, INEXACT) and any(jvps)
         self.emit: Rule = op if callable(op) else lambda b, *xs, **_: b.op(op, *xs)
 
     summary = example = source = ""

@@ -37,6 +37,7 @@ class Fft(Structural):
     """The Fourier transform of type `fft_type` of the last axes, of sizes `fft_lengths`."""
 
     name = "fft"
+    makes_nan = True
 
     def type(
         self, x: ShapedArray, *, fft_type: FftType, fft_lengths: tuple[int, ...]

@@ -9,7 +9,6 @@ value and not written (`FILL_OR_DROP`). `PROMISE_IN_BOUNDS` leaves that to the p
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any, ClassVar
 
@@ -55,16 +54,17 @@ from perspex.ops.windows import (
     check_dims,
     check_index,
     check_updates,
+    check_windows,
     clip_indices,
     default_fill,
     entry,
     index_number,
     shifted,
+    update_program,
     window_dims,
     window_sizes,
 )
 from perspex.tracing.primitive import Primitive
-from perspex.tracing.staging import stage
 from perspex.tracing.trace import typeof
 
 
@@ -119,6 +119,11 @@ class Gather(Primitive):
 
     def traffic(self, operands: Any, results: Any, params: dict[str, Any]) -> float:
         return float(operands[1].nbytes + 2 * results[0].nbytes)
+
+    def checked(self, checks: Any, operand: Any, indices: Any, **params: Any) -> Any:
+        numbers, sizes = params["dimension_numbers"], params["slice_sizes"]
+        check_windows(checks, self, operand, indices, sizes, numbers)
+        return self(operand, indices, **params)
 
     def lower(
         self,
@@ -281,16 +286,6 @@ def fill_outside(
 # ---- Scatter ------------------------------------------------------------------------------------
 
 
-@functools.cache
-def update_program(combine: Primitive, dtype: Any) -> ClosedJaxpr:
-    """`combine` of two scalars as a program: how a scatter updates an element."""
-    scalar = ShapedArray((), dtype)
-    jaxpr, consts = stage(lambda x, y: [combine(x, y)], [scalar, scalar])
-    for eqn in jaxpr.eqns:
-        eqn.source = None  # it is written once and used everywhere
-    return ClosedJaxpr(jaxpr, consts)
-
-
 class Scatter(Primitive):
     """The operand with the windows at the given indices updated.
 
@@ -322,6 +317,13 @@ class Scatter(Primitive):
     ) -> ShapedArray:
         check_updates(self.name, operand, indices, updates, dimension_numbers)
         return ShapedArray(operand.shape, operand.dtype, operand.weak_type)
+
+    def checked(self, checks: Any, operand: Any, indices: Any, updates: Any, **params: Any) -> Any:
+        numbers, out = params["dimension_numbers"], self(operand, indices, updates, **params)
+        sizes = window_sizes(numbers, typeof(operand).ndim, typeof(updates).shape)
+        if check_windows(checks, self, operand, indices, sizes, numbers):
+            checks.nans(self, [out])  # only then, as in JAX
+        return out
 
     def flops(self, operands: Any, results: Any, params: dict[str, Any]) -> float:
         return float(operands[2].size) if self.combine is not None else 0.0

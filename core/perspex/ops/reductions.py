@@ -179,6 +179,7 @@ class ReduceProd(Reduction):
     """The product."""
 
     name = "reduce_prod"
+    makes_nan = True
     kind = NUMBER
     combine = ew.mul
 

@@ -74,6 +74,7 @@ class Pad(Primitive):
     """
 
     name = "pad"
+    makes_nan = True
     only_moves = True
 
     def type(

@@ -255,6 +255,7 @@ class ReduceSum(Structural):
     """The sum over `axes`."""
 
     name = "reduce_sum"
+    makes_nan = True
     printed: ClassVar[dict[str, Any]] = {"out_sharding": None}
 
     def type(self, x: ShapedArray, *, axes: tuple[int, ...]) -> ShapedArray:

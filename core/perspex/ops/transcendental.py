@@ -132,6 +132,7 @@ class IntegerPow(Elementwise):
 
     def __init__(self) -> None:
         super().__init__("integer_pow", expansions.integer_pow, NUMBER, (_integer_pow_jvp,))
+        self.makes_nan = True
 
     def type(self, x: ShapedArray, *, y: int) -> ShapedArray:
         if y < 0 and dtypes.issubdtype(x.dtype, np.integer):
@@ -146,6 +147,7 @@ class Pow(Elementwise):
 
     def __init__(self) -> None:
         super().__init__("pow", expansions.power, NUMBER, (_pow_jvp_x, _pow_jvp_y))
+        self.makes_nan = True
 
     def type(self, x: ShapedArray, y: ShapedArray) -> ShapedArray:
         if dtypes.issubdtype(y.dtype, np.integer):

@@ -120,6 +120,7 @@ class ReduceWindowSum(Structural):
     """The sum of each window."""
 
     name = "reduce_window_sum"
+    makes_nan = True
 
     def type(self, x: ShapedArray, **params: Any) -> ShapedArray:
         check_dtype(self.name, x.dtype, NUMBER)

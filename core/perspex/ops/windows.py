@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -12,9 +13,12 @@ import numpy as np
 from perspex import dtypes
 from perspex.base.dimensions import least
 from perspex.ir.avals import ShapedArray
+from perspex.ir.jaxpr import ClosedJaxpr
 from perspex.ops.elementwise import clamp
 from perspex.ops.shape import concatenate, part
 from perspex.ops.structural import reshape, size_as, without
+from perspex.tracing.primitive import Primitive
+from perspex.tracing.staging import stage
 from perspex.tracing.trace import typeof
 
 Axes = tuple[int, ...]
@@ -248,6 +252,27 @@ def window_sizes(numbers: ScatterDimensionNumbers, ndim: int, updates: Axes) -> 
     sizes = iter([updates[d] for d in numbers.update_window_dims])
     axes = window_dims(ndim, numbers.inserted_window_dims, numbers.operand_batching_dims)
     return [next(sizes) if d in axes else 1 for d in range(ndim)]
+
+
+@functools.cache
+def update_program(combine: Primitive, dtype: Any) -> ClosedJaxpr:
+    """`combine` of two scalars as a program: how a scatter updates an element."""
+    scalar = ShapedArray((), dtype)
+    jaxpr, consts = stage(lambda x, y: [combine(x, y)], [scalar, scalar])
+    for eqn in jaxpr.eqns:
+        eqn.source = None  # it is written once and used everywhere
+    return ClosedJaxpr(jaxpr, consts)
+
+
+def check_windows(
+    checks: Any, primitive: Any, operand: Any, indices: Any, sizes: Sequence[int], numbers: Any
+) -> bool:
+    """Have `checks` see whether windows of these sizes lie inside; false if it does not want to."""
+    if not checks.bounds_count:
+        return False
+    shape, axes = typeof(operand).shape, numbers[2]  # the axes that index vectors are for
+    checks.bounds(primitive, operand, indices, [shape[d] - sizes[d] for d in axes], axes)
+    return True
 
 
 def entry(indices: Any, k: int) -> Any:

@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 from perspex import errors
 from perspex.ir.avals import ShapedArray
 from perspex.ir.jaxpr import ClosedJaxpr, JaxprEqn, Var
+from perspex.ops.elementwise import stop_gradient
 from perspex.ops.structural import move_axis, to_front
 from perspex.rules.calls import WholeCall, transposed_call
 from perspex.runtime.dispatch import without_numbers
@@ -27,9 +28,11 @@ from perspex.tracing.axes import Axis
 from perspex.tracing.primitive import Primitive
 from perspex.tracing.staging import JaxprTrace, eval_jaxpr, stage_closed
 from perspex.tracing.trace import Tracer, once_more, state, typeof, under
-from perspex.transforms.dce import dce_closed
+from perspex.transforms.checks import Checks
+from perspex.transforms.dce import dce_closed, without_effects
 from perspex.transforms.higher_order import batch_in_front
 from perspex.transforms.identity import HowToTransform
+from perspex.transforms.jvp import is_differentiable
 from perspex.transforms.programs import cut, pick, with_gaps
 from perspex.transforms.vmap import BatchTrace, batch, batch_jaxpr
 
@@ -192,6 +195,14 @@ class CustomCall(WholeCall):
             self.slot: rule,
         }
 
+    def checked(self, checks: Checks, *operands: Any, **params: Any) -> list[Any]:
+        # The rule is not checked, and does not know of errors: they come from the function alone.
+        closed = params[self.program]
+        if checks.finds(closed):
+            checks.inline(closed, [_constant(x) for x in operands])
+            params[self.program] = without_effects(closed)
+        return self(*operands, **params)
+
     def jvp(self, primals: Any, tangents: Any, **params: Any) -> tuple[list[Any], list[Any]]:
         rule: Rule = params[self.slot]
         num_consts = params["num_consts"]
@@ -231,6 +242,10 @@ class CustomCall(WholeCall):
             outvars=pick(eqn.outvars, used),
             params={**params, self.program: body, self.slot: rule},
         )
+
+
+def _constant(x: Any) -> Any:
+    return stop_gradient(x) if is_differentiable(typeof(x)) else x
 
 
 class CustomJvpCall(CustomCall):

@@ -152,6 +152,7 @@ class LinearSolve(Implicit):
     """
 
     name = "custom_linear_solve"
+    makes_nan = True
     programs = Lengths._fields
 
     def tangent(

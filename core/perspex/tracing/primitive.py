@@ -66,6 +66,9 @@ class Primitive:
       of these types takes, one for each element of a sum, a product, a sine; `None` where that is
       unknown. `traffic(operands, results, params)` is how many bytes it reads and writes by itself,
       not fused with others.
+    * `checked(checks, *operands, **params)` is what `checkify` makes of an equation: it returns the
+      results, and tells `checks` (`transforms.checks.Checks`) what may have failed. By default that
+      is nothing, or a NaN among the results where `makes_nan` is true.
     * `varies(vma, params)` is along which axes of a mesh the results vary inside `shard_map`, given
       those of the operands, which are the same for all of them: staging sees to that.
     * `physical(in_avals, out_avals, params)` gives the params that do the same to arrays whose
@@ -97,6 +100,8 @@ class Primitive:
     lowers_keys: bool = False
     # Puts numbers elsewhere and computes none.
     only_moves: bool = False
+    # Arithmetic: among its results may be a NaN where there is none among the operands.
+    makes_nan: bool = False
     # Two in a row are one: `merged(first, params)` gives its operands and params.
     merges: bool = False
     # Params that are not printed: always (`...`), or when they have the given value.
@@ -180,6 +185,13 @@ class Primitive:
     ) -> float | None:
         """The bytes that one run reads and writes."""
         return float(sum([aval.nbytes for aval in (*operands, *results)]))
+
+    def checked(self, checks: Any, *operands: Any, **params: Any) -> Any:
+        """The results, after telling `checks` what may have failed."""
+        outs = self(*operands, **params)
+        if self.makes_nan:
+            checks.nans(self, outs if self.multiple_results else [outs])
+        return outs
 
     def sequence(self, token: Any, *operands: Any, **params: Any) -> Any:
         raise self.missing("sequence")

@@ -189,7 +189,8 @@ def read(
     advanced = is_advanced(index)
     if advanced or (mode is FILL and not is_inside(index, x.shape, wrap)):
         return _gathered(x, index, mode, fill_value, wrap, advanced, promises)
-    if is_static(index):
+    # A dynamic slice moves what is outside to the nearest place, and `checkify` hears of it.
+    if is_inside(index, x.shape, wrap):
         return _sliced(x, index, wrap)
     return _sliced_at(x, index, wrap)
 

@@ -92,7 +92,7 @@ experimental_unsafe_xla_runtime_errors = Flag(
     "experimental_unsafe_xla_runtime_errors",
     False,
     "Let compiled programs raise the exceptions of `checkify.check`, by calls of Python.",
-    _boolean,
+    boolean,
     True,
 )
 check_tracer_leaks = Flag(

@@ -51,8 +51,9 @@ def psum(x: T, axis_name: AxisName, *, axis_index_groups: Groups = None) -> T:
     """The sum over all examples, which each of them gets.
 
     Args:
-      x: a pytree of arrays of numbers or booleans; booleans are counted. A Python number is
-        multiplied by the size of the axis, and stays one: `psum(1, "i")` is that size.
+      x: a pytree of arrays of numbers or booleans; booleans are counted, unless there is no axis. A
+        Python number is multiplied by the size of the axis, and stays one: `psum(1, "i")` is that
+        size.
       axis_name: a name or a tuple of names. An integer that names no axis is an axis of `x`, which
         is summed over as well.
       axis_index_groups: groups of examples to sum within; only for Python numbers.

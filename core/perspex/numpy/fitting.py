@@ -121,7 +121,7 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
     Raises:
       TypeError: if `p` is not an array.
       ValueError: for an array of more than one axis.
-      ConcretizationTypeError: for traced coefficients with `strip_zeros`.
+      ConcretizationTypeError: for two or more traced coefficients with `strip_zeros`.
 
     >>> import perspex.numpy as jnp
     >>> jnp.roots(jnp.array([1.0, -3.0, 2.0]))
@@ -132,11 +132,11 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
         raise ValueError(f"roots takes a vector of coefficients, got the shape {p.shape}")
     (p,) = promote_dtypes("roots", p, to=dtypes.to_inexact_dtype)
     p = as_array(p).ravel()
-    if strip_zeros:
+    if strip_zeros and p.shape[0] > 1:
         nonzero = np.flatnonzero(known("roots with strip_zeros=True", p))
         start = int(nonzero[0]) if nonzero.size else p.shape[0]
         return _roots(p[start:])
-    return _padded_roots(p)
+    return _roots(p) if p.shape[0] < 2 else _padded_roots(p)
 
 
 @fused

@@ -114,6 +114,17 @@ def _xlogx(x: Array) -> Array:
 _xlogx.defjvps(lambda t, out, x: t * (pnp.log(x) + 1))
 
 
+@custom_jvp
+def _p_log_ratio(p: Array, q: Array) -> Array:
+    return p * (pnp.log(p) - pnp.log(q))
+
+
+# By `p`, the product rule would multiply infinity by 0 where `p` is infinite.
+_p_log_ratio.defjvps(
+    lambda t, out, p, q: t * (pnp.log(p) - pnp.log(q) + 1), lambda t, out, p, q: -t * p / q
+)
+
+
 @fused
 def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
     """The term `p * log(p / q)` of a relative entropy.
@@ -127,7 +138,7 @@ def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
     p, q = promote_inexact("rel_entr", p, q)
     both, none = (p > 0) & (q > 0), (p == 0) & (q >= 0)
     safe_p, safe_q = pnp.where(both, p, 1), pnp.where(both, q, 1)
-    value = safe_p * (pnp.log(safe_p) - pnp.log(safe_q))
+    value = _p_log_ratio(safe_p, safe_q)
     return pnp.where(both, value, pnp.where(none, 0, pnp.inf))
 
 

@@ -21,6 +21,21 @@ from perspex.transforms.vmap import batch
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+class Container(NamedTuple):
+    """What `vmap` does to a class of pytrees whose objects know the shape of what they hold.
+
+    `example(x, axis)` is `x`, whose leaves are examples, with the shape of an example.
+    `batch(x, axis, size)` is `x`, a result of the examples, with the shape of a batch.
+    """
+
+    example: Callable[[Any, int], Any]
+    batch: Callable[[Any, int, int], Any]
+
+
+# The classes that rooms above register, by `containers[kind] = Container(...)`.
+containers: dict[type, Container] = {}
+
+
 def vmap(
     fun: F,
     in_axes: PyTree = 0,
@@ -87,6 +102,8 @@ def vmap(
         columns = {i: column(call, i, at) for i, at in enumerate(found) if at is not None}
         axis = Axis(common_size(call, columns, axis_size), axis_name)
         axes = [columns[i].axis if i in columns else None for i in range(len(found))]
+        if containers:
+            call.fun = _with_containers(fun, in_axes, out_axes, axis.size)
         outs, places = batch(call, axis, call.leaves, axes, call.names)
         wanted = _flatten_axes("out_axes", call.out_tree, out_axes, lambda: "result")
         if sum_match:
@@ -104,6 +121,39 @@ def vmap(
         f"array axes over which {name} is mapped."
     ) + (f"\n\nOriginal documentation:\n\n{doc}" if doc else "")
     return mapped  # type: ignore[return-value]
+
+
+def _with_containers(
+    fun: Callable[..., Any], in_axes: Any, out_axes: Any, size: int
+) -> Callable[..., Any]:
+    """A function that takes containers with the shape of a batch and returns such."""
+
+    def example(x: Any, axis: int) -> Any:
+        return containers[type(x)].example(x, axis)
+
+    def batch(x: Any, axis: int) -> Any:
+        return containers[type(x)].batch(x, axis, size)
+
+    @functools.wraps(fun, updated=())
+    def adapted(*args: Any, **kwargs: Any) -> Any:
+        args = _adapted(example, args, in_axes)
+        return _adapted(batch, fun(*args, **_adapted(example, kwargs, 0)), out_axes)
+
+    return adapted
+
+
+def _adapted(adapt: Callable[[Any, int], Any], values: Any, axes: Any) -> Any:
+    """A tree with `adapt(x, axis)` for each container `x` that is mapped over an axis."""
+
+    def is_container(x: Any) -> bool:
+        return type(x) in containers
+
+    leaves, treedef = tree.flatten(values, is_leaf=is_container)
+    if not any(map(is_container, leaves)):
+        return values
+    found = zip(leaves, tree.flatten_axes("vmap axes", treedef, axes), strict=True)
+    new = [x if at is None or not is_container(x) else adapt(x, at) for x, at in found]
+    return tree.unflatten(treedef, new)
 
 
 def _flatten_axes(what: str, treedef: Any, axes: Any, value: Callable[[], str]) -> list[Any]:

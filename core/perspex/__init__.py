@@ -54,6 +54,7 @@ from perspex import image as image  # noqa: E402
 from perspex import lax as lax  # noqa: E402
 from perspex import nn as nn  # noqa: E402
 from perspex import random as random  # noqa: E402
+from perspex import ref as ref  # noqa: E402
 from perspex import scipy as scipy  # noqa: E402
 from perspex import sharding as sharding  # noqa: E402
 from perspex import stages as stages  # noqa: E402
@@ -131,6 +132,11 @@ from perspex.config import (  # noqa: E402
     transfer_guard_host_to_device as transfer_guard_host_to_device,
 )
 from perspex.dtypes import float0 as float0  # noqa: E402
+from perspex.ref import Ref as Ref  # noqa: E402
+from perspex.ref import empty_ref as empty_ref  # noqa: E402
+from perspex.ref import free_ref as free_ref  # noqa: E402
+from perspex.ref import freeze as freeze  # noqa: E402
+from perspex.ref import new_ref as new_ref  # noqa: E402
 from perspex.rules.closures import closure_convert as closure_convert  # noqa: E402
 from perspex.rules.closures import custom_gradient as custom_gradient  # noqa: E402
 from perspex.rules.custom_jvp import custom_jvp as custom_jvp  # noqa: E402
@@ -188,6 +194,7 @@ else:
     # Other names are views that packages above declare; a type checker would take every misspelt
     # name for one of them.
     _LATER = {
+        "ad": "perspex.ad",
         "export": "perspex.export",
         "monitoring": "perspex.monitoring",
         "pmap": "perspex.api.pmap",

@@ -31,17 +31,17 @@ LAYERS = [
     "api",
     "rules",
     "arguments typing lax numpy random nn scipy image core dlpack flatten_util stages tree_util "
-    "checkpoint_policies ad_checkpoint custom_batching custom_derivatives extend debug events "
-    "experimental export monitoring profiler",
+    "checkpoint_policies ad ad_checkpoint custom_batching custom_derivatives extend debug events "
+    "experimental export monitoring profiler ref",
     "as_jax",
 ]
 RANK = {name: (i, j) for i, row in enumerate(LAYERS) for j, name in enumerate(row.split())}
 
 # The modules that may lie loose: public ones, with JAX's names but for `events`.
 LOOSE = {
-    "perspex": "__init__ ad_checkpoint checkpoint_policies config core custom_batching "
+    "perspex": "__init__ ad ad_checkpoint checkpoint_policies config core custom_batching "
     "custom_derivatives debug dlpack dtypes errors events extend flatten_util image monitoring "
-    "profiler sharding stages tree tree_util typing",
+    "profiler ref sharding stages tree tree_util typing",
     "perspex_magics": "__init__ session",
 }
 

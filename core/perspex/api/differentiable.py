@@ -12,6 +12,7 @@ from perspex import dtypes, tree
 from perspex.api.calls import Call
 from perspex.control.bodies import place
 from perspex.ir.avals import ShapedArray, shaped
+from perspex.ir.references import is_ref_type
 from perspex.jitted.signature import function_name
 from perspex.tracing.array_type import ArrayLike
 from perspex.transforms.jvp import is_differentiable
@@ -73,6 +74,14 @@ def call_of(
 def check_inputs(what: str, call: Call, holomorphic: bool, allow_int: bool) -> None:
     for i, aval in enumerate(call.avals):
         dtype = aval.dtype
+        if is_ref_type(aval):
+            raise TypeError(
+                f"{what} cannot differentiate with respect to a Ref-typed argument "
+                f"({call.path(i)}), because the gradient for a ref must itself be accumulated into "
+                "a ref. Use vjp, and give the function that it returns a ref for the gradient: "
+                "`pull.with_refs(grad_ref)(ct)`. Ref arguments that argnums does not select are "
+                "fine."
+            )
         if aval.is_extended or not (is_differentiable(aval) or allow_int):
             raise TypeError(
                 f"{what} requires real- or complex-valued inputs (input dtype that is a sub-dtype "

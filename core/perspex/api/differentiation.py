@@ -28,33 +28,20 @@ from perspex.api.differentiable import (
     check_reduce_axes,
     check_scalar,
     described,
-    weak_if,
 )
 from perspex.api.jit import jit
+from perspex.api.points import VJP, Pull, Push, linearized_call, tangent_out
 from perspex.base.pytree_registry import Partial
 from perspex.ir.avals import ShapedArray, shaped
-from perspex.ir.jaxpr import Jaxpr
+from perspex.ops.refs import get as get_ref
+from perspex.ops.refs import set as set_ref
 from perspex.tracing.array_type import Array
-from perspex.tracing.primitive import Linear
-from perspex.tracing.staging import eval_jaxpr
+from perspex.tracing.trace import Reference
 from perspex.transforms import jvp as forward
+from perspex.transforms.discharge import Valued
 from perspex.transforms.jvp import is_differentiable
-from perspex.transforms.linearize import linearize as linearized
-from perspex.transforms.programs import pick, with_gaps
-from perspex.transforms.transpose import backward_pass
 
 _FLOAT0 = dtypes.float0
-
-
-def _tangent_out(t: Any, aval: ShapedArray) -> Any:
-    """A tangent or cotangent as it is handed to the user."""
-    if not is_differentiable(aval):
-        return np.zeros(aval.shape, _FLOAT0)
-    return array_of(t, aval)
-
-
-def _named(aval: ShapedArray) -> str:
-    return aval.str_short(short_dtypes=False)
 
 
 # ---- Forward mode -------------------------------------------------------------------------------
@@ -118,10 +105,21 @@ def jvp(
         _tangent_in(t, aval, call.path(i))
         for i, (t, aval) in enumerate(zip(given, call.avals, strict=True))
     ]
-    outs, out_ts = forward.jvp(call, call.leaves, ts, call.names)
+    if Reference.exist:
+        ts = [get_ref(t) if isinstance(t, Reference) else t for t in ts]
+        valued = Valued(call, call.leaves, [t is not None for t in ts])
+        outs, out_ts = forward.jvp(valued, valued.values, ts, call.names)
+        for i, y, t in zip(
+            valued.written, outs[valued.count :], out_ts[valued.count :], strict=True
+        ):
+            set_ref(call.leaves[i], None, y)
+            set_ref(given[i], None, array_of(t, shaped(y)))
+        outs, out_ts = outs[: valued.count], out_ts[: valued.count]
+    else:
+        outs, out_ts = forward.jvp(call, call.leaves, ts, call.names)
     results = outs[: call.count]
     tangents_out = [
-        _tangent_out(t, shaped(y)) for t, y in zip(out_ts[: call.count], results, strict=True)
+        tangent_out(t, shaped(y)) for t, y in zip(out_ts[: call.count], results, strict=True)
     ]
     found = tree.unflatten(call.out_tree, results), tree.unflatten(call.out_tree, tangents_out)
     return (*found, call.aux(outs)) if has_aux else found
@@ -155,148 +153,6 @@ def _dtype_name(dtype: Any) -> str:
 
 
 # ---- Linearization and reverse mode -------------------------------------------------------------
-
-
-class _Point:
-    """What the derivative of a call at a point needs beside the residuals: static and hashable."""
-
-    def __init__(self, call: Call, found: Any) -> None:
-        self.name = call.name
-        self.jaxpr: Jaxpr = found.jaxpr
-        self.in_tree, self.out_tree = call.in_tree, call.out_tree
-        self.in_avals = call.avals
-        self.wanted = [is_differentiable(aval) for aval in call.avals]
-        self.out_avals = [shaped(y) for y in found.outs[: call.count]]
-        self.nonzero = found.nonzero[: call.count]
-
-    def push(self, residuals: Sequence[Any], *tangents: Any) -> Any:
-        """Tangents of the results."""
-        given, given_tree = tree.flatten(tangents)
-        if given_tree != self.in_tree:
-            raise TypeError(
-                f"the linearized function {self.name} takes tangents of the structure "
-                f"{self.in_tree}, got {given_tree}"
-            )
-        for t, aval in zip(given, self.in_avals, strict=True):
-            self._check_tangent(t, aval)
-        avals = weak_if(given, self.in_avals, self.out_avals)
-        outs = eval_jaxpr(self.jaxpr, residuals, *pick(given, self.wanted))
-        return tree.unflatten(
-            self.out_tree,
-            [
-                _tangent_out(t, aval)
-                for t, aval in zip(with_gaps(outs, self.nonzero), avals, strict=True)
-            ],
-        )
-
-    def _check_tangent(self, t: Any, aval: ShapedArray) -> None:
-        if getattr(t, "dtype", None) == _FLOAT0:
-            if not is_differentiable(aval) and np.shape(t) == aval.shape:
-                return
-            shown = f"float0[{','.join(map(str, np.shape(t)))}]"
-        else:
-            given = shaped(t)
-            if given.shape == aval.shape and given.dtype == aval.dtype:
-                return
-            shown = _named(given)
-        raise ValueError(
-            "linearized function called on tangent values inconsistent with the original primal "
-            f"values: got tangent type {shown} for primal type {_named(aval)}; "
-            "convert it with `.astype` or `.reshape`"
-        )
-
-    def pull(
-        self, residuals: Sequence[Any], *given: Any, plain: bool = True, mapped: bool = False
-    ) -> tuple[Any, ...]:
-        """Cotangents of the arguments.
-
-        They are weakly typed where the arguments are; `plain` cotangents of the results, which have
-        a dtype of their own where the results have none, make them strong. `mapped` ones are those
-        of a Jacobian, one of many.
-        """
-        if len(given) != 1:
-            raise TypeError(
-                f"the function returned by `vjp` applied to `{self.name}` was called with "
-                f"{len(given)} arguments, but it takes one, with the structure of the result of "
-                f"`{self.name}`: for a tuple of results call it with a tuple, `pull((ct_a, ct_b))`"
-            )
-        (ct,) = given
-        cts, ct_tree = tree.flatten(ct)
-        if ct_tree != self.out_tree:
-            raise ValueError(
-                "unexpected tree structure.\nThe argument to a VJP function returned by `vjp` must "
-                f"match the pytree structure of the results of the differentiated function "
-                f"`{self.name}`: it is {ct_tree}, and that of the results is {self.out_tree}"
-            )
-        for c, aval in zip(cts, self.out_avals, strict=True):
-            self._check_cotangent(c, aval)
-        linear = [Linear(v.aval) for v in self.jaxpr.invars]
-        found = backward_pass(self.jaxpr, residuals, linear, pick(cts, self.nonzero))
-        avals = weak_if(cts, self.out_avals, self.in_avals) if plain else self.in_avals
-        # As in JAX: a complex number made of a real one has a dtype of its own.
-        real = not mapped and any(aval.dtype.kind == "f" for aval in self.out_avals)
-        made = [aval for aval in avals if real and aval.dtype.kind == "c"]
-        pulled: tuple[Any, ...] = tree.unflatten(
-            self.in_tree,
-            [
-                _tangent_out(c, aval.strip_weak_type() if c is not None and aval in made else aval)
-                for c, aval in zip(with_gaps(found, self.wanted), avals, strict=True)
-            ],
-        )
-        return pulled
-
-    def _check_cotangent(self, ct: Any, aval: ShapedArray) -> None:
-        if not is_differentiable(aval):
-            return
-        given = argument_avals("vjp", [ct], lambda _: "a cotangent")[0]
-        if given.shape != aval.shape or given.dtype != aval.dtype:
-            raise ValueError(
-                "unexpected JAX type (e.g. shape/dtype) for argument to VJP function: got "
-                f"{_named(given)}, but expected {_named(aval)} because the corresponding output of "
-                f"the differentiated function had JAX type {_named(aval)}"
-            )
-
-
-class _Push:
-    """The derivative of a call as a function of tangents, shown by what it takes and gives."""
-
-    __slots__ = ("point",)
-
-    def __init__(self, point: _Point) -> None:
-        self.point = point
-
-    def __call__(self, residuals: Sequence[Any], *tangents: Any) -> Any:
-        return self.point.push(residuals, *tangents)
-
-    def __repr__(self) -> str:
-        point = self.point
-        return f"jvp of {point.name}: {_types(point.in_avals)} -> {_types(point.out_avals)}"
-
-
-class _Pull:
-    """The transpose of the derivative of a call as a function of cotangents."""
-
-    __slots__ = ("point",)
-
-    def __init__(self, point: _Point) -> None:
-        self.point = point
-
-    def __call__(self, residuals: Sequence[Any], *cotangents: Any) -> Any:
-        return self.point.pull(residuals, *cotangents)
-
-    def __repr__(self) -> str:
-        point = self.point
-        return f"vjp of {point.name}: {_types(point.out_avals)} -> {_types(point.in_avals)}"
-
-
-def _types(avals: Sequence[ShapedArray]) -> str:
-    return f"({', '.join(map(_named, avals))})"
-
-
-def linearized_call(call: Call) -> tuple[list[Any], _Point, list[Any]]:
-    wanted = [is_differentiable(aval) for aval in call.avals]
-    found = linearized(call, call.leaves, wanted, call.name, call.is_result, call.names)
-    return found.outs, _Point(call, found), found.residuals
 
 
 @overload
@@ -337,7 +193,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     call = Call("linearize", fun, primals, has_aux=has_aux)
     outs, point, residuals = linearized_call(call)
     results = tree.unflatten(call.out_tree, outs[: call.count])
-    push = Partial(_Push(point), residuals)
+    push = Partial(Push(point), residuals)
     return (results, push, call.aux(outs)) if has_aux else (results, push)
 
 
@@ -387,7 +243,7 @@ def vjp(
     call = Call("vjp", fun, primals, has_aux=has_aux)
     outs, point, residuals = linearized_call(call)
     results = tree.unflatten(call.out_tree, outs[: call.count])
-    pull = Partial(_Pull(point), residuals)
+    pull = VJP(Pull(point), residuals)
     return (results, pull, call.aux(outs)) if has_aux else (results, pull)
 
 
@@ -428,7 +284,7 @@ def fwd_and_bwd(
         call = call_of("fwd_and_bwd", fun, numbers, args, {}, has_aux)
         outs, point, residuals = linearized_call(call)
         results = tree.unflatten(call.out_tree, outs[: call.count])
-        pull = Partial(_Pull(point), residuals)
+        pull = VJP(Pull(point), residuals)
         return (results, pull, call.aux(outs)) if has_aux else (results, pull)
 
     def bwd(residuals: Any, cotangents: Any) -> Any:

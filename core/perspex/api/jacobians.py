@@ -20,7 +20,7 @@ from perspex.api.differentiable import (
     check_outputs,
     described,
 )
-from perspex.api.differentiation import linearized_call
+from perspex.api.points import linearized_call
 from perspex.base.dimensions import Symbolic
 from perspex.ir.avals import ShapedArray, shaped
 from perspex.ops.elementwise import eq

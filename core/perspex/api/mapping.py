@@ -14,8 +14,11 @@ from perspex.base.tree_paths import PyTree
 from perspex.control.bodies import parameter, place
 from perspex.ir.avals import ShapedArray, shaped
 from perspex.jitted.signature import function_name
-from perspex.ops.structural import broadcast_in_dim, convert, move_axis, reduce_sum
+from perspex.ops.refs import set as set_ref
+from perspex.ops.structural import broadcast_in_dim, convert, move_axis, reduce_sum, to_front
 from perspex.tracing.axes import Axis
+from perspex.tracing.trace import Reference
+from perspex.transforms.discharge import Valued
 from perspex.transforms.vmap import batch
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -104,7 +107,10 @@ def vmap(
         axes = [columns[i].axis if i in columns else None for i in range(len(found))]
         if containers:
             call.fun = _with_containers(fun, in_axes, out_axes, axis.size)
-        outs, places = batch(call, axis, call.leaves, axes, call.names)
+        if Reference.exist:
+            outs, places = _batch_refs(call, axis, axes)
+        else:
+            outs, places = batch(call, axis, call.leaves, axes, call.names)
         wanted = _flatten_axes("out_axes", call.out_tree, out_axes, lambda: "result")
         if sum_match:
             outs, places = _sum_match(outs, places, wanted)
@@ -154,6 +160,19 @@ def _adapted(adapt: Callable[[Any, int], Any], values: Any, axes: Any) -> Any:
     found = zip(leaves, tree.flatten_axes("vmap axes", treedef, axes), strict=True)
     new = [x if at is None or not is_container(x) else adapt(x, at) for x, at in found]
     return tree.unflatten(treedef, new)
+
+
+def _batch_refs(
+    call: Call, axis: Axis, axes: Sequence[int | None]
+) -> tuple[list[Any], list[int | None]]:
+    """`batch` of a call whose arguments may be refs: each example has its part of a mapped one."""
+    valued = Valued(call, call.leaves, [at is not None for at in axes])
+    outs, places = batch(valued, axis, valued.values, axes, call.names)
+    count = valued.count
+    for i, value, at in zip(valued.written, outs[count:], places[count:], strict=True):
+        whole = move_axis(to_front(value, at, axis.size), 0, axes[i] or 0)
+        set_ref(call.leaves[i], None, whole)
+    return outs[:count], places[:count]
 
 
 def _flatten_axes(what: str, treedef: Any, axes: Any, value: Callable[[], str]) -> list[Any]:

@@ -10,6 +10,7 @@ from perspex import config, dtypes, tree
 from perspex.base.tree_paths import PyTree
 from perspex.ir.avals import ShapedArray, shaped
 from perspex.ir.jaxpr import ClosedJaxpr
+from perspex.ir.references import AbstractRef, is_ref_type
 from perspex.jitted.compiled import Compiled
 from perspex.jitted.signature import Options, function_name
 from perspex.tracing.axes import Axis
@@ -27,6 +28,7 @@ class ShapeDtypeStruct:
       dtype: anything that names a dtype of numbers, or the dtype of keys.
       sharding: how the array lies on devices.
       weak_type: whether the dtype gives way to that of another operand.
+      is_ref: stand for a `Ref` to such an array.
 
     Returns:
       An object with these attributes, and `ndim` and `size`.
@@ -43,12 +45,19 @@ class ShapeDtypeStruct:
     __module__ = "perspex"
 
     def __init__(
-        self, shape: Sequence[int], dtype: Any, *, sharding: Any = None, weak_type: bool = False
+        self,
+        shape: Sequence[int],
+        dtype: Any,
+        *,
+        sharding: Any = None,
+        weak_type: bool = False,
+        is_ref: bool = False,
     ) -> None:
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be given")
         dtype = dtypes.check_user_dtype(dtype, "ShapeDtypeStruct")
-        self.aval = ShapedArray(tuple(shape), dtype, weak_type)
+        aval = ShapedArray(tuple(shape), dtype, weak_type)
+        self.aval: ShapedArray | AbstractRef = AbstractRef(aval) if is_ref else aval
         self.sharding = sharding
 
     @classmethod
@@ -68,7 +77,8 @@ class ShapeDtypeStruct:
         ShapeDtypeStruct(shape=(), dtype=float32, weak_type=True)
         """
         aval = shaped(x)
-        return cls(aval.shape, aval.dtype, weak_type=aval.weak_type)
+        is_ref = is_ref_type(aval)
+        return cls(aval.shape, aval.dtype, weak_type=aval.weak_type, is_ref=is_ref)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -83,6 +93,10 @@ class ShapeDtypeStruct:
         return self.aval.weak_type
 
     @property
+    def is_ref(self) -> bool:
+        return is_ref_type(self.aval)
+
+    @property
     def ndim(self) -> int:
         return self.aval.ndim
 
@@ -94,7 +108,7 @@ class ShapeDtypeStruct:
         """A copy with some attributes replaced.
 
         Args:
-          changes: new values of `shape`, `dtype`, `sharding` or `weak_type`.
+          changes: new values of `shape`, `dtype`, `sharding`, `weak_type` or `is_ref`.
 
         Returns:
           A `ShapeDtypeStruct`.
@@ -111,6 +125,7 @@ class ShapeDtypeStruct:
             changes.get("dtype", self.dtype),
             sharding=changes.get("sharding", self.sharding),
             weak_type=changes.get("weak_type", self.weak_type),
+            is_ref=changes.get("is_ref", self.is_ref),
         )
 
     def __len__(self) -> int:
@@ -126,8 +141,9 @@ class ShapeDtypeStruct:
 
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
+        ref = ", is_ref=True" if self.is_ref else ""
         where = f", sharding={self.sharding}" if self.sharding is not None else ""
-        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{where}{weak})"
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{where}{weak}{ref})"
 
 
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> PyTree:

@@ -14,6 +14,7 @@ from perspex.api.shapes import ShapeDtypeStruct
 from perspex.base import xla
 from perspex.ir.avals import ShapedArray, shaped
 from perspex.ir.jaxpr import ClosedJaxpr
+from perspex.jitted import stateful
 from perspex.jitted.compiled import Compiled as Owner
 from perspex.jitted.compiled import Origin, Program
 from perspex.jitted.signature import Call
@@ -78,6 +79,8 @@ class Traced:
         'Lowered'
         """
         owner, call = self._owner, self._call
+        if self._program.pure is not None:
+            call = self._program.pure.lowered(call)
         place, committed = self._place or choose_place(
             call.leaves, f"`{owner.name}`", owner.options.device, owner.in_shardings(call)
         )
@@ -231,17 +234,25 @@ class Compiled:
                     f"`{name}`: {aval.str_short()}, got {given.str_short()}; "
                     "lower and compile it again for these types, or call the jitted function"
                 )
-        return tree.unflatten(self.out_tree, self._executable(leaves))
+        pure = self._traced._program.pure
+        if pure is None:
+            return tree.unflatten(self.out_tree, self._executable(leaves))
+        held = stateful.hold(pure, self._traced._call._replace(leaves=leaves))
+        return tree.unflatten(self.out_tree, held.settle(self._executable(held.call.leaves)))
 
     @property
     def input_shardings(self) -> Any:
         """How the arguments lie on devices, as `(args, kwargs)`."""
-        return tree.unflatten(self.in_tree, self._executable.in_shardings)
+        return tree.unflatten(
+            self.in_tree, self._executable.in_shardings[: self.in_tree.num_leaves]
+        )
 
     @property
     def output_shardings(self) -> Any:
         """How the results lie on devices, in their tree."""
-        return tree.unflatten(self.out_tree, self._executable.out_shardings)
+        return tree.unflatten(
+            self.out_tree, self._executable.out_shardings[: self.out_tree.num_leaves]
+        )
 
     def as_text(self) -> str:
         """The optimized program as text.

@@ -15,6 +15,7 @@ from perspex.ops.structural import broadcast_in_dim, convert, convert_element_ty
 from perspex.runtime.dispatch import constant
 from perspex.tracing.array_methods import declared_array, is_operand
 from perspex.tracing.staging import JaxprTracer
+from perspex.tracing.trace import Reference
 
 
 def check_arraylike(name: str, *args: Any) -> None:
@@ -25,6 +26,8 @@ def check_arraylike(name: str, *args: Any) -> None:
             remedy = (
                 "; convert it with jnp.array(...)"
                 if isinstance(arg, (list, tuple, range))
+                else "; read its value with `ref[...]`"
+                if isinstance(arg, Reference)
                 else "; pass an array or a number"
             )
             raise TypeError(

@@ -35,6 +35,9 @@ io = Effect("IO", False)
 ordered_io = Effect("OrderedIO", True)
 # An exception if something is wrong: `checkify` makes it a result.
 check = Effect("Check", False)
+# Reads or writes a mutable array. Programs that are lowered or transformed have none of it
+# (`transforms.discharge`).
+state = Effect("State", False)
 
 
 def has_order(effects: Effects) -> bool:

@@ -13,7 +13,7 @@ from types import FunctionType
 from typing import Any
 
 _NAMES = [
-    "ad_checkpoint", "checkpoint_policies", "config", "core", "custom_batching",
+    "ad", "ad_checkpoint", "checkpoint_policies", "config", "core", "custom_batching",
     "custom_derivatives", "debug", "dlpack", "dtypes", "errors", "events", "experimental",
     "experimental.checkify", "experimental.mesh_utils", "experimental.sparse",
     "experimental.sparse.ad", "experimental.sparse.api", "experimental.sparse.bcoo",
@@ -21,7 +21,7 @@ _NAMES = [
     "experimental.sparse.linalg", "experimental.sparse.random", "experimental.sparse.transform",
     "experimental.sparse.util", "export", "extend", "flatten_util", "image", "lax", "lax.linalg",
     "monitoring", "nn", "nn.initializers", "numpy", "numpy.fft", "numpy.linalg", "numpy.segments",
-    "profiler", "random", "scipy", "scipy.cluster", "scipy.cluster.vq", "scipy.fft",
+    "profiler", "random", "ref", "scipy", "scipy.cluster", "scipy.cluster.vq", "scipy.fft",
     "scipy.integrate", "scipy.linalg", "scipy.ndimage", "scipy.optimize", "scipy.signal",
     "scipy.sparse", "scipy.sparse.linalg", "scipy.special", "scipy.stats", "sharding", "stages",
     "tree", "tree_util", "typing",

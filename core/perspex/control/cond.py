@@ -24,6 +24,7 @@ from perspex.ops.structural import broadcast_in_dim, is_linear, to_front, zeros
 from perspex.tracing.axes import Axis
 from perspex.tracing.staging import eval_jaxpr
 from perspex.tracing.trace import typeof
+from perspex.transforms import discharge
 from perspex.transforms.checks import Checks
 from perspex.transforms.dce import dce_closed
 from perspex.transforms.higher_order import (
@@ -79,6 +80,16 @@ class Cond(HigherOrder):
             return self(index, *values, branches=branches)
         bodies = tuple([checks.program(branch) for branch in branches])
         return checks.leave(self(index, *checks.values, *values, branches=bodies))
+
+    def discharge(
+        self, operands: Sequence[Any], refs: tuple[bool, ...], params: dict[str, Any]
+    ) -> list[Any]:
+        branches: Branches = params["branches"]
+        found = [discharge.discharge(branch, refs[1:]) for branch in branches]
+        written = _any_of([pure.written for pure in found])
+        pure = tuple([discharge.discharge(branch, refs[1:], written).closed for branch in branches])
+        outs = self(*discharge.values(operands), branches=pure)
+        return discharge.settle(operands, refs, written, outs)
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], *, branches: Branches

@@ -25,6 +25,7 @@ from perspex.ops.structural import broadcast_in_dim, to_front
 from perspex.tracing.axes import Axis
 from perspex.tracing.staging import eval_jaxpr
 from perspex.tracing.trace import state, typeof
+from perspex.transforms import discharge
 from perspex.transforms.checks import Checks
 from perspex.transforms.dce import dce_closed, without_effects
 from perspex.transforms.higher_order import (
@@ -109,6 +110,30 @@ class While(HigherOrder):
         whole = Params(_after(cond, tuple(map(typeof, failed))), 0, body, sum(loop.sizes))
         outs = self(*cond_consts, *body_consts, *failed, going, *init, **whole._asdict())
         return checks.leave(outs)[1:]
+
+    def discharge(
+        self, operands: Sequence[Any], refs: tuple[bool, ...], params: dict[str, Any]
+    ) -> list[Any]:
+        loop = Params(**params)
+        cond_consts, body_consts, _ = cut(operands, *loop.sizes)
+        # A ref of `cond` that `body` has too is one of the carry there.
+        same = tuple(
+            [
+                next((j for j, y in enumerate(body_consts) if x is y), None) if flag else None
+                for x, flag in zip(cond_consts, refs, strict=False)
+            ]
+        )
+        pure, carried, written = _discharged_loop(
+            loop.body_jaxpr, loop.cond_jaxpr, *loop.sizes, refs, same
+        )
+        cond_values, body_values, init = cut(discharge.values(operands), *loop.sizes)
+        fixed, mine = partition(body_values, carried)
+        outs = self(*cond_values, *fixed, *mine, *init, **pure._asdict())
+        after, results = cut(outs, len(mine))
+        mine_refs = refs[loop.cond_nconsts :]
+        return discharge.settle(
+            operands[loop.cond_nconsts :], mine_refs, written, [*results, *after]
+        )
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
@@ -373,6 +398,51 @@ def _split_loop(
     used = (*[True] * count, *[False] * (len(known.out_avals) - count))
     smaller, _ = dce_closed(known, used, (True,) * len(known.in_avals))
     return ends.known, smaller, carry
+
+
+@by_program
+def _discharged_loop(
+    body_jaxpr: ClosedJaxpr,
+    cond_jaxpr: ClosedJaxpr,
+    cond_nconsts: int,
+    body_nconsts: int,
+    refs: tuple[bool, ...],
+    same: tuple[int | None, ...],
+) -> tuple[Params, list[bool], tuple[bool, ...]]:
+    """The loop without refs; which consts of `body` it carries first, and which refs are written.
+
+    `same` says of each const of `cond` which const of `body` is the same ref.
+    """
+    cond_refs, body_refs = refs[:cond_nconsts], refs[cond_nconsts:]
+    carry = len(body_jaxpr.out_avals)
+    cond = discharge.discharge(cond_jaxpr, (*cond_refs, *[False] * carry))
+    if any(cond.written):
+        raise NotImplementedError(
+            "while_loop: the condition writes into a ref, but it may only read. Write in the body."
+        )
+    body = discharge.discharge(body_jaxpr, body_refs)
+    carried = discharge.at_operands(body_refs, body.written)[:body_nconsts]
+    consts, rest = cut(body.closed.jaxpr.invars, body_nconsts)
+    fixed, mine = partition(consts, carried)
+    outs, after = cut(body.closed.jaxpr.outvars, carry)
+    step = rearranged(body.closed, [*fixed, *mine, *rest], [*after, *outs])
+    cond_consts, cond_rest = cut(cond.closed.jaxpr.invars, cond_nconsts)
+    state_vars = [Var(v.aval) for v in mine]
+    numbers = [j for j, flag in enumerate(carried) if flag]
+    renamed = {
+        v: state_vars[numbers.index(j)]
+        for v, j in zip(cond_consts, same, strict=True)
+        if j is not None and j in numbers
+    }
+    # The const stays an argument, which nothing reads.
+    consts_now = [Var(v.aval) if v in renamed else v for v in cond_consts]
+    test = cond.closed.jaxpr
+    test = test.replace(
+        invars=[*consts_now, *state_vars, *cond_rest],
+        eqns=[eqn.replace(invars=[renamed.get(v, v) for v in eqn.invars]) for eqn in test.eqns],
+        outvars=[renamed.get(v, v) for v in test.outvars],
+    )
+    return Params(ClosedJaxpr(test), cond_nconsts, step, len(fixed)), carried, body.written
 
 
 while_p = While()

@@ -26,6 +26,7 @@ from perspex.ops.structural import is_linear
 from perspex.tracing.axes import Axis
 from perspex.tracing.staging import number
 from perspex.tracing.trace import state
+from perspex.transforms import discharge
 from perspex.transforms.checks import Checks
 from perspex.transforms.dce import dce_closed, dce_jaxpr, without_effects
 from perspex.transforms.higher_order import (
@@ -114,6 +115,13 @@ class Remat(HigherOrder):
         self, checks: Checks, *operands: Any, jaxpr: ClosedJaxpr, **params: Any
     ) -> list[Any]:
         return checks.called(jaxpr, operands, lambda c, xs: self(*xs, jaxpr=c, **params))
+
+    def discharge(
+        self, operands: Sequence[Any], refs: tuple[bool, ...], params: dict[str, Any]
+    ) -> list[Any]:
+        pure = discharge.discharge(params["jaxpr"], refs)
+        outs = self(*discharge.values(operands), **{**params, "jaxpr": pure.closed})
+        return discharge.settle(operands, refs, pure.written, outs)
 
     def jvp(
         self, primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr, **params: Any

@@ -21,6 +21,7 @@ from perspex.ops.families import add_any
 from perspex.ops.structural import is_linear, move_axis, to_front, zeros
 from perspex.tracing.axes import Axis
 from perspex.tracing.staging import eval_jaxpr
+from perspex.transforms import discharge
 from perspex.transforms.checks import Checks
 from perspex.transforms.dce import dce_closed
 from perspex.transforms.higher_order import (
@@ -93,6 +94,18 @@ class Scan(HigherOrder):
         whole = Sizes(sizes.consts, sizes.carry + len(failed))
         consts, rest = cut(operands, sizes.consts)
         return checks.leave(self(*consts, *failed, *rest, **whole.params(params, body)))
+
+    def discharge(
+        self, operands: Sequence[Any], refs: tuple[bool, ...], params: dict[str, Any]
+    ) -> list[Any]:
+        sizes = Sizes.of(params)
+        found = _discharged_body(params["jaxpr"], sizes, refs)
+        consts, rest = cut(discharge.values(operands), sizes.consts)
+        given = [*partition(consts, found.carried)[0], *pick(consts, found.carried), *rest]
+        outs = self(*given, **found.sizes.params(params, found.body))
+        after, outs = cut(outs, sum(found.carried))
+        results, rows = cut(outs, len(params["jaxpr"].out_avals))
+        return discharge.settle(operands, refs, found.written, [*results, *after, *rows])
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
@@ -203,6 +216,27 @@ class Scan(HigherOrder):
 
 
 # ---- The steps that the rules make of a step ----------------------------------------------------
+
+
+class _Discharged(NamedTuple):
+    """A step without refs; those of the consts that are `carried` are the first of its carry."""
+
+    body: ClosedJaxpr
+    sizes: Sizes
+    carried: list[bool]
+    written: tuple[bool, ...]
+
+
+@by_program
+def _discharged_body(jaxpr: ClosedJaxpr, sizes: Sizes, refs: tuple[bool, ...]) -> _Discharged:
+    """The step with values in place of refs: one among the xs is cut, and stacked again."""
+    pure = discharge.discharge(jaxpr, refs)
+    carried = discharge.at_operands(refs, pure.written)[: sizes.consts]
+    consts, rest = cut(pure.closed.jaxpr.invars, sizes.consts)
+    fixed, mine = partition(consts, carried)
+    outs, after, rows = cut(pure.closed.jaxpr.outvars, len(jaxpr.out_avals), len(mine))
+    body = rearranged(pure.closed, [*fixed, *mine, *rest], [*after, *outs, *rows])
+    return _Discharged(body, Sizes(len(fixed), len(mine) + sizes.carry), carried, pure.written)
 
 
 @by_program

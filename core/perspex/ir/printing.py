@@ -224,6 +224,10 @@ class _Printer:
         ]
         params = self.params(eqn)
         operands = [self.atom(v) for v in eqn.invars]
+        notation = eqn.primitive.notation
+        if notation is not None:
+            is_read = used is None or any(v in used for v in eqn.outvars)
+            return _Equation(eqn, left, params, operands, notation(eqn, left, operands, is_read))
         flat = None
         if all([isinstance(value, str) for _, value in params]):
             name = eqn.primitive.name

@@ -11,6 +11,7 @@ from perspex.ir.jaxpr import ClosedJaxpr, JaxprEqn
 from perspex.ops.structural import is_linear
 from perspex.tracing.axes import Axis
 from perspex.tracing.staging import hoist_consts
+from perspex.transforms import discharge
 from perspex.transforms.checks import Checks
 from perspex.transforms.dce import dce_closed
 from perspex.transforms.higher_order import (
@@ -52,6 +53,14 @@ class Jit(HigherOrder):
         self, checks: Checks, *operands: Any, jaxpr: ClosedJaxpr, **params: Any
     ) -> list[Any]:
         return checks.called(jaxpr, operands, lambda c, xs: self.call(c, xs, params))
+
+    def discharge(
+        self, operands: Sequence[Any], refs: tuple[bool, ...], params: dict[str, Any]
+    ) -> list[Any]:
+        pure = discharge.discharge(params["jaxpr"], refs)
+        params = {name: value for name, value in params.items() if name != "jaxpr"}
+        outs = self.call(pure.closed, discharge.values(operands), params)
+        return discharge.settle(operands, refs, pure.written, outs)
 
     def jvp(
         self, primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr, **params: Any

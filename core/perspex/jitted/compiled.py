@@ -19,7 +19,7 @@ from perspex.base import events, source, xla
 from perspex.base.recent import Recent
 from perspex.ir.avals import shaped
 from perspex.ir.jaxpr import ClosedJaxpr, count_eqns
-from perspex.jitted import misses, stale
+from perspex.jitted import misses, stale, stateful
 from perspex.jitted.call import hoisted, jit_p
 from perspex.jitted.differences import Difference, Miss
 from perspex.jitted.signature import (
@@ -41,14 +41,23 @@ from perspex.runtime.executable import Executable, Lowered
 from perspex.runtime.placement import Place, choose_place, settled
 from perspex.runtime.transfer import signature
 from perspex.tracing.staging import eval_jaxpr, stage
-from perspex.tracing.trace import Tracer, leaked, state
+from perspex.tracing.trace import Reference, Tracer, leaked, state
 
 
 class Program(NamedTuple):
-    """A traced function: its jaxpr, and the tree of its results."""
+    """A traced function: its jaxpr, and the tree of its results.
+
+    `pure` is what is compiled of a program that reads or writes refs.
+    """
 
     closed: ClosedJaxpr
     out_tree: Any
+    pure: stateful.Pure | None = None
+
+    @property
+    def compiled(self) -> ClosedJaxpr:
+        """The program that is compiled."""
+        return self.closed if self.pure is None else self.pure.closed
 
 
 class Origin(NamedTuple):
@@ -93,6 +102,12 @@ class _Names(Sequence[str]):
 
     def __len__(self) -> int:
         return self.in_tree.num_leaves
+
+
+def _is_traced(const: Any) -> bool:
+    if isinstance(const, Reference):
+        return const.staged is not None
+    return isinstance(const, Tracer)
 
 
 class Compiled:
@@ -170,8 +185,10 @@ class Compiled:
         with events.Phase("trace", self.name):
             with stale.Tracing() as tracing:
                 jaxpr, consts = stage(flat, call.signature.avals, self.name, names)
-            program = Program(ClosedJaxpr(jaxpr, consts), out_tree)
-            if not any(isinstance(c, Tracer) for c in consts):
+            closed = ClosedJaxpr(jaxpr, consts)
+            is_lasting = not any(_is_traced(c) for c in consts)
+            program = Program(closed, out_tree, stateful.purified(closed) if is_lasting else None)
+            if is_lasting:
                 self.programs[call.signature] = program
                 if stale.observers:
                     traced = tracing.remember(self.name, self.fun_ref, self)
@@ -254,16 +271,18 @@ class Compiled:
             return None
         places = tree.unflatten(asked.structure, asked.leaves)
         static = {where for where, *_ in call.signature.static}
-        given = tree.unflatten(call.signature.in_tree, call.leaves)[0]
+        leaves = call.leaves[: call.signature.in_tree.num_leaves]
+        given = tree.unflatten(call.signature.in_tree, leaves)[0]
         args = tuple([x for i, x in enumerate(given) if i not in static])
         found = broadcast_places(places, args, "in_shardings")
         # Arguments given by name have none.
         return found + [None] * (len(call.leaves) - len(found))
 
     def lower(self, program: Program, call: Call, place: Place, committed: bool) -> Lowered:
-        place, committed = settled(place, committed, program.closed.jaxpr, call.leaves)
+        closed = program.compiled
+        place, committed = settled(place, committed, closed.jaxpr, call.leaves)
         return Lowered(
-            program.closed,
+            closed,
             self.name,
             place,
             committed=committed,
@@ -281,17 +300,35 @@ class Compiled:
         if state.trace is not EVAL:
             return self.staged(args, kwargs), None, False
         call = self.call(args, kwargs)
+        held = self.held(call) if Reference.exist else None
+        if held is not None:
+            call = held.call
         executable, out_tree = self.executable(call)
         try:
             outs = executable(call.leaves)
         except invalid.InvalidValueError as error:
             raise self.origin(call, error) from None
+        if held is not None:
+            return tree.unflatten(out_tree, held.settle(outs)), None, False
         result = tree.unflatten(out_tree, outs)
         return result, executable.fast_path(out_tree, result), False
 
+    def held(self, call: Call) -> stateful.Held | None:
+        """The call with the values of its refs; `None` if it has none."""
+        program = self.trace(call)
+        if program.pure is None:
+            return None
+        self.check_aliases(program, call)
+        return stateful.hold(program.pure, call)
+
+    def check_aliases(self, program: Program, call: Call) -> None:
+        """Raise `ValueError` if the function could reach one ref in two ways."""
+        names = _Names(self, call.signature.in_tree)
+        stateful.check_aliases(self.name, program.closed, call.leaves, names)
+
     def origin(self, call: Call, error: FloatingPointError) -> Exception:
         """The error for an invalid result: that of the operation which made it, if one does."""
-        closed = self.trace(call).closed
+        closed = self.trace(call).compiled
         found = op_by_op(closed.jaxpr, closed.consts, call.leaves)
         return found or invalid.InvalidValueError(
             f"{error}: a result of the compiled function `{self.name}`. Run one by one, its "
@@ -304,6 +341,8 @@ class Compiled:
             return self.fun(*args, **kwargs)
         call = self.call(args, kwargs)
         program = self.trace(call)
+        if Reference.exist:
+            self.check_aliases(program, call)
         closed, consts = hoisted(program.closed)
         asked = self.in_shardings(call)
         leaves = call.leaves if asked is None else constrained(call.leaves, asked)

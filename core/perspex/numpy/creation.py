@@ -26,7 +26,7 @@ from perspex.ops.shape import concatenate, stack
 from perspex.ops.structural import convert_element_type
 from perspex.runtime.dispatch import EVAL, constant, device_put, put_like
 from perspex.tracing.array_methods import declared_array
-from perspex.tracing.trace import state
+from perspex.tracing.trace import Reference, state
 
 __all__ = [
     "array", "asarray", "astype", "copy", "empty", "empty_like", "full", "full_like", "ones",
@@ -109,6 +109,8 @@ def asarray(
     >>> jnp.asarray(x) is x
     True
     """
+    if Reference.exist and isinstance(a, Reference):
+        check_arraylike("asarray", a)
     if a.__class__ is not np.ndarray and isinstance(a, np.ndarray):
         shaped(a)  # refuses a masked array; `array` takes what is under the mask
     return array(a, dtype, copy=bool(copy), order=order, device=device)

@@ -9,6 +9,8 @@ from perspex.ir.avals import ShapedArray
 from perspex.ir.jaxpr import ClosedJaxpr, JaxprEqn
 from perspex.ops.structural import is_linear
 from perspex.tracing.staging import eval_jaxpr
+from perspex.tracing.trace import state
+from perspex.transforms import discharge
 from perspex.transforms.higher_order import HigherOrder, check_operands, instantiated
 from perspex.transforms.linearize import Rest
 from perspex.transforms.programs import cut, merge, partition, pick, with_gaps
@@ -23,6 +25,16 @@ class WholeCall(HigherOrder):
     """
 
     program: ClassVar[str]
+    has_rule_of_its_own = True
+
+    def discharge(
+        self, operands: Sequence[Any], refs: tuple[bool, ...], params: dict[str, Any]
+    ) -> list[Any]:
+        if discharge.is_example(operands):
+            found: list[Any] = state.trace.bind(self, tuple(operands), params)
+            return found
+        closed, given = self.called(operands, params)
+        return eval_jaxpr(closed.jaxpr, (), *given)
 
     def called(
         self, operands: Sequence[Any], params: dict[str, Any]
@@ -49,6 +61,13 @@ class WholeCall(HigherOrder):
 
 class LinearInRest(HigherOrder):
     """An equation that is linear in all but its first `num_res` operands, the residuals."""
+
+    def discharge(
+        self, operands: Sequence[Any], refs: tuple[bool, ...], params: dict[str, Any]
+    ) -> list[Any]:
+        # Its rule, which is called when it is transposed, gets the refs themselves.
+        found: list[Any] = state.trace.bind(self, tuple(operands), params)
+        return found
 
     def of_residuals(self, params: dict[str, Any]) -> Exception:
         """The error for a derivative with respect to residuals."""

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from perspex.base.effects import Effects, no_effects
 from perspex.ir.avals import NOWHERE, ShapedArray
+from perspex.ir.references import is_ref_type
 from perspex.tracing.trace import state
 
 
@@ -108,6 +109,13 @@ class Primitive:
     quiet: ClassVar[dict[str, Any]] = {}
     # Params that JAX prints and that have only one value here.
     printed: ClassVar[dict[str, Any]] = {}
+    # `notation(eqn, outputs, operands, is_read)` is the text of an equation that has a notation of
+    # its own, given the texts of its variables and whether somebody reads its results.
+    notation: Any = None
+    # What transforms it is a function of the user.
+    has_rule_of_its_own: bool = False
+    # Takes refs: operands that are mutable.
+    takes_refs: bool = False
     # In print, the variables of the callee are named as those it is called with.
     same_variables: bool = False
     types: dict[Any, Any]
@@ -130,6 +138,8 @@ class Primitive:
 
     def fresh_type(self, avals: tuple[ShapedArray, ...], params: dict[str, Any]) -> Any:
         """`type`, and along which axes of a mesh the results vary."""
+        if not self.takes_refs:
+            refuse_refs(self, avals)
         out = self.type(*avals, **params)
         vma = avals[0].vma if avals else NOWHERE
         return over(out, self.varies(vma, params)) if vma else out
@@ -230,6 +240,16 @@ def over(out: Any, vma: frozenset[str]) -> Any:
     if isinstance(out, ShapedArray):
         return out.update(vma=vma)
     return tuple([aval.update(vma=vma) for aval in out])
+
+
+def refuse_refs(primitive: Primitive, avals: Sequence[Any]) -> None:
+    """Raise `TypeError` if one of the operands is a ref, which is no array."""
+    for i, aval in enumerate(avals):
+        if is_ref_type(aval):
+            raise TypeError(
+                f"{primitive} got a Ref of type {aval} at position {i}, but a Ref can't be passed "
+                "where an array is expected. Read its value with `ref[...]`."
+            )
 
 
 def refused(primitive: Primitive, error: TypeError) -> TypeError:

@@ -18,9 +18,18 @@ from perspex.base import source
 from perspex.base.dimensions import Symbolic
 from perspex.ir.avals import NOWHERE, PYTHON_SCALARS, ShapedArray, shaped
 from perspex.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, check
+from perspex.ir.references import is_ref_type
 from perspex.tracing import provenance
 from perspex.tracing.primitive import Linear, Primitive, refused
-from perspex.tracing.trace import Trace, Tracer, leaked, refuse_leaks, state, under
+from perspex.tracing.trace import (
+    Reference,
+    Trace,
+    Tracer,
+    leaked,
+    refuse_leaks,
+    state,
+    under,
+)
 
 # The traces under way in all threads, outermost first, for reports on long traces.
 writing: list[JaxprTrace] = []
@@ -115,6 +124,8 @@ class JaxprTrace(Trace):
 
     # What makes a value vary along more axes of a mesh (`ops.collectives.varying`).
     varying: ClassVar[Any]
+    # What makes a ref of its tracer (`ops.refs.Ref.of`).
+    reference: ClassVar[Any]
 
     def lift(self, x: Any) -> Atom:
         """The atom that stands for any value in this jaxpr."""
@@ -130,6 +141,8 @@ class JaxprTrace(Trace):
             aval = shaped(x)
             if not aval.shape and not aval.is_float0:
                 return Literal(np.asarray(x, aval.dtype)[()], aval)
+        if isinstance(x, Reference) and x.staged is not None:
+            return self._lift_staged(x, x.staged)
         entry = self.captured.get(id(x))
         if entry is None:
             value = x
@@ -147,11 +160,25 @@ class JaxprTrace(Trace):
             entry = self.captured[id(x)] = (x, value, Var(shaped(value)))
         return entry[2]
 
-    def argument(self, aval: ShapedArray) -> JaxprTracer:
+    def _lift_staged(self, ref: Reference, tracer: Any) -> Var:
+        """The variable of a ref that a program takes or makes: this one, or one around it."""
+        if tracer._trace is self:
+            found: Var = tracer._var
+            return found
+        if not tracer._trace.alive:
+            raise leaked(tracer)
+        # Two handles of one ref are one ref.
+        entry = self.captured.get(id(tracer))
+        if entry is None:
+            entry = self.captured[id(tracer)] = (tracer, ref, Var(ref.aval))
+        return entry[2]
+
+    def argument(self, aval: ShapedArray) -> Any:
         """A new argument of the jaxpr."""
         var = Var(aval)
         self.invars.append(var)
-        return JaxprTracer(self, var)
+        tracer = JaxprTracer(self, var)
+        return self.reference(tracer) if is_ref_type(aval) else tracer
 
     def describe(self, tracer: Any) -> str:
         return provenance.tell(tracer, self.origin(tracer))
@@ -172,6 +199,9 @@ class JaxprTrace(Trace):
 
     def finish(self, outs: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:
         """The jaxpr with the results `outs`, and the values of its constants."""
+        for i, out in enumerate(outs):
+            if isinstance(out, Reference):
+                raise self.returned(out, i)
         outvars = [self.lift(out) for out in outs]
         consts = [value for _, value, _ in self.captured.values()]
         constvars = [var for _, _, var in self.captured.values()]
@@ -179,6 +209,18 @@ class JaxprTrace(Trace):
             read = {v for eqn in self.eqns for v in eqn.invars}.union(outvars)
             self.eqns = [e for e in self.eqns if e not in self.merged or e.outvars[0] in read]
         return Jaxpr(constvars, self.invars, outvars, self.eqns, self.name), consts
+
+    def returned(self, ref: Reference, i: int) -> ValueError:
+        """The error for a ref among the results."""
+        if ref.staged is None or ref.staged._trace is not self:
+            origin = "It was closed over by the function"
+        else:
+            origin = self.origin(ref.staged).rstrip(".")
+        return ValueError(
+            f"the function `{self.name}` returned a mutable array reference of type {ref.aval} as "
+            f"result {i}, but mutable array references cannot be returned. {origin}. Return its "
+            "value `ref[...]`; who passed the ref in, or closes over it, has it already."
+        )
 
 
 def _collect_less() -> None:
@@ -276,12 +318,17 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
     env: dict[Any, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     env.update(zip(jaxpr.invars, args, strict=True))
     trace = state.trace
+    # What reads or writes refs does so before its trace is asked.
+    is_plain = trace.writes or not Reference.exist
     outer = state.source
     try:
         for eqn in jaxpr.eqns:
             operands = tuple([number(v) if v.__class__ is Literal else env[v] for v in eqn.invars])
             state.source = eqn.source
-            out = trace.bind(eqn.primitive, operands, eqn.params)
+            if is_plain:
+                out = trace.bind(eqn.primitive, operands, eqn.params)
+            else:
+                out = eqn.primitive(*operands, **eqn.params)
             if eqn.primitive.multiple_results:
                 env.update(zip(eqn.outvars, out, strict=True))
             else:

@@ -15,7 +15,7 @@ import contextlib
 import gc
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, ClassVar, Self
 
 from perspex import config, errors
 from perspex.advice import messages
@@ -202,6 +202,24 @@ class Tracer(Array):
     def _story(self) -> tuple[str, str]:
         """What an error says of this tracer: its type, and where its value comes from."""
         return self.aval.str_short(short_dtypes=False), self._trace.describe(self)
+
+
+class Reference:
+    """A mutable array, as far as traces know of it (`ops.refs.Ref` is the whole).
+
+    `staged` is the tracer of the ref where a program is written that takes or makes it; `None` if
+    the ref holds its value itself.
+    """
+
+    __slots__ = ("__weakref__", "aval", "staged")
+    aval: Any
+    staged: Tracer | None
+    # Whether there has been one: calls without refs pay one truth test.
+    exist: ClassVar[bool] = False
+
+    def __new__(cls, *args: Any) -> Self:
+        Reference.exist = True
+        return object.__new__(cls)
 
 
 def typeof(x: Any) -> ShapedArray:

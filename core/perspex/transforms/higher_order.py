@@ -11,12 +11,14 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from perspex.base.effects import Effects, no_effects
+from perspex.base.effects import state as stateful
 from perspex.ir.avals import ShapedArray
 from perspex.ir.jaxpr import Atom, ClosedJaxpr, JaxprEqn, Var, sub_jaxprs
 from perspex.ops.structural import move_axis, zeros
 from perspex.tracing.primitive import Primitive
 from perspex.tracing.staging import eval_jaxpr
-from perspex.tracing.trace import typeof
+from perspex.tracing.trace import Reference, state, typeof
+from perspex.transforms import discharge
 from perspex.transforms.jvp import tangent_aval
 from perspex.transforms.programs import by_program, pick
 from perspex.transforms.sequence import sequenced
@@ -31,6 +33,26 @@ class HigherOrder(Primitive):
     higher_order = True
     takes_axis = True
     lowers_keys = True
+    takes_refs = True
+
+    def __call__(self, *args: Any, **params: Any) -> Any:
+        trace = state.trace
+        if not trace.writes and (
+            any([isinstance(x, Reference) for x in args]) or stateful in self.effects(params)
+        ):
+            return discharge.bind(self, args, params)
+        return trace.bind(self, args, params)
+
+    bind = __call__
+
+    def discharge(
+        self, operands: Sequence[Any], refs: tuple[bool, ...], params: dict[str, Any]
+    ) -> list[Any]:
+        """Bind the equation without its refs, which are the operands so marked, and write them."""
+        raise NotImplementedError(
+            f"{self.name} takes no refs: its program would run more than once at a time. Read the "
+            "value before with `ref[...]`, and return what is to be written."
+        )
 
     def typed(self, avals: tuple[ShapedArray, ...], params: dict[str, Any]) -> Any:
         # Not cached: the key would keep every program alive.

@@ -88,6 +88,11 @@ NOT_LINEAR = {
     """,
 }
 FOR_LOWERING = {"ordered_call": "made when a program is lowered, behind all transforms"}
+# On refs: a program has none any more when something transforms or lowers it.
+ON_REFS = dict.fromkeys(
+    ("addupdate", "empty_ref", "free_ref", "freeze", "get", "new_ref", "swap"),
+    "discharged: the program has values in place of refs",
+)
 NO_TRANSPOSE = {name: why for why, names in NOT_LINEAR.items() for name in names.split()}
 NO_TRANSPOSE |= FOR_LOWERING
 NO_BATCH = {"iota": "has no operands, so none is batched", **FOR_LOWERING}
@@ -101,11 +106,11 @@ NO_JVP = {
 }
 UNTRACED = {"custom_call": "a Python function: it is called, or becomes the program of an equation"}
 GAPS = {
-    "transpose": NO_TRANSPOSE | UNTRACED,
-    "batch": NO_BATCH | UNTRACED,
+    "transpose": NO_TRANSPOSE | UNTRACED | ON_REFS,
+    "batch": NO_BATCH | UNTRACED | ON_REFS,
     "type": UNTRACED,
-    "lower": UNTRACED,
-    "jvp": NO_JVP,
+    "lower": UNTRACED | ON_REFS,
+    "jvp": NO_JVP | ON_REFS,
 }
 
 # What moves elements as they are has a meaning for typed keys too.

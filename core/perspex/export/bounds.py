@@ -23,8 +23,8 @@ _DEPTH = 3
 
 def bounds(x: Dimension, constraints: Sequence[tuple[Size, bool]]) -> tuple[float, float]:
     """A lower and an upper bound of `x`; of a constraint `(e, equal)`, `e >= 0` or `e == 0`."""
-    known = [e for e, _ in constraints if isinstance(e, Dimension)]
-    known += [-e for e, equal in constraints if equal and isinstance(e, Dimension)]
+    both = [*[e for e, _ in constraints], *[-e for e, equal in constraints if equal]]
+    known = [e for e in both if isinstance(e, Dimension)]  # with the rules, some are integers
     low = _lower(x, known, _DEPTH)
     high = -_lower(-x, known, _DEPTH)
     return low, high
@@ -85,6 +85,13 @@ def _lower(x: Size, known: Sequence[Dimension], depth: int) -> float:
     best = _plain(x)
     if not isinstance(x, Dimension) or depth == 0 or len(x.terms) == 1 and best > -math.inf:
         return int(best) if math.isfinite(best) else best
+    # A maximum or minimum is one of its operands.
+    for product, k in x.terms.items():
+        if len(product) == 1 and product[0][0] in ("max", "min") and product[0].__class__ is tuple:
+            _, one, two = product[0]
+            rest = x - make({product: k}, x.scope)
+            cases = [_lower(rest + k * case, known, depth - 1) for case in (one, two)]
+            best = max(best, min(cases))
     # One that is known not to be negative helps where it takes away a term.
     for e in [*known, *_implied(x)]:
         for product, k in e.terms.items():

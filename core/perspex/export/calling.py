@@ -10,6 +10,7 @@ from perspex import tree
 from perspex.base import xla
 from perspex.base.dimensions import is_static
 from perspex.base.xla import ir
+from perspex.errors import JaxRuntimeError
 from perspex.export.checks import DisabledSafetyCheck, called
 from perspex.export.solving import argument_path, check_statically, evaluated, solve
 from perspex.hlo import lapack, types
@@ -70,7 +71,8 @@ class CallExported(Primitive):
         avals = [in_avals[i] for i in kept]
         if all([is_static(aval.shape) for aval in (*in_avals, *out_avals)]):
             if exported.uses_global_constants:
-                module = _refined(module, index if len(platforms) > 1 else None, avals, out_avals)
+                platform = index if len(platforms) > 1 else None
+                module = _refined(exported.fun_name, module, platform, avals, out_avals)
         else:
             given = [
                 _converted(b, value, kind)
@@ -146,7 +148,11 @@ def _functions(module: Any) -> dict[str, Any]:
 
 
 def _refined(
-    module: Any, platform: int | None, avals: Sequence[ShapedArray], outs: Sequence[ShapedArray]
+    name: str,
+    module: Any,
+    platform: int | None,
+    avals: Sequence[ShapedArray],
+    outs: Sequence[ShapedArray],
 ) -> Any:
     """The module with the shapes that it is called with, and the index of the platform."""
     functions = _functions(module)
@@ -200,7 +206,15 @@ def _refined(
     ir.Operation.create("func.return", operands=results, ip=b.ip, loc=b.loc)
     out = io.BytesIO()
     module.operation.write_bytecode(out)
-    return ir.Module.parse(xla.refined(out.getvalue()), types.context)
+    try:
+        code = xla.refined(out.getvalue())
+    except JaxRuntimeError as error:
+        shapes = ", ".join([aval.str_short() for aval in avals])
+        raise ValueError(
+            f"the exported function `{name}` cannot be called with arguments of the types "
+            f"{shapes}: its program does not allow these shapes. XLA says: {error}"
+        ) from None
+    return ir.Module.parse(code, types.context)
 
 
 class _Place:

@@ -121,12 +121,13 @@ def check_calls(name: str, module: Any, disabled: Sequence[DisabledSafetyCheck])
     """Raise `ValueError` if a program calls a function that a later version may lack."""
     allowed = {check.is_custom_call() for check in disabled}
     unknown = []
-    for target in called(module):
+    targets = called(module)
+    for target in targets:
         lapack = _LAPACK.fullmatch(target)
         is_stable = target in STABLE or (lapack is not None and lapack[1] in _LAPACK_NAMES)
         if not is_stable and target not in allowed and "ALL" not in allowed:
             unknown.append(target)
-    if any("callback" in target for target in unknown):
+    if any("callback" in target for target in targets):
         raise NotImplementedError(
             f"`{name}` calls Python functions (`debug.print`, `pure_callback` and the like), which "
             "cannot be written to a file; serialization of host_callbacks is not yet implemented. "

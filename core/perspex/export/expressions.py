@@ -298,7 +298,7 @@ def _text(terms: Mapping[Product, int]) -> str:
         sign = " - " if k < 0 else " + "
         texts.append(sign + "*".join(parts))
     text = "".join(texts)
-    return text[3:] if text.startswith(" + ") else "-" + text[3:]
+    return text[3:] if text.startswith(" + ") else text[1:]
 
 
 def make(terms: Mapping[Product, int], scope: Any) -> Size:

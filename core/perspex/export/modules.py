@@ -62,7 +62,7 @@ def lower(
     variables = all_variables([aval.shape for aval in first.in_avals])
     # The variables are computed from the arguments, so none may go; of several programs, each
     # could do without others.
-    keeps_all = keep_unused or bool(variables) or len(set(map(id, programs.values()))) > 1
+    keeps_all = keep_unused or bool(variables) or len(platforms) > 1
     texts, found = [], []
     needed: list[bool] = []
     for platform, closed in programs.items():

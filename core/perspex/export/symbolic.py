@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from perspex import tree
+from perspex import dtypes, tree
 from perspex.api.shapes import ShapeDtypeStruct
 from perspex.base.dimensions import Symbolic, size
 from perspex.export.expressions import bounds_of
@@ -134,5 +134,6 @@ def symbolic_args_specs(
     for leaf, text in zip(leaves, texts, strict=True):
         known = leaf if hasattr(leaf, "shape") and hasattr(leaf, "dtype") else shaped(leaf)
         shape = symbolic_shape(text, scope=found, like=known.shape)
-        specs.append(ShapeDtypeStruct(shape, known.dtype))
+        dtype = known.dtype if hasattr(known, "aval") else dtypes.canonicalize_dtype(known.dtype)
+        specs.append(ShapeDtypeStruct(shape, dtype))
     return tree.unflatten(structure, specs)

@@ -296,8 +296,9 @@ def platform_dependent(
 ) -> Any:
     """Apply the function for the platform that computations run on.
 
-    It is chosen while tracing, by the platform of the default device, so the others are never
-    traced. (JAX traces all of them and chooses when it compiles.)
+    It is chosen while tracing, by the platform of the default device or the one that the function
+    is exported for, so the others are never traced. (JAX traces all of them and chooses when it
+    compiles.)
 
     Args:
       args: pytrees of arrays.
@@ -318,7 +319,7 @@ def platform_dependent(
     for name, f in (("default", default), *per_platform.items()):
         if not (callable(f) or (name == "default" and f is None)):
             raise TypeError(f"lax.platform_dependent: the {name!r} branch must be a callable.")
-    platform = default_device().platform
+    platform = config.export_platform.value or default_device().platform
     found = per_platform.get(platform, default)
     if found is None:
         raise NotImplementedError(

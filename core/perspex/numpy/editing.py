@@ -32,7 +32,8 @@ from perspex.numpy.selection import known, nonzero
 from perspex.numpy.shaping import reshape
 from perspex.ops import elementwise as ops
 from perspex.ops.cumulative import cumsum
-from perspex.ops.indexing import scatter, scatter_add
+from perspex.ops.dropping import scatter_add_inside
+from perspex.ops.indexing import scatter
 from perspex.ops.shape import concatenate as concatenate_p
 from perspex.ops.shape import iota
 from perspex.ops.shape import tile as tile_p
@@ -149,7 +150,7 @@ def _repeat(x: Any, repeats: Any, axis: int, length: int) -> Any:
         return read(x, Index((*whole(x.shape[:axis]), Picks(np.zeros(0, INT32)))))
     # At the end of each element's copies the next one begins: count the ends that have been passed.
     ends = reshape_p(cumsum(counts, axis=0, reverse=False), new_sizes=(n, 1))
-    passed = scatter_add(
+    passed = scatter_add_inside(
         spread(INT32.type(0), (length,)),
         ends,
         spread(INT32.type(1), (n,)),

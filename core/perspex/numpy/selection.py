@@ -30,7 +30,7 @@ from perspex.numpy.indexing.read import PROMISED, read, read_along
 from perspex.numpy.promotion import promote_dtypes, to_bool
 from perspex.ops import elementwise as ops
 from perspex.ops.cumulative import cumsum
-from perspex.ops.indexing import scatter
+from perspex.ops.dropping import scatter_inside
 from perspex.ops.shape import iota, stack
 from perspex.ops.structural import convert, reshape, squeeze
 from perspex.ops.windows import FILL_OR_DROP, ScatterDimensionNumbers
@@ -341,7 +341,7 @@ def _nonzero(x: Any, fills: Any, size: int, dtype: np.dtype) -> list[Any]:
     mask = flat(to_bool(x))
     count = cumsum(convert(mask, INT32), axis=0, reverse=False)
     line = ops.select(mask, ops.sub(count, INT32.type(1)), INT32.type(size))
-    places = scatter(
+    places = scatter_inside(
         spread(INT32.type(-1), (size,)),
         reshape(line, new_sizes=(x.size, 1)),
         iota(dtype=INT32, shape=(x.size,), dimension=0),

@@ -82,6 +82,15 @@ def test_windows_of_a_batch_are_checked():
     assert "index 4 is out of bounds for axis 1 with size 4" in found
 
 
+def test_what_functions_drop_is_not_out_of_bounds():
+    x = jnp.array([3.0, 0.0, 2.0, 3.0])
+    assert message(lambda x: jnp.nonzero(x, size=2), x) is None
+    assert message(lambda x: jnp.unique(x, size=2), x) is None
+    assert (
+        message(lambda x: jnp.repeat(x, jnp.array([1, 0, 2, 4]), total_repeat_length=5), x) is None
+    )
+
+
 def test_the_gradient_of_a_scan_keeps_its_checks():
     # JAX 0.12 drops them.
     def f(x):

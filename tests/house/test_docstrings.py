@@ -20,6 +20,8 @@ NAMESPACES = [
     "image",
     "custom_batching",
     "custom_derivatives",
+    "experimental.sparse",
+    "experimental.sparse.linalg",
     "numpy",
     "numpy.fft",
     "numpy.linalg",

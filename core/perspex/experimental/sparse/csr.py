@@ -33,11 +33,11 @@ __all__ = [
 
 
 class _Compressed(JAXSparse):
-    """A matrix of which one axis is compressed; `major` says which."""
+    """A matrix of which one axis is compressed; `_major` says which."""
 
     indices: Any
     indptr: Any
-    major: ClassVar[int]
+    _major: ClassVar[int]
 
     def __init__(
         self, args: tuple[ArrayLike, ArrayLike, ArrayLike], *, shape: Sequence[int]
@@ -52,15 +52,15 @@ class _Compressed(JAXSparse):
     @classmethod
     def _empty(cls, shape: Sequence[int], *, dtype: Any = None, index_dtype: Any = "int32") -> Any:
         check(len(shape) == 2, f"{cls.__name__} must have ndim=2; got {shape=}")
-        indptr = pnp.zeros(shape[cls.major] + 1, index_dtype)
+        indptr = pnp.zeros(shape[cls._major] + 1, index_dtype)
         return cls((pnp.zeros(0, dtype), pnp.zeros(0, index_dtype), indptr), shape=shape)
 
     @classmethod
     def _eye(cls, N: int, M: int, k: int, *, dtype: Any = None, index_dtype: Any = "int32") -> Any:
         along = diagonal(N, M, k, index_dtype)
-        counts = pnp.bincount(along[cls.major], length=(N, M)[cls.major])
+        counts = pnp.bincount(along[cls._major], length=(N, M)[cls._major])
         starts = pnp.concatenate([pnp.zeros(1, counts.dtype), pnp.cumsum(counts)])
-        parts = (pnp.ones(along[0].size, dtype), along[1 - cls.major], starts.astype(index_dtype))
+        parts = (pnp.ones(along[0].size, dtype), along[1 - cls._major], starts.astype(index_dtype))
         return cls(parts, shape=(N, M))
 
     def _turned(self, kind: type[JAXSparse], axes: Sequence[int] | None) -> Any:
@@ -77,7 +77,7 @@ class _Compressed(JAXSparse):
 
     def __matmul__(self, other: Any) -> Any:
         data, other, vector = matmul_operands(self.data, other)
-        turn = self.major == 1
+        turn = self._major == 1
         shape = self.shape[::-1] if turn else self.shape
         multiply = csr_matvec_p if vector else csr_matmat_p
         return multiply(data, self.indices, self.indptr, other, shape=shape, transpose=turn)
@@ -100,7 +100,7 @@ class CSR(_Compressed):
     Array([2., 5.], dtype=float32)
     """
 
-    major = 0
+    _major = 0
 
     @classmethod
     def fromdense(
@@ -133,7 +133,7 @@ class CSC(_Compressed):
     Array([2., 5.], dtype=float32)
     """
 
-    major = 1
+    _major = 1
 
     @classmethod
     def fromdense(

@@ -26,7 +26,7 @@ def random_bcoo(
     key: Array,
     shape: Sequence[int],
     *,
-    dtype: DTypeLike = float,
+    dtype: DTypeLike = pnp.float_,
     indices_dtype: DTypeLike | None = None,
     nse: float = 0.2,
     n_batch: int = 0,
@@ -86,6 +86,7 @@ def random_bcoo(
         flat = draws.choice(one, size, shape=(count,), replace=not unique_indices)
         return pnp.stack(pnp.unravel_index(flat.astype(index_dtype), sparse), axis=-1)
 
+    dtype = dtypes.canonicalize_dtype(dtype)
     keys = draws.split(key, math.prod(batch) + 1)
     data = generator(keys[0], shape=(*batch, count, *dense), dtype=dtype, **kwds)
     indices = vmap(drawn)(keys[1:]).reshape((*batch, count, n_sparse))

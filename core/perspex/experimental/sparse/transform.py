@@ -31,6 +31,7 @@ from perspex.ir.jaxpr import ClosedJaxpr, Jaxpr, Literal
 from perspex.jitted.call import jit_p
 from perspex.jitted.signature import function_name
 from perspex.rules.custom_call import custom_jvp_call, custom_vjp_call
+from perspex.tracing.past import UNKNOWN
 from perspex.tracing.primitive import Primitive
 from perspex.tracing.staging import number, stage
 from perspex.tracing.trace import state
@@ -123,7 +124,7 @@ class SparseTracer(TransformTracer):
 
     def __init__(self, trace: SparseTrace, *, spvalue: Sparse) -> None:
         self._trace = trace
-        self._past = None  # type: ignore[assignment]
+        self._past = UNKNOWN
         self._spvalue = spvalue
         self.aval = _aval(spvalue)
 

@@ -15,7 +15,7 @@ from perspex.experimental import sparse
 RNG = np.random.default_rng(0)
 DENSE = np.where(RNG.random((2, 3, 4)) < 0.5, RNG.normal(size=(2, 3, 4)), 0).astype(np.float32)
 OTHER = RNG.normal(size=(2, 4, 3)).astype(np.float32)
-LAYOUTS = [(0, 0), (1, 0), (2, 0), (0, 1), (1, 1), (3, 0)]
+LAYOUTS = [(0, 0), (1, 0), (2, 0), (1, 1)]
 
 
 CONTRACTIONS = [
@@ -61,23 +61,22 @@ def test_contractions_of_all_layouts(numbers: Any) -> None:
 
 def test_the_derivative_is_that_of_the_elements() -> None:
     numbers = (((2,), (1,)), ((0,), (0,)))
-    for layout in ({"n_batch": 1}, {"n_batch": 2}):
-        mat = sparse.BCOO.fromdense(DENSE, **layout)
+    mat = sparse.BCOO.fromdense(DENSE, n_batch=1)
 
-        def loss(data: Any, other: Any, mat: Any = mat) -> Any:
-            one = sparse.BCOO((data, mat.indices), shape=mat.shape)
-            return pnp.sum(pnp.sin(sparse.bcoo_dot_general(one, other, dimension_numbers=numbers)))
+    def loss(data: Any, other: Any) -> Any:
+        one = sparse.BCOO((data, mat.indices), shape=mat.shape)
+        return pnp.sum(pnp.sin(sparse.bcoo_dot_general(one, other, dimension_numbers=numbers)))
 
-        def dense_loss(x: Any, other: Any) -> Any:
-            return pnp.sum(pnp.sin(x @ other))
+    def dense_loss(x: Any, other: Any) -> Any:
+        return pnp.sum(pnp.sin(x @ other))
 
-        got, got_other = perspex.grad(loss, (0, 1))(mat.data, OTHER)
-        want, want_other = perspex.grad(dense_loss, (0, 1))(pnp.asarray(DENSE), OTHER)
-        np.testing.assert_allclose(got_other, want_other, rtol=1e-4, atol=1e-5)
-        kept = sparse.bcoo_extract(mat, want).data
-        np.testing.assert_allclose(got, np.where(mat.data != 0, kept, got), rtol=1e-4, atol=1e-5)
-        forward = perspex.jacfwd(loss)(mat.data, OTHER)
-        np.testing.assert_allclose(forward, got, rtol=1e-4, atol=1e-5)
+    got, got_other = perspex.grad(loss, (0, 1))(mat.data, OTHER)
+    want, want_other = perspex.grad(dense_loss, (0, 1))(pnp.asarray(DENSE), OTHER)
+    np.testing.assert_allclose(got_other, want_other, rtol=1e-4, atol=1e-5)
+    kept = sparse.bcoo_extract(mat, want).data
+    np.testing.assert_allclose(got, np.where(mat.data != 0, kept, got), rtol=1e-4, atol=1e-5)
+    forward = perspex.jacfwd(loss)(mat.data, OTHER)
+    np.testing.assert_allclose(forward, got, rtol=1e-4, atol=1e-5)
 
 
 def test_transforms_of_one_another() -> None:

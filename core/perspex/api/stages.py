@@ -12,6 +12,7 @@ from typing import Any
 from perspex import tree
 from perspex.api.shapes import ShapeDtypeStruct
 from perspex.base import xla
+from perspex.base.dimensions import is_static
 from perspex.ir.avals import ShapedArray, shaped
 from perspex.ir.jaxpr import ClosedJaxpr
 from perspex.jitted import stateful
@@ -72,13 +73,20 @@ class Traced:
           A `Lowered`.
 
         Raises:
-          ValueError: for arguments that lie on different devices.
+          ValueError: for arguments that lie on different devices, or have symbolic dimensions.
 
         >>> import perspex
         >>> type(perspex.jit(lambda x: x + 1).trace(1.0).lower()).__name__
         'Lowered'
         """
         owner, call = self._owner, self._call
+        symbolic = [a for a in call.signature.avals if not is_static(a.shape)]
+        if symbolic:
+            raise ValueError(
+                f"`{owner.name}` was traced with symbolic dimensions, {symbolic[0].str_short()}, "
+                "and XLA compiles programs of known shapes. Use export.export(f)(...), which "
+                "returns a function for all of them"
+            )
         if self._program.pure is not None:
             call = self._program.pure.lowered(call)
         place, committed = self._place or choose_place(

@@ -167,7 +167,7 @@ class Exported:
         >>> from perspex import export
         >>> exported = export.export(perspex.jit(lambda x: x**2))(3.0)
         >>> exported.vjp().call(3.0, 1.0)
-        (Array(6., dtype=float32, weak_type=True),)
+        (Array(6., dtype=float32),)
         """
         if self._get_vjp is None:
             raise ValueError(
@@ -213,7 +213,7 @@ class Exported:
         >>> import perspex
         >>> from perspex import export
         >>> export.export(perspex.jit(lambda x: x + 1))(3.0).call(4.0)
-        Array(5., dtype=float32)
+        Array(5., dtype=float32, weak_type=True)
         """
         return caller(self)(*args, **kwargs)
 

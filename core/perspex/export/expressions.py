@@ -175,7 +175,9 @@ class Dimension(Symbolic):
         return self._as_array(operator.mul, other, True) if terms is None else self * other
 
     def __pow__(self, power: Any) -> Any:
-        if isinstance(power, Dimension) or not hasattr(power, "__index__") or power < 0:
+        if self._terms_of(power) is None:
+            return self._as_array(operator.pow, power, False)
+        if isinstance(power, Dimension) or power < 0:
             raise InconclusiveDimensionOperation(
                 f"Symbolic dimension '{self}' raised to the power '{power}': the power must be an "
                 "integer that is not negative"
@@ -367,6 +369,8 @@ def divide(one: Size, two: Size, scope: Any) -> tuple[Size, Size]:
     low, high = bounds_of(rest)
     if low >= 0 and (high < bounds_of(two)[0] or bounds_of(rest - two)[1] < 0):
         return exact, rest
+    if high < 0 and bounds_of(two)[0] > 0 and bounds_of(rest + two)[0] >= 0:
+        return exact - 1, rest + two
     quotient = make({(("floordiv", rest, two),): 1}, scope)
     return exact + quotient, make({(("mod", rest, two),): 1}, scope)
 

@@ -6,11 +6,18 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
+from perspex import tree
 from perspex.base import source
-from perspex.errors import InconclusiveDimensionOperation
+from perspex.base.dimensions import is_static
+from perspex.errors import (
+    ConcretizationTypeError,
+    InconclusiveDimensionOperation,
+    TracerArrayConversionError,
+)
 
+_NEEDS_VALUES = (ConcretizationTypeError, TracerArrayConversionError)
 # The names of functions of ours around others.
-_WRAPPERS = ("call", "traced", "wrapped", "inner", "method")
+_WRAPPERS = ("call", "traced", "wrapped", "inner", "method", "transformed")
 
 
 def _caused(error: BaseException | None) -> InconclusiveDimensionOperation | None:
@@ -44,13 +51,24 @@ def _function(traceback: TracebackType | None) -> str:
 
 def explained(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """`f(*args, **kwargs)`, whose errors about symbolic dimensions name the function at fault."""
+    shapes = [getattr(leaf, "shape", ()) for leaf in tree.leaves((args, kwargs))]
+    is_symbolic = not all([is_static(shape) for shape in shapes])
     try:
         return f(*args, **kwargs)
     except Exception as error:
-        cause = _caused(error)
+        cause, name = _caused(error), _function(error.__traceback__)
         if cause is None:
+            if name and is_symbolic and isinstance(error, AttributeError):
+                raise NotImplementedError(
+                    f"`{name}` cannot take symbolic dimensions. Give them numbers in the "
+                    "specification of the arguments of the exported function"
+                ) from error
+            if name and is_symbolic and isinstance(error, _NEEDS_VALUES):
+                error.add_note(
+                    f"The arguments have symbolic dimensions, and `{name}` may need their values. "
+                    "Give them numbers in the specification of the arguments"
+                )
             raise
-        name = _function(error.__traceback__)
         if not name or f"`{name}`" in str(error):
             raise
         raise InconclusiveDimensionOperation(f"`{name}`: {cause}") from error

@@ -18,7 +18,7 @@ import numpy as np
 from perspex import config, errors, tree
 from perspex.advice import messages
 from perspex.arguments.types import ArrayLike
-from perspex.base.dimensions import Symbolic
+from perspex.base.dimensions import Symbolic, size
 from perspex.base.tree_paths import PyTree
 from perspex.control.bodies import Body, call, parameter, place, stage_body
 from perspex.control.loops import while_p
@@ -163,7 +163,7 @@ def _length(xs: Any, columns: Sequence[Any], avals: Sequence[ShapedArray], lengt
         )
     if length is not None:
         try:
-            length = operator.index(length)
+            length = size(length)
         except TypeError:
             raise TypeError(
                 f"scan: `length` must be an integer, got {length!r} of type {type(length)}"

@@ -17,6 +17,7 @@ from perspex.arguments.refused import check_unsharded
 from perspex.arguments.shapes import iterated_shape, joint_shape
 from perspex.arguments.static import integers
 from perspex.arguments.types import Array, ArrayLike, Shape
+from perspex.base.dimensions import size as as_size
 from perspex.ops import shape as ops
 from perspex.ops import structural
 from perspex.tracing.trace import typeof
@@ -423,8 +424,8 @@ def slice_in_dim(
     shape = typeof(operand).shape
     axis = canonical_axis(axis, len(shape), "slice_in_dim")
     size = shape[axis]
-    start = 0 if start_index is None else operator.index(start_index)
-    stop = size if limit_index is None else operator.index(limit_index)
+    start = 0 if start_index is None else as_size(start_index)
+    stop = size if limit_index is None else as_size(limit_index)
     starts, stops, strides = [0] * len(shape), list(shape), [1] * len(shape)
     starts[axis] = start + size if start < 0 else start
     stops[axis] = stop + size if stop < 0 else stop
@@ -455,7 +456,7 @@ def index_in_dim(
     Array([2, 5], dtype=int32)
     """
     axis = canonical_axis(axis, typeof(operand).ndim, "index_in_dim")
-    index, size = operator.index(index), typeof(operand).shape[axis]
+    index, size = as_size(index), typeof(operand).shape[axis]
     if not -size <= index < size:
         raise IndexError(f"index {index} is out of bounds for axis {axis} with size {size}")
     start = index + size if index < 0 else index

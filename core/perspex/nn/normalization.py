@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -14,6 +13,7 @@ from perspex.arguments.axes import canonical_axes, canonical_axis, hashable_axis
 from perspex.arguments.glossary import describe
 from perspex.arguments.static import concrete
 from perspex.arguments.types import Array, ArrayLike, Axis, DTypeLike
+from perspex.base.dimensions import size as as_size
 from perspex.jitted.fused import fused
 from perspex.numpy.promotion import inexact
 from perspex.ops.elementwise import stop_gradient
@@ -202,7 +202,7 @@ def one_hot(
            [0., 0., 1.]], dtype=float32)
     """
     dtype = dtypes.check_user_dtype(float if dtype is None else dtype, "one_hot")
-    count = concrete("one_hot: num_classes", operator.index, num_classes)
+    count = concrete("one_hot: num_classes", as_size, num_classes)
     if count < 0:
         raise TypeError(f"one_hot: num_classes must not be negative, got {count}")
     return _one_hot(x, num_classes=count, dtype=dtype, axis=axis)

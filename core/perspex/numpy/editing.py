@@ -21,6 +21,7 @@ from perspex.arguments.arrays import (
 from perspex.arguments.axes import canonical_axis
 from perspex.arguments.static import concrete
 from perspex.arguments.types import Array, ArrayLike, Axis
+from perspex.base.dimensions import size as as_size
 from perspex.ir.avals import shaped
 from perspex.jitted.fused import fused
 from perspex.numpy.axes import moveaxis
@@ -72,7 +73,7 @@ def tile(A: ArrayLike, reps: int | Sequence[int]) -> Array:
     """
     x = arraylike("tile", A)
     given = (reps,) if np.ndim(reps) == 0 else tuple(reps)  # type: ignore[arg-type]
-    counts = [concrete("tile: reps must be concrete integers", operator.index, r) for r in given]
+    counts = [concrete("tile: reps must be concrete integers", as_size, r) for r in given]
     x = expand(x, range(len(counts) - x.ndim))
     counts = [1] * (x.ndim - len(counts)) + counts
     return tile_p(x, reps=tuple(counts)) if any([r != 1 for r in counts]) else x

@@ -12,6 +12,7 @@ import numpy as np
 from perspex.api.mapping import vmap
 from perspex.arguments.arrays import arraylike, check_arraylike, expand
 from perspex.arguments.axes import canonical_axis
+from perspex.arguments.shapes import common_shape
 from perspex.arguments.types import Array, ArrayLike
 from perspex.numpy.axes import squeeze
 from perspex.numpy.creation import asarray
@@ -186,7 +187,7 @@ def _mapped(
             )
         _note_sizes(sizes, core, x.shape[x.ndim - len(core) :], signature)
     loops = [x.shape[: x.ndim - len(core)] for x, core in zip(arrays, inputs, strict=True)]
-    full = np.broadcast_shapes(*loops)
+    full = common_shape(*loops)
 
     def checked(*given: Any) -> Any:
         out = call(*given)

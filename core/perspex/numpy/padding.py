@@ -12,6 +12,7 @@ from perspex.arguments.arrays import arraylike, as_dtype, spread
 from perspex.arguments.axes import canonical_axis
 from perspex.arguments.static import concrete
 from perspex.arguments.types import Array, ArrayLike
+from perspex.base.dimensions import is_known, size
 from perspex.jitted.fused import fused
 from perspex.numpy import quantiles, reductions, statistics
 from perspex.numpy.axes import expand_dims, squeeze
@@ -126,12 +127,13 @@ def _widths(pad_width: Any, ndim: int) -> Widths:
             whole[canonical_axis(axis, ndim)] = width if np.ndim(width) else (width,) * 2
         pad_width = whole
     given = concrete("pad: pad_width must be known", np.asarray, pad_width)
-    if given.size and not dtypes.issubdtype(given.dtype, np.integer):
+    symbolic = given.dtype == object and all([is_known(n) for n in given.flat])
+    if given.size and not symbolic and not dtypes.issubdtype(given.dtype, np.integer):
         raise TypeError(f"pad: `pad_width` must be of integral type, got {pad_width!r}")
     pairs = np.broadcast_to(_pairs("pad_width", given, ndim), (ndim, 2))
     if (pairs < 0).any():
         raise ValueError(f"pad: widths can't be negative, got {pad_width!r}")
-    return tuple([(int(low), int(high)) for low, high in pairs])
+    return tuple([(size(low), size(high)) for low, high in pairs])
 
 
 def _lengths(stat_length: Any, shape: tuple[int, ...]) -> Widths:

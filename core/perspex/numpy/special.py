@@ -11,6 +11,7 @@ from perspex import dtypes
 from perspex.arguments.arrays import as_dtype, check_arraylike, spread, weak_like
 from perspex.arguments.axes import canonical_axis
 from perspex.arguments.glossary import describe
+from perspex.arguments.shapes import common_shape
 from perspex.arguments.static import concrete
 from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
@@ -60,7 +61,7 @@ def _integers(name: str, x: Any, y: Any) -> tuple[Any, Any]:
     x, y = promote_all(name, x, y)
     if not dtypes.issubdtype(x.dtype, np.integer):
         raise ValueError(f"{name} takes integers, got {x.dtype.name}; convert them with astype")
-    shape = np.broadcast_shapes(np.shape(x), np.shape(y))
+    shape = common_shape(np.shape(x), np.shape(y))
     return absolute(spread(x, shape)), absolute(spread(y, shape))
 
 

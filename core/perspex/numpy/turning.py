@@ -13,6 +13,7 @@ from perspex.arguments.axes import canonical_axes, canonical_axis, hashable_axis
 from perspex.arguments.glossary import describe
 from perspex.arguments.static import concrete
 from perspex.arguments.types import Array, ArrayLike, Axis
+from perspex.base.dimensions import Symbolic
 from perspex.jitted.fused import fused
 from perspex.numpy.arithmetic import remainder
 from perspex.numpy.axes import squeeze, swapaxes
@@ -136,7 +137,7 @@ def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: Axis = None) -> A
     """
     x = arraylike("roll", a)
     axis = hashable_axis("roll", axis)
-    shifts = asarray(shift) if isinstance(shift, (list, tuple)) else shift
+    shifts = asarray(shift) if isinstance(shift, (list, tuple, Symbolic)) else shift
     check_arraylike("roll", shifts)
     known = None if state.trace is EVAL else concrete_value(shifts)
     if known is not None:

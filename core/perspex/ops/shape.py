@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from perspex import dtypes
+from perspex.base.dimensions import greatest
 from perspex.hlo import types
 from perspex.ir.avals import ShapedArray
 from perspex.ops.elementwise import select, sub
@@ -94,7 +95,7 @@ class Pad(Primitive):
                 raise ValueError(
                     f"pad: interior padding must not be negative, got {padding_config}"
                 )
-            padded = low + high + n + (max(0, n - 1) * interior if interior else 0)
+            padded = low + high + n + (greatest(0, n - 1) * interior if interior else 0)
             if padded.__class__ is int and padded < 0:
                 raise ValueError(
                     f"pad: padding_config {padding_config} takes more elements away than the "

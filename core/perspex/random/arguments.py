@@ -5,9 +5,8 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-import numpy as np
-
 from perspex import config, dtypes
+from perspex.arguments.shapes import common_shape
 from perspex.base import source
 from perspex.ir.avals import ShapedArray, shaped
 from perspex.ops.keys import GENERATORS, Generator, random_wrap
@@ -80,7 +79,7 @@ def drawn_shape(name: str, shape: Shape | None, *shapes: Shape) -> Shape:
     if not any(shapes):
         return () if shape is None else shape
     try:
-        found = np.broadcast_shapes(*shapes, *(() if shape is None else (shape,)))
+        found = common_shape(*shapes, *(() if shape is None else (shape,)))
     except ValueError:
         found = None
     if found is None or shape not in (None, found):

@@ -9,6 +9,7 @@ import numpy as np
 
 from perspex import dtypes
 from perspex.arguments.arrays import as_dtype, spread_array
+from perspex.arguments.shapes import common_shape
 from perspex.arguments.types import Array, ArrayLike, DTypeLike, Shape
 from perspex.ir.avals import shaped
 from perspex.ops.elementwise import add, bitwise_and, gt, lt, max, min, mul, rem, select, sub
@@ -121,7 +122,7 @@ def _integers(key: Any, minval: Any, maxval: Any, shape: Shape, dtype: Any) -> A
 
 def _like(x: Any, *others: Any) -> Any:
     """The scalar `x` at the shape that `others` have together."""
-    shape = np.broadcast_shapes(*[typeof(other).shape for other in others])
+    shape = common_shape(*[typeof(other).shape for other in others])
     return broadcast_in_dim(x, shape=shape, broadcast_dimensions=()) if shape else x
 
 

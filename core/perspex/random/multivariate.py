@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import operator
 
-import numpy as np
-
 from perspex import numpy as pnp
 from perspex.arguments.dtypes import float_dtype, inexact_dtype
 from perspex.arguments.refused import check_unsharded
-from perspex.arguments.shapes import iterated_shape
+from perspex.arguments.shapes import common_shape, iterated_shape
 from perspex.arguments.types import Array, ArrayLike, DTypeLike, Shape
 from perspex.random.normals import normal
 from perspex.random.words import document
@@ -67,12 +65,12 @@ def multivariate_normal(
         raise ValueError(
             f"multivariate_normal requires cov.shape == (..., n, n) for n={n}, got {cov.shape}"
         )
-    batch = np.broadcast_shapes(mean.shape[:-1], cov.shape[:-2])
+    batch = common_shape(mean.shape[:-1], cov.shape[:-2])
     if shape is None:
         shape = batch
     else:
         shape = iterated_shape("multivariate_normal", shape)
-        if np.broadcast_shapes(shape, batch) != shape:
+        if common_shape(shape, batch) != shape:
             raise ValueError(
                 f"multivariate_normal: mean and cov have the batch axes {batch}, which do not "
                 f"broadcast to the shape {shape}"

@@ -189,3 +189,11 @@ def test_what_is_refused_is_named(name: str) -> None:
         x = RNG.normal(size=(5, 4)).astype(np.float32)
         for a, b in zip(tree.leaves(exported.call(x)), tree.leaves(jit(function)(x)), strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4)
+
+
+def test_types_without_a_program() -> None:
+    spec = perspex.ShapeDtypeStruct(export.symbolic_shape("n, 4"), np.float32)
+    assert str(perspex.eval_shape(lambda x: x @ Y, spec).shape) == "(n, 5)"
+    assert str(perspex.make_jaxpr(lambda x: x[1:])(spec)).count("f32[n - 1,4]") == 1
+    with pytest.raises(ValueError, match="was traced with symbolic dimensions"):
+        jit(lambda x: x).lower(spec)

@@ -12,6 +12,7 @@ import numpy as np
 from perspex import dtypes
 from perspex.arguments.arrays import as_array, as_dtype, check_arraylike, spread
 from perspex.arguments.glossary import describe
+from perspex.arguments.shapes import common_shape
 from perspex.arguments.types import Array, ArrayLike
 from perspex.ir.avals import ShapedArray
 from perspex.jitted.fused import fused
@@ -57,7 +58,7 @@ def solved(a: Any, b: Any, solve: Any = solving.solve) -> Any:
         columns, count = beside(flat, 0)
         out, axis = apart(solve(a, columns), count)
         return reshape(move_axis(out, axis, 0), new_sizes=(*batch, *b.shape[-2:]))
-    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    batch = common_shape(a.shape[:-2], b.shape[:-2])
     a, b = (spread(x, (*batch, *x.shape[-2:])) for x in (a, b))
     return solve(a, b)
 

@@ -120,7 +120,7 @@ OTHER = {
     # Mutable arrays, memory spaces, explicit axes: not yet built (docs/names.md).
     "jax / P": "unreduced reduced unreduced_kind",
     "jax.sharding / PartitionSpec": "unreduced reduced unreduced_kind",
-    "jax / ShapeDtypeStruct": "manual_axis_type is_ref _memory_space",
+    "jax / ShapeDtypeStruct": "manual_axis_type _memory_space",
     # Rules that are told which tangents are zero, or that keep logs: not yet built.
     "jax / custom_gradient": "fun with_logs remat with_accums",
     "jax.custom_derivatives / custom_gradient": "fun with_logs remat with_accums",
@@ -151,7 +151,7 @@ ABSENT = {
     "config": "add_option check_vma complete_absl_config config_with_absl eager_constant_folding "
     "jax2tf_default_native_serialization meta "
     "parse_flags_with_absl use_absl",
-    "ShapeDtypeStruct": "format is_ref manual_axis_type",
+    "ShapeDtypeStruct": "format manual_axis_type",
     "make_jaxpr(f)(x)": "all_invars map_jaxpr num_consts with_consts",
 }
 

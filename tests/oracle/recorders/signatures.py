@@ -19,7 +19,7 @@ DISTRIBUTIONS = (
     "truncnorm uniform vonmises wrapcauchy"
 )
 MODULES = [
-    "ad", "ad_checkpoint", "core", "custom_batching", "custom_derivatives", "debug", "dlpack",
+    "ad_checkpoint", "core", "custom_batching", "custom_derivatives", "debug", "dlpack",
     "dtypes", "errors", "experimental", "experimental.checkify", "experimental.mesh_utils",
     "experimental.sparse", "experimental.sparse.ad", "experimental.sparse.api",
     "experimental.sparse.bcoo", "experimental.sparse.bcsr", "experimental.sparse.coo",

@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help lab demo panel panel-test check test test-all soak fuzz bench format clean lint types house \
-	unit programs newest panel-check panel-check-if-node panel-ui-if-node
+	unit programs newest panel-check panel-check-if-node panel-ui-if-node ecosystem
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,6 +34,13 @@ $(STAMP): pyproject.toml
 lab: $(STAMP)  ## JupyterLab on examples/ with the Perspex kernel; ARGS="--port 9999 --no-browser"
 	$(BIN)/jupyter lab $(AS_ROOT) --notebook-dir=examples \
 		--MultiKernelManager.default_kernel_name=perspex $(ARGS)
+
+ecosystem:  ## libraries built on JAX, on Perspex and on jax: examples/ecosystem; ARGS="replay ..."
+	@test -e .venv-ecosystem/.installed || { $(NEWEST) -m venv .venv-ecosystem && \
+		.venv-ecosystem/bin/python -m pip install --quiet --editable . && \
+		.venv-ecosystem/bin/python -m pip install --quiet -r examples/ecosystem/requirements.txt && \
+		touch .venv-ecosystem/.installed; }
+	.venv-ecosystem/bin/python examples/ecosystem/compare.py $(ARGS)
 
 demo: $(STAMP)  ## run examples/quickstart.ipynb without a browser, write build/quickstart.html
 	$(BIN)/python -m perspex_kernel.run examples/quickstart.ipynb --html build/quickstart.html $(ARGS)

@@ -43,7 +43,13 @@ class ShapedArray:
     size: int
 
     def __new__(
-        cls, shape: Any, dtype: Any, weak_type: bool = False, vma: frozenset[str] = NOWHERE
+        cls,
+        shape: Any,
+        dtype: Any,
+        weak_type: bool = False,
+        vma: frozenset[str] = NOWHERE,
+        *,
+        sharding: None = None,
     ) -> ShapedArray:
         if vma:
             return ShapedArray(shape, dtype, weak_type)._varying(vma)

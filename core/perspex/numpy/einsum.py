@@ -6,7 +6,7 @@ occur in one operand only have been summed and axes that occur twice in it have 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from perspex.arguments.glossary import describe
 from perspex.arguments.types import Array, ArrayLike, DTypeLike
 from perspex.base.dimensions import Symbolic
 from perspex.jitted.fused import fused
-from perspex.lax.linear import PrecisionLike
+from perspex.lax.linear import PrecisionLike, dot_general
 from perspex.numpy.products import contract
 from perspex.numpy.promotion import promote_dtypes
 from perspex.ops import elementwise as ops
@@ -36,6 +36,7 @@ def einsum(
     optimize: str | bool | Sequence[tuple[int, ...]] = "optimal",
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
+    _dot_general: Callable[..., Any] = dot_general,
 ) -> Array:
     """The sum of products that `subscripts` describes, in Einstein's notation.
 
@@ -63,6 +64,9 @@ def einsum(
     if out is not None:
         raise NotImplementedError("einsum: arrays are immutable, so `out` cannot be written to")
     arrays, steps = _plan(subscripts, operands, "optimal" if optimize is True else optimize)
+    if _dot_general is not dot_general:
+        # A product of the caller's own, with the parameters of `lax.dot_general`.
+        return _evaluate(arrays, steps, precision, preferred_element_type, _dot_general)
     return _run(
         *arrays, steps=steps, precision=precision, preferred_element_type=preferred_element_type
     )
@@ -137,6 +141,12 @@ def _letters(term: Any) -> str:
 
 @fused(static=("steps", "precision", "preferred_element_type"))
 def _run(*operands: Any, steps: Any, precision: Any, preferred_element_type: Any) -> Any:
+    return _evaluate(operands, steps, precision, preferred_element_type, None)
+
+
+def _evaluate(
+    operands: Sequence[Any], steps: Any, precision: Any, preferred_element_type: Any, product: Any
+) -> Any:
     stack = [as_array(x) for x in promote_dtypes("einsum", *operands)]
     if preferred_element_type is None:
         wanted = None
@@ -151,7 +161,7 @@ def _run(*operands: Any, steps: Any, precision: Any, preferred_element_type: Any
             out = _single(chosen[0], pieces[0], result, wanted)
         else:
             (x, y), (left, right) = chosen, pieces
-            out = _pair(x, y, left, right, result, precision, wanted)
+            out = _pair(x, y, left, right, result, precision, wanted, product)
         stack.append(out)
     (out,) = stack
     return out if wanted is None else convert(out, wanted)
@@ -162,7 +172,16 @@ def _single(x: Any, names: str, result: str, wanted: Any) -> Any:
     return _arrange(x, names, result)
 
 
-def _pair(x: Any, y: Any, left: str, right: str, result: str, precision: Any, wanted: Any) -> Any:
+def _pair(
+    x: Any,
+    y: Any,
+    left: str,
+    right: str,
+    result: str,
+    precision: Any,
+    wanted: Any,
+    product: Any,
+) -> Any:
     # An axis of size one meets an axis of another size: it is dropped, and so broadcasts. Dropping
     # comes first, because it may leave the other operand alone with the name.
     x, left = _drop_broadcast(x, left, y, right)
@@ -173,18 +192,17 @@ def _pair(x: Any, y: Any, left: str, right: str, result: str, precision: Any, wa
     summed = [n for n in shared if n not in result]
     batch = [n for n in shared if n in result]
     alone = [n for n in right if n not in shared], [n for n in left if n not in shared]
-    if list(result) == [*batch, *alone[0], *alone[1]]:
+    if product is None and list(result) == [*batch, *alone[0], *alone[1]]:
         # This way round nothing is left to be transposed.
         x, y, left, right = y, x, right, left
         precision = precision[::-1] if isinstance(precision, (tuple, list)) else precision
-    out = contract(
-        x,
-        y,
-        (tuple(map(left.index, summed)), tuple(map(right.index, summed))),
-        (tuple(map(left.index, batch)), tuple(map(right.index, batch))),
-        precision,
-        wanted,
-    )
+    summed_axes = tuple(map(left.index, summed)), tuple(map(right.index, summed))
+    batch_axes = tuple(map(left.index, batch)), tuple(map(right.index, batch))
+    if product is None:
+        out = contract(x, y, summed_axes, batch_axes, precision, wanted)
+    else:
+        dims = summed_axes, batch_axes
+        out = product(x, y, dims, precision=precision, preferred_element_type=wanted)
     rest = [n for n in (*left, *right) if n not in shared]
     return _arrange(out, "".join([*batch, *rest]), result)
 

@@ -17,6 +17,7 @@ from perspex.ops.families import add_any
 from perspex.rules.custom_call import custom_jvp_call
 from perspex.rules.function import CustomFunction, FunctionRule, P, R, fitted, pair_of, type_text
 from perspex.rules.zeros import SymbolicZero, zero_tangent
+from perspex.runtime.dispatch import without_numbers
 from perspex.tracing.trace import Tracer, in_its_place, typeof
 from perspex.transforms.jvp import is_differentiable
 
@@ -183,6 +184,8 @@ class JvpRule(FunctionRule):
         return {"symbolic_zeros": self.symbolic_zeros}
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        # A rule is given arrays: a literal of a program is a number by now.
+        primals = without_numbers(primals)
         avals = [typeof(x) for x in primals]
         zero = SymbolicZero if self.takes_symbols else zero_tangent
         given = [zero(aval) if t is None else t for t, aval in zip(tangents, avals, strict=True)]

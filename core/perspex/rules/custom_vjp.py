@@ -18,6 +18,7 @@ from perspex.rules.custom_lin import Pullback, custom_lin
 from perspex.rules.function import CustomFunction, FunctionRule, P, R, fitted, pair_of, type_text
 from perspex.rules.remat_opt import call_forward, is_written
 from perspex.rules.zeros import SymbolicZero, zero_tangent
+from perspex.runtime.dispatch import without_numbers
 from perspex.tracing.trace import Tracer, in_its_place, typeof
 from perspex.transforms.identity import HowToTransform
 from perspex.transforms.jvp import is_differentiable, tangent_aval
@@ -157,6 +158,8 @@ class VjpRule(FunctionRule):
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         here = [t is not None for t in tangents]
+        # A rule is given arrays: a literal of a program is a number by now.
+        primals = without_numbers(primals)
         residual_tree: Any = None
 
         def forward(*primals: Any) -> list[Any]:
@@ -256,7 +259,7 @@ class RulePullback(Pullback):
             found = in_its_place(
                 rule.bwd,
                 *rule.static.values(),
-                tree.unflatten(self.residual_tree, residuals),
+                tree.unflatten(self.residual_tree, _arrays(residuals)),
                 tree.unflatten(rule.out_tree, given),
             )
         except errors.UnexpectedTracerError as error:
@@ -301,6 +304,11 @@ class RulePullback(Pullback):
             f"produced one of {problem}, for {self.rule.owner.argument_path(self.rule.in_tree, i)} "
             f"of type {type_text(self.in_avals[i])}"
         )
+
+
+def _arrays(residuals: Sequence[Any]) -> list[Any]:
+    """Residuals as they were stored: arrays, and the flags of Python among them."""
+    return [x if x.__class__ is bool else without_numbers([x])[0] for x in residuals]
 
 
 def _any_precision(found: Any, wanted: Any) -> bool:

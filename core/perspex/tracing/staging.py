@@ -305,7 +305,8 @@ def number(literal: Literal) -> Any:
         # Under other settings of `enable_x64` a Python number would have another dtype.
         if shaped(value) is literal.aval:
             return value
-    return literal.val
+    # A Python boolean among the residuals of a rule comes back as one.
+    return bool(literal.val) if literal.val.__class__ is np.bool_ else literal.val
 
 
 def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:

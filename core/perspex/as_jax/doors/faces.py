@@ -15,7 +15,9 @@ from perspex.as_jax.doors.linear_util import UNKNOWN
 from perspex.as_jax.doors.zeros import tangent_type as tangent_type
 from perspex.base.effects import no_effects
 from perspex.ir import avals, jaxpr
+from perspex.layout.one_device import SingleDeviceSharding
 from perspex.runtime.dispatch import EVAL, eager_callable
+from perspex.sharding import NamedSharding
 from perspex.tracing import primitive as primitives
 from perspex.tracing import trace
 from perspex.tracing.trace import under
@@ -102,6 +104,10 @@ class _Default:
         return self if owner is None else self.get(owner)
 
 
+def _devices(sharding: Any) -> tuple[Any, ...]:
+    return tuple(sorted(sharding.addressable_devices, key=lambda device: device.id))
+
+
 _FACES: dict[type, dict[str, Any]] = {
     primitives.Primitive: {
         "impl": _impl,
@@ -126,9 +132,14 @@ _FACES: dict[type, dict[str, Any]] = {
         "to_tangent_aval": tangent_type,
         "to_ct_aval": tangent_type,
         "at_least_vspace": tangent_type,
+        # Types say nothing of devices here: what JAX has outside of explicit axes.
+        "sharding": None,
+        "memory_space": None,
         "named_shape": property(lambda self: {}),
         "is_high": False,
     },
+    SingleDeviceSharding: {"_addressable_device_assignment": property(_devices)},
+    NamedSharding: {"_addressable_device_assignment": property(_devices)},
     trace.Tracer: {
         "full_lower": lambda self: self,
         "to_concrete_value": _to_concrete,

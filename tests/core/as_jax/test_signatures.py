@@ -130,7 +130,11 @@ OTHER = {
     # Lowering for other platforms, or for other devices than the arguments': not yet built.
     "Traced / lower": "lowering_platforms _private_parameters",
     "Lowered / compile": "device_assignment",
-    # The flag has one signature; `disable=` is among its keywords.
+    # Private parameters of JAX, and a class that `checkify` makes.
+    "jax.ref / swap": "_function_name",
+    # The default is a set of classes, whose names tell where they are.
+    "jax.experimental.checkify / checkify": "errors",
+    "jax.experimental.checkify / Error": "_pred _code _metadata _payload",
     # One function with `jax.dtypes.issubdtype`, where JAX calls them `a` and `b`.
     "jax.numpy / issubdtype": "arg1 arg2",
     "jax.lax / mul": "out_dtype",

@@ -154,6 +154,7 @@ def empty_ref(ty: Any, memory_space: Any = None, pin: bool = False) -> Ref:
       A `Ref` of that shape and dtype. Here its elements are zeros.
 
     Raises:
+      TypeError: if `ty` has no shape and dtype.
       NotImplementedError: for another memory.
 
     Example:

@@ -532,6 +532,11 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: Any = None, pin: b
 def empty_ref(ty: Any, memory_space: Any = None, pin: bool = False) -> Ref:
     """Make a ref of a type; its elements are zeros."""
     refuse_memory("empty_ref", memory_space=memory_space, pin=pin)
+    if not (hasattr(ty, "shape") and hasattr(ty, "dtype")):
+        raise TypeError(
+            f"empty_ref takes something with a shape and a dtype, got {type(ty)}; "
+            "pass a ShapeDtypeStruct"
+        )
     (ref,) = empty_ref_p(ty=ShapedArray(tuple(ty.shape), ty.dtype))
     made: Ref = ref
     return made

@@ -18,7 +18,7 @@ from perspex.ir.avals import ShapedArray
 from perspex.ir.jaxpr import ClosedJaxpr, Jaxpr, Literal
 from perspex.ops.structural import convert
 from perspex.tracing.staging import stage
-from perspex.tracing.trace import Tracer, typeof
+from perspex.tracing.trace import Reference, Tracer, typeof
 
 T = TypeVar("T")
 
@@ -87,9 +87,19 @@ def strong(x: Any) -> Any:
 # ---- Programs -----------------------------------------------------------------------------------
 
 
+def _number(value: Any, name: str) -> Any:
+    """What may stand in an equation: anything but a ref."""
+    if isinstance(value, Reference):
+        raise NotImplementedError(
+            f"the function `{name}` closes over a mutable array reference of type {value.aval}, "
+            "but what calls it takes no refs. Read the value before: `value = ref[...]`."
+        )
+    return value
+
+
 def embed(jaxpr: Jaxpr, constants: Iterable[tuple[Any, Any]]) -> Jaxpr:
     """The program with the values of some variables written into its equations as literals."""
-    literal = {var: Literal(value, var.aval) for var, value in constants}
+    literal = {var: Literal(_number(value, jaxpr.name), var.aval) for var, value in constants}
     if not literal:
         return jaxpr
     eqns = [

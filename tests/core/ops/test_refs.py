@@ -126,3 +126,11 @@ def test_a_ref_goes_when_nobody_holds_it() -> None:
     del ref
     gc.collect()
     assert gone() is None
+
+
+def test_what_takes_no_refs_says_so() -> None:
+    ref = new_ref(jnp.zeros(3))
+    with pytest.raises(NotImplementedError, match="closes over a mutable array reference"):
+        perspex.lax.reduce(jnp.ones(3), 0.0, lambda a, b: a + b + ref[0], (0,))
+    with pytest.raises(TypeError, match="ShapeDtypeStruct"):
+        perspex.empty_ref(3)

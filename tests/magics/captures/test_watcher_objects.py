@@ -448,3 +448,21 @@ def test_a_variable_of_a_folder_of_modules(told: Told, packages: str) -> None:
     told.ok(f"{name}.utils.RATE = 5.0")
     assert told.ok("float(f(1.0))") == 3.0
     assert told.variables == [f"{name}.utils.RATE"]
+
+
+def test_a_ref_is_read_at_each_call(told: Told) -> None:
+    """What a ref holds is no capture: only another ref under its name is."""
+    told.ok(
+        "r = perspex.new_ref(1.0); k = 2.0\n" + JIT + "def f(x): r[...] += x * k; return r[...]"
+    )
+    assert told.ok("float(f(1.0))") == 3 and told.ok("float(f(1.0))") == 5
+    told.ok("r[...] = 10.0")
+    assert told.ok("float(f(1.0))") == 12
+    told.ok("holder = {'r': r}\nholder['r'].addupdate(1.0)")
+    assert told.ok("float(f(1.0))") == 15 and not told.warnings
+    told.ok("k = 3.0")
+    assert told.ok("float(f(1.0))") == 17
+    assert told.variables == ["k"]
+    told.ok("k = 2.0; old = r; r = perspex.new_ref(0.0)")
+    assert told.ok("float(f(1.0))") == 19
+    assert told.variables == ["r"]

@@ -39,6 +39,7 @@ KEPT = {
     "dict": ("params = {'w': [0.5, x]}", "params['w'][1]"),
     "tuple key": ("grid = {(0, 'a'): x}", "grid[(0, 'a')]"),
     "object": ("class Box: pass\nbox = Box()\nbox.item = {'k': x}", "box.item['k']"),
+    "ref": ("box = perspex.new_ref(0.0); box._value = x", "box._value"),
     "slots": ("class Box:\n    __slots__ = ('a',)\nbox = Box()\nbox.a = x", "box.a"),
     "class": ("class Box:\n    item = x", "Box.item"),
     "closure": (

@@ -69,6 +69,7 @@ class While(HigherOrder):
     """The loop as an equation; its params are those of `Params`."""
 
     name = "while"
+    shares_refs = True
 
     def type(self, *avals: ShapedArray, **params: Any) -> tuple[ShapedArray, ...]:
         loop = Params(**params)

@@ -20,7 +20,7 @@ class Holder(Reference):
 
     __slots__ = ("_is_shared", "_value", "home", "writes")
     home: Trace
-    # How often the value has been changed.
+    # How often it has been written, in the programs that are being written too.
     writes: int
     # Whether somebody else may hold the value, so that it must not be donated.
     _is_shared: bool

@@ -64,7 +64,7 @@ class Ref(Holder):
         """The handle of a ref that a program takes or makes."""
         ref: Ref = cls.__new__(cls)
         ref.aval, ref.staged, ref.home = tracer.aval, tracer, tracer._trace
-        ref._is_frozen = False
+        ref._is_frozen, ref.writes = False, 0
         return ref
 
     # ---- The face ---------------------------------------------------------------------------
@@ -288,6 +288,7 @@ class Swap(_OnRef):
         _check_alive("swap", ref)
         ref.accept("a set/swap", value, *given)
         if not ref.is_here:
+            ref.writes += 1
             return state.trace.bind(self, (ref, value, *given), {"index": index})
         before = ref.held()
         ref.write(index, given, value)
@@ -313,6 +314,7 @@ class AddUpdate(_OnRef):
         _check_alive("addupdate", ref)
         ref.accept("an addupdate", value, *given)
         if not ref.is_here:
+            ref.writes += 1
             return state.trace.bind(self, (ref, value, *given), {"index": index})
         before = ref.held()
         part_type("addupdate", ref.aval, shaped(value), index, [shaped(x) for x in given])

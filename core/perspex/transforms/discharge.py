@@ -110,6 +110,18 @@ def bind(primitive: Any, operands: Sequence[Any], params: dict[str, Any]) -> Any
     return primitive.discharge(operands, refs, params)
 
 
+def check_apart(name: str, refs: Sequence[Any]) -> None:
+    """Raise `ValueError` if a program could reach one ref in two ways."""
+    seen = [id(ref if ref.staged is None else ref.staged) for ref in refs]
+    for i, ref in enumerate(refs):
+        if seen[i] in seen[:i]:
+            raise ValueError(
+                f"a mutable array reference of type {ref.aval} is passed twice to one {name}, or "
+                "is passed and closed over. A function may reach a ref in one way: use one of the "
+                "two."
+            )
+
+
 def _is_transformed() -> bool:
     """Whether there is a trace around that runs rules."""
     trace: Any = state.trace
@@ -178,9 +190,17 @@ class Valued:
 
     def __call__(self, *values: Any) -> list[Any]:
         given = list(values)
+        before = [self.args[i].writes for i in self.places]
         for i in self.places:
             given[i] = Ref(AbstractRef(shaped(given[i])), given[i])
         outs = self.f(*given)
         self.count = len(outs)
         self.written = [i for i in self.places if given[i].writes]
+        for i, count in zip(self.places, before, strict=True):
+            if count != self.args[i].writes:
+                raise ValueError(
+                    f"a mutable array reference of type {self.args[i].aval} was both closed over "
+                    "and passed as an argument to a function that is transformed, which writes "
+                    "it. Use one of the two."
+                )
         return [*outs, *[given[i].held() for i in self.written]]

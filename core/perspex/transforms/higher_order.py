@@ -34,12 +34,15 @@ class HigherOrder(Primitive):
     takes_axis = True
     lowers_keys = True
     takes_refs = True
+    # Two of its programs may have the same ref, each as an operand.
+    shares_refs = False
 
     def __call__(self, *args: Any, **params: Any) -> Any:
         trace = state.trace
-        if not trace.writes and (
-            any([isinstance(x, Reference) for x in args]) or stateful in self.effects(params)
-        ):
+        refs = [x for x in args if isinstance(x, Reference)]
+        if len(refs) > 1 and not self.shares_refs:
+            discharge.check_apart(self.name, refs)
+        if not trace.writes and (refs or stateful in self.effects(params)):
             return discharge.bind(self, args, params)
         return trace.bind(self, args, params)
 

@@ -134,3 +134,22 @@ def test_what_takes_no_refs_says_so() -> None:
         perspex.lax.reduce(jnp.ones(3), 0.0, lambda a, b: a + b + ref[0], (0,))
     with pytest.raises(TypeError, match="ShapeDtypeStruct"):
         perspex.empty_ref(3)
+
+
+def test_one_way_to_a_ref() -> None:
+    ref = new_ref(jnp.zeros(3))
+    both = {
+        "scan": lambda: perspex.lax.scan(lambda c, a: (c + a[...] + ref[0], None), 0.0, ref),
+        "cond": lambda: perspex.lax.cond(
+            True, lambda q: q.addupdate(ref[...]), lambda q: None, ref
+        ),
+        "vmap": lambda: perspex.vmap(lambda q: (q.addupdate(1.0), ref.addupdate(jnp.ones(3)))[0])(
+            ref
+        ),
+        "jit": lambda: jit(lambda q: q[...] + ref[...])(ref),
+    }
+    for f in both.values():
+        with pytest.raises(ValueError, match="passed"):
+            f()
+        with pytest.raises(ValueError, match="passed"):
+            jit(f)()

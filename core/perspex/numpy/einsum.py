@@ -47,6 +47,7 @@ def einsum(
       out: not supported: arrays never change.
       precision: how exactly accelerators multiply: a `lax.Precision`, its name, or a pair.
       preferred_element_type: the dtype to accumulate in, which is that of the result.
+      _dot_general: what multiplies two operands, with the parameters of `lax.dot_general`.
 
     Returns:
       An array with an axis for each index of the result.

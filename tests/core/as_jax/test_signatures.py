@@ -138,7 +138,7 @@ OTHER = {
     # One function with `jax.dtypes.issubdtype`, where JAX calls them `a` and `b`.
     "jax.numpy / issubdtype": "arg1 arg2",
     "jax.lax / mul": "out_dtype",
-    "jax.numpy / einsum": "optimize _dot_general out_sharding",
+    "jax.numpy / einsum": "optimize out_sharding",
     "x.at[i] / get": "out_sharding strategy",
 }
 # Attributes of objects that Perspex lacks; docs/names.md lists what modules lack.

@@ -30,6 +30,10 @@ class Refused(NotImplementedError):
     """An operation that cannot take a symbolic dimension."""
 
 
+class NoForm(Exception):
+    """An operation of StableHLO that has no form for symbolic dimensions."""
+
+
 def refusal(name: str, avals: Sequence[ShapedArray], params: str, why: BaseException) -> Refused:
     """The error for an operation that cannot take a symbolic dimension."""
     given = ", ".join([aval.str_short() for aval in avals])
@@ -212,12 +216,12 @@ class DynamicBuilder(Builder):
             return emit("dynamic_gather", sizes)
         if name == "stablehlo.dynamic_slice" and symbolic:
             return self._dynamic_slice(operands, given["slice_sizes"], out)
+        if name == "stablehlo.convolution" and symbolic == {"padding"}:
+            flat = self.sizes([n for row in given["padding"] for n in row])
+            pairs = SIZE.update(shape=(len(given["padding"]), 2))
+            return emit("dynamic_conv", super().op("stablehlo.reshape", flat, aval=pairs))
         if symbolic or name in _SHAPELESS:
-            raise Refused(
-                f"StableHLO's operation {name} takes no symbolic dimensions, and the result has "
-                f"the type {out.str_short()}. Give these dimensions numbers in the specification "
-                "of the arguments of the exported function"
-            )
+            raise NoForm(f"{name} has no form for a result of the type {out.str_short()}")
         return super().op(name, *operands, attributes=attributes, aval=out)
 
     def _dynamic_slice(self, operands: Sequence[Any], sizes: Any, out: ShapedArray) -> Any:
@@ -244,6 +248,26 @@ class DynamicBuilder(Builder):
         steps = self.sizes([1] * len(firsts))
         return super().op("stablehlo.real_dynamic_slice", x, begin, end, steps, aval=out)
 
+    def _padded_first(
+        self, operands: Sequence[Any], attributes: dict[str, Any]
+    ) -> tuple[Sequence[Any], dict[str, Any]]:
+        """What a reduction of windows is given, with symbolic padding made beforehand."""
+        padding = attributes.get("padding")
+        if padding.__class__ is not tuple or not _is_plain(attributes.get("base_dilations")):
+            return operands, attributes
+        low, high = zip(*padding, strict=True)
+        count = len(operands) // 2
+        xs = []
+        for x, init, aval in zip(
+            operands[:count], operands[count:], self.in_avals[:count], strict=True
+        ):
+            sizes = zip(low, aval.shape, high, strict=True)
+            out = aval.update(shape=tuple([a + n + b for a, n, b in sizes]))
+            amounts = [self.sizes(low), self.sizes(high), self.sizes([0] * len(low))]
+            xs.append(super().op("stablehlo.dynamic_pad", x, init, *amounts, aval=out))
+        none = types.matrix(((0, 0),) * len(padding))
+        return [*xs, *operands[count:]], {**attributes, "padding": none}
+
     def ops(
         self,
         name: str,
@@ -252,15 +276,16 @@ class DynamicBuilder(Builder):
         attributes: dict[str, Any] | None = None,
         regions: int = 0,
     ) -> Any:
+        if name == "stablehlo.reduce_window":
+            operands, attributes = self._padded_first(operands, attributes or {})
+        symbolic = [key for key, x in (attributes or {}).items() if x.__class__ is tuple]
+        if symbolic:
+            raise NoForm(f"{name} takes no symbolic {' and '.join(symbolic)}")
         if all([is_static(aval.shape) for aval in avals]):
             return super().ops(name, operands, avals, attributes, regions)
         if name in _SHAPELESS:
             texts = ", ".join([aval.str_short() for aval in avals])
-            raise Refused(
-                f"StableHLO's operation {name} takes no symbolic dimensions, and the results have "
-                f"the types {texts}. Give these dimensions numbers in the specification of the "
-                "arguments of the exported function"
-            )
+            raise NoForm(f"{name} has no form for results of the types {texts}")
         if name == "stablehlo.custom_call":
             # The shapes of its results are operands that refining takes away.
             given = dict(attributes or {})
@@ -274,6 +299,11 @@ class DynamicBuilder(Builder):
                 given["operand_layouts"] = types.array([*given["operand_layouts"], *more])
             return super().ops(name, [*operands, *shapes], avals, given, regions)
         return super().ops(name, operands, avals, attributes, regions)
+
+
+def _is_plain(dilations: Any) -> bool:
+    """Whether elements are not dilated."""
+    return dilations is None or all(n == 1 for n in dilations)
 
 
 def _numbers(attribute: Any) -> Sequence[Any]:

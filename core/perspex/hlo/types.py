@@ -149,7 +149,12 @@ def booleans(values: tuple[bool, ...]) -> Any:
 
 @functools.cache
 def matrix(rows: tuple[tuple[int, ...], ...]) -> Any:
-    """`dense<...> : tensor<mxnxi64>`: padding pairs and the like; no rows are rows of two."""
+    """`dense<...> : tensor<mxnxi64>`: padding pairs and the like; no rows are rows of two.
+
+    Rows with symbolic sizes are returned as they are, as in `integers`.
+    """
+    if not all([is_static(row) for row in rows]):
+        return rows
     values = np.asarray(rows, np.int64).reshape(len(rows), -1 if rows else 2)
     return ir.DenseIntElementsAttr.get(values, context=context)
 

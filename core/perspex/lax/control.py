@@ -144,7 +144,7 @@ def _scan(
     return out
 
 
-def _length(xs: Any, columns: Sequence[Any], avals: Sequence[ShapedArray], length: Any) -> int:
+def _length(xs: Any, columns: Sequence[Any], avals: Sequence[ShapedArray], length: Any) -> Any:
     flat = [x for x, aval in zip(columns, avals, strict=True) if not aval.shape]
     if flat:
         shown = ", ".join([str(x) for x in flat])
@@ -175,7 +175,7 @@ def _length(xs: Any, columns: Sequence[Any], avals: Sequence[ShapedArray], lengt
                 f"scan got `length` argument of {length} which disagrees with leading axis sizes "
                 f"{lengths}; leave `length` out"
             )
-        return int(length)
+        return length if isinstance(length, Symbolic) else int(length)
     if not lengths:
         raise ValueError("scan got no values to scan over and `length` not provided.")
     if len(lengths) > 1:

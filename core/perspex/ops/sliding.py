@@ -14,17 +14,19 @@ import enum
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from perspex.base.dimensions import greatest
+
 Pads = tuple[tuple[int, int], ...]
 
 
 def dilated(n: int, dilation: int) -> int:
     """What `n` elements reach over that are `dilation` apart."""
-    return (n - 1) * dilation + 1 if n else 0
+    return 0 if n.__class__ is int and not n else (n - 1) * dilation + 1
 
 
 def count(n: int, window: int, stride: int) -> int:
     """How many windows there are in `n` places, when both are dilated and padded already."""
-    return max(0, (n - window) // stride + 1)
+    return greatest(0, (n - window) // stride + 1)
 
 
 class PaddingType(enum.Enum):
@@ -57,7 +59,7 @@ def pads_by_name(
         return [(0, 0)] * len(shape)
     pads = []
     for n, k, step in zip(shape, window, strides, strict=True):
-        total = max(0, (-(-n // step) - 1) * step + k - n)
+        total = greatest(0, (-(-n // step) - 1) * step + k - n)
         less, more = total // 2, total - total // 2
         pads.append((less, more) if padding is PaddingType.SAME else (more, less))
     return pads

@@ -73,6 +73,9 @@ GROUPS: dict[str, list[Any]] = {
         lambda x: lax.conv_general_dilated(
             x[:, None, None, :], jnp.ones((1, 1, 1, 2)), (1, 1), "SAME"
         ),
+        lambda x: lax.conv_general_dilated(x[None, None], jnp.ones((1, 1, 2, 2)), (2, 2), "SAME"),
+        lambda x: lax.reduce_window(x, -jnp.inf, lax.max, (2, 2), (2, 2), "SAME"),
+        lambda x: jnp.linalg.inv(jnp.eye(4) * (2 + x[:, :, None])),
         lambda x: nn.dot_product_attention(*[x[None, :, None, :]] * 3),
         lambda x: jnp.linalg.cholesky(jnp.eye(4) * (1 + x[:, :, None] ** 2)),
         lambda x: jnp.fft.fft(x),
@@ -82,7 +85,12 @@ GROUPS: dict[str, list[Any]] = {
         lambda x: (x[::-1], x[::-2], jnp.flip(x, 0), jnp.roll(x, 1, axis=0), jnp.roll(x, -2)),
         lambda x: (x[jnp.array([0, 0])], jnp.take(x, jnp.array([0, 2]), axis=1), x[:, 1]),
         lambda x: (x.at[0].set(1.0), x.at[:, 0].add(1.0), x.at[jnp.array([0, 0])].add(1.0)),
-        lambda x: lax.dynamic_slice_in_dim(x, 0, x.shape[0]),
+        lambda x: (
+            lax.dynamic_slice_in_dim(x, 0, x.shape[0]),
+            jnp.roll(x, x.shape[0] // 2, axis=0),
+        ),
+        lambda x: (lax.slice_in_dim(x, 0, x.shape[0] // 2), lax.index_in_dim(x, -1, 0)),
+        lambda x: jnp.zeros((3, 4)).at[jnp.arange(x.shape[0]) % 3].add(x),
         lambda x: lax.dynamic_slice(x, (0, 1), (x.shape[0], 2)),
         lambda x: lax.dynamic_update_slice(x, jnp.ones((1, 1)), (0, 0)),
         lambda x: (jnp.searchsorted(x[0], 0.5), jnp.diff(x, axis=1), jnp.polyval(x[0], 2.0)),
@@ -95,6 +103,7 @@ GROUPS: dict[str, list[Any]] = {
         lambda x: lax.while_loop(lambda c: (c < 9.0).all(), lambda c: c * 2 + 1, abs(x)),
         lambda x: lax.cond(x.sum() > 0, lambda x: x + 1, lambda x: x - 1, x),
         lambda x: lax.map(lambda r: r.sum(), x),
+        lambda x: lax.scan(lambda c, _: (c + 1, c), 0, None, length=x.shape[0]),
         lambda x: jit(lambda y: y * y.shape[0])(x) + jit(lambda y: y * 2)(x),
     ],
     "transforms": [
@@ -113,6 +122,11 @@ GROUPS: dict[str, list[Any]] = {
     "random": [
         lambda x: x + random.normal(random.key(0), x.shape),
         lambda x: random.uniform(random.key(1), (x.shape[0],)),
+        lambda x: (
+            random.randint(random.key(0), (x.shape[0],), 0, 9),
+            random.gumbel(random.key(0), x.shape),
+        ),
+        lambda x: random.categorical(random.key(0), x),
         lambda x: vmap(random.normal)(random.split(random.key(0), x.shape[0])),
     ],
 }
@@ -156,7 +170,7 @@ def range_of(x: Any) -> Any:
 
 
 REFUSED: dict[str, tuple[Any, str]] = {
-    "fft along the axis": (lambda x: jnp.fft.fft(x, axis=0), "fft"),
+    "fft along the axis": (lambda x: jnp.fft.fft(x, axis=0), "^`fft` cannot take"),
     "unique": (lambda x: jnp.unique(x, size=3), "`unique`"),
     "associative_scan": (lambda x: lax.associative_scan(jnp.add, x), "`associative_scan`"),
     "interp": (lambda x: jnp.interp(0.5, x[:, 0], x[:, 1]), "`interp`"),
@@ -165,7 +179,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "len": (lambda x: len(x), "Symbolic dimension 'n' used in a context that requires a constant"),
     "window": (
         lambda x: lax.reduce_window(x, 0.0, lax.add, (x.shape[0], 1), (1, 1), "VALID"),
-        "`reduce_window",
+        "^`reduce_window_sum` cannot take .* takes no symbolic window_dimensions",
     ),
     "if": (lambda x: x if x.shape[0] > 3 else -x, "'n' > '3' is inconclusive"),
     "eigenvalues": (lambda x: jnp.linalg.eigvals(x @ x.T), "eig"),

@@ -160,8 +160,8 @@ class LUPivotsToPermutation(OfMatrices):
 def _emit_permutation(b: Any, pivots: Any, given: ShapedArray, out: ShapedArray) -> Any:
     """Emit the loop over all exchanges; a step selects, so that a batch goes along."""
     last = out.ndim - 1
-    places = np.broadcast_to(np.arange(out.shape[-1], dtype=INT), out.shape)
     if not given.size:
+        places = np.broadcast_to(np.arange(out.shape[-1], dtype=INT), out.shape)
         return b.constant(places, out)
     (start,) = expand(b, lambda: iota(dtype=INT, shape=out.shape, dimension=last), avals=())
     counter = ShapedArray((), INT)

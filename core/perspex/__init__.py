@@ -62,6 +62,8 @@ from perspex import tree as tree  # noqa: E402
 from perspex import tree_util as tree_util  # noqa: E402
 from perspex import typing as typing  # noqa: E402
 from perspex.api.callbacks import pure_callback as pure_callback  # noqa: E402
+from perspex.api.choices import CompilerEffortLevel as CompilerEffortLevel  # noqa: E402
+from perspex.api.choices import Inline as Inline  # noqa: E402
 from perspex.api.differentiation import fwd_and_bwd as fwd_and_bwd  # noqa: E402
 from perspex.api.differentiation import grad as grad  # noqa: E402
 from perspex.api.differentiation import jvp as jvp  # noqa: E402
@@ -79,6 +81,7 @@ from perspex.api.placing import (  # noqa: E402
     make_array_from_single_device_arrays as make_array_from_single_device_arrays,
 )
 from perspex.api.placing import make_mesh as make_mesh  # noqa: E402
+from perspex.api.placing import reshard as reshard  # noqa: E402
 from perspex.api.remat import checkpoint as checkpoint  # noqa: E402
 from perspex.api.scopes import named_call as named_call  # noqa: E402
 from perspex.api.scopes import named_scope as named_scope  # noqa: E402
@@ -157,8 +160,10 @@ from perspex.runtime.dispatch import device_put as device_put  # noqa: E402
 from perspex.runtime.shards import Shard as Shard  # noqa: E402
 from perspex.sharding import NamedSharding as NamedSharding  # noqa: E402
 from perspex.sharding import PartitionSpec as P  # noqa: E402, F401
+from perspex.sharding import get_abstract_mesh as get_abstract_mesh  # noqa: E402
 from perspex.sharding import get_mesh as get_mesh  # noqa: E402
 from perspex.sharding import set_mesh as set_mesh  # noqa: E402
+from perspex.sharding import use_abstract_mesh as use_abstract_mesh  # noqa: E402
 from perspex.tracing.trace import typeof as typeof  # noqa: E402
 
 # The other names that JAX gives them.

@@ -7,37 +7,32 @@ two together are a `NamedSharding`. `perspex.layout.tiles` works out the parts.
 
 from __future__ import annotations
 
-import enum
+import contextlib
 import math
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 
 from perspex.base import xla
+from perspex.layout.abstract import AbstractDevice as AbstractDevice
+from perspex.layout.abstract import AbstractMesh as AbstractMesh
+from perspex.layout.abstract import AxisType as AxisType
+from perspex.layout.abstract import ManualAxisType as ManualAxisType
+from perspex.layout.abstract import UnreducedKind as UnreducedKind
 from perspex.layout.one_device import SingleDeviceSharding as SingleDeviceSharding
 from perspex.layout.tiles import Index as Index
 from perspex.layout.tiles import assignment, axes_of, hlo_sharding, indices, refined
 
 __all__ = [
-    "AxisType", "Mesh", "NamedSharding", "PartitionSpec", "Sharding", "SingleDeviceSharding",
-    "get_mesh", "set_mesh",
+    "AbstractDevice", "AbstractMesh", "AxisType", "ManualAxisType", "Mesh", "NamedSharding",
+    "PartitionSpec", "Sharding", "SingleDeviceSharding", "UnreducedKind", "get_abstract_mesh",
+    "get_mesh", "make_single_device_sharding", "set_mesh", "use_abstract_mesh",
 ]  # fmt: skip
 
 Sharding: Any = xla.Sharding
-
-
-class AxisType(enum.Enum):
-    """Who decides how results lie along an axis of a mesh. Perspex has `Auto`: the compiler."""
-
-    Auto = enum.auto()
-    Explicit = enum.auto()
-    Manual = enum.auto()
-
-    def __repr__(self) -> str:
-        return self.name
 
 
 class _Unconstrained:
@@ -219,6 +214,16 @@ class Mesh:
         return [d for d in self.devices.flat if d.process_index == d.client.process_index()]
 
     @property
+    def abstract_mesh(self) -> AbstractMesh:
+        """The axes without the devices."""
+        kind = None
+        if self.size:
+            first = self.devices.flat[0]
+            cores = getattr(first, "num_cores", None)
+            kind = AbstractDevice(first.device_kind, cores, first.platform)
+        return AbstractMesh(self.axis_sizes, self.axis_names, self.axis_types, abstract_device=kind)
+
+    @property
     def in_program(self) -> str:
         """The axes in Shardy's notation: `mesh<["x"=2]>`."""
         sizes = ", ".join([f'"{name}"={n}' for name, n in self.shape.items()])
@@ -299,6 +304,78 @@ def get_mesh() -> Mesh:
     if mesh is None:
         raise ValueError("there is no mesh in this thread: set_mesh(mesh) or `with mesh:` sets one")
     return mesh
+
+
+def get_abstract_mesh() -> AbstractMesh:
+    """The axes of the mesh of this thread, without the devices; none if no mesh is set.
+
+    Returns:
+      An `AbstractMesh`.
+
+    Raises:
+      Nothing.
+
+    >>> import perspex
+    >>> with perspex.make_mesh((1,), ("x",)):
+    ...     get_abstract_mesh().axis_names
+    ('x',)
+    """
+    abstract = getattr(_context, "abstract", None)
+    if abstract:
+        return abstract[-1]
+    mesh = context_mesh()
+    return AbstractMesh((), ()) if mesh is None else mesh.abstract_mesh
+
+
+@contextlib.contextmanager
+def use_abstract_mesh(mesh: AbstractMesh) -> Iterator[None]:
+    """Have `get_abstract_mesh` return a mesh inside the `with`.
+
+    Args:
+      mesh: an `AbstractMesh`.
+
+    Returns:
+      A context manager.
+
+    Raises:
+      TypeError: for anything else.
+
+    >>> with use_abstract_mesh(AbstractMesh((2,), ("x",))):
+    ...     get_abstract_mesh().size
+    2
+    """
+    if not isinstance(mesh, AbstractMesh):
+        raise TypeError(
+            f"use_abstract_mesh takes an AbstractMesh, got a value of type {type(mesh).__name__}; "
+            "mesh.abstract_mesh is that of a Mesh"
+        )
+    if not hasattr(_context, "abstract"):
+        _context.abstract = []
+    _context.abstract.append(mesh)
+    try:
+        yield
+    finally:
+        _context.abstract.pop()
+
+
+def make_single_device_sharding(device: Any, *, memory_kind: str | None = None) -> Any:
+    """The sharding that puts arrays on one device.
+
+    Args:
+      device: the device.
+      memory_kind: a memory of the device; the usual one if not given.
+
+    Returns:
+      A `SingleDeviceSharding`.
+
+    Raises:
+      Nothing.
+
+    >>> import perspex
+    >>> make_single_device_sharding(perspex.devices()[0]).num_devices
+    1
+    """
+    return SingleDeviceSharding(device, memory_kind=memory_kind)
 
 
 def check_axis_types(given: Any, count: int) -> tuple[AxisType, ...]:

@@ -32,7 +32,7 @@ LAYERS = [
     "rules",
     "arguments typing lax numpy random nn scipy image core dlpack flatten_util stages tree_util "
     "checkpoint_policies ad ad_checkpoint custom_batching custom_derivatives extend debug events "
-    "experimental export monitoring profiler ref",
+    "example_libraries experimental export monitoring profiler ref test_util",
     "as_jax",
 ]
 RANK = {name: (i, j) for i, row in enumerate(LAYERS) for j, name in enumerate(row.split())}
@@ -41,7 +41,7 @@ RANK = {name: (i, j) for i, row in enumerate(LAYERS) for j, name in enumerate(ro
 LOOSE = {
     "perspex": "__init__ ad ad_checkpoint checkpoint_policies config core custom_batching "
     "custom_derivatives debug dlpack dtypes errors events extend flatten_util image monitoring "
-    "profiler ref sharding stages tree tree_util typing",
+    "profiler ref sharding stages test_util tree tree_util typing",
     "perspex_magics": "__init__ session",
 }
 
@@ -60,6 +60,7 @@ MODULE = re.compile(r"(perspex|perspex_magics|perspex_kernel)(\.\w+)*")
 # Tests of several modules at once, which no module of that name stands for.
 ACROSS = {
     "core/as_jax/test_signatures": "the parameters of all public functions",
+    "core/as_jax/test_libraries": "the small libraries inside of JAX",
     "core/control/test_programs": "loops, branches and calls in one another",
     "core/lax/test_functions": "what all functions of `lax` have in common",
     "core/nn/test_nn": "all functions of `nn`",
@@ -224,7 +225,7 @@ def test_a_package_says_what_it_is_in_one_sentence() -> None:
 
 def is_namespace_of_users(name: str) -> bool:
     """Whether a package is a module of JAX's name, whose docstring users read with `?`."""
-    users = "lax numpy random nn scipy experimental as_jax"
+    users = "example_libraries lax numpy random nn scipy experimental as_jax"
     return name.startswith("perspex.") and name.split(".")[1] in users.split()
 
 

@@ -11,6 +11,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar, overloa
 
 from perspex import tree
 from perspex.api import stages
+from perspex.api.choices import Inline
 from perspex.base import xla
 from perspex.base.tree_paths import PyTree
 from perspex.jitted.compiled import build
@@ -74,7 +75,7 @@ def jit(
     keep_unused: bool = False,
     device: Device | Sharding | None = None,
     backend: str | None = None,
-    inline: bool = False,
+    inline: bool | Inline = False,
     compiler_options: dict[str, Any] | None = None,
     stale: str | None = None,
 ) -> JitWrapped[P, R]: ...
@@ -92,7 +93,7 @@ def jit(
     keep_unused: bool = False,
     device: Device | Sharding | None = None,
     backend: str | None = None,
-    inline: bool = False,
+    inline: bool | Inline = False,
     compiler_options: dict[str, Any] | None = None,
     stale: str | None = None,
 ) -> Callable[[Callable[P, R]], JitWrapped[P, R]]: ...
@@ -111,7 +112,7 @@ def jit(
     keep_unused: bool = False,
     device: Device | Sharding | None = None,
     backend: str | None = None,
-    inline: bool = False,
+    inline: bool | Inline = False,
     compiler_options: dict[str, Any] | None = None,
     stale: str | None = None,
 ) -> Any:
@@ -135,7 +136,7 @@ def jit(
       out_shardings: the same for the results; `None` where the compiler decides.
       keep_unused: keep arguments that the function does not use, instead of dropping them.
       device, backend: where to run. The default follows the arguments.
-      inline: inside another traced function, leave no equation of its own.
+      inline: inside another traced function, leave no equation of its own; or an `Inline`.
       compiler_options: names and values of XLA's options.
       stale: in a notebook, what to do when a variable that the function captured has changed:
         `"warn"`, `"retrace"`, `"error"` or `"ignore"`. The default is the flag `stale_captures`.
@@ -168,7 +169,7 @@ def jit(
         "keep_unused": keep_unused,
         "device": device,
         "backend": backend,
-        "inline": inline,
+        "inline": inline is Inline.JAX_EARLY or (inline is True),
         "compiler_options": compiler_options,
         "stale": stale,
     }
@@ -204,7 +205,7 @@ def jit(
         *static,
         *donated,
         keep_unused,
-        inline,
+        settings["inline"],
         place,
         tuple(sorted((compiler_options or {}).items())),
         stale,

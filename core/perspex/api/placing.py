@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Callable, Sequence
@@ -109,6 +110,61 @@ def with_sharding_constraint(x: PyTree, shardings: PyTree) -> PyTree:
             )
         found.append(device_put(leaf, sharding))
     return tree.unflatten(structure, found)
+
+
+def reshard(xs: PyTree, out_shardings: PyTree) -> PyTree:
+    """The arrays of a pytree, lying on devices as asked.
+
+    Args:
+      xs: a pytree of arrays.
+      out_shardings: shardings, or specs inside `with mesh:`; a prefix of the tree.
+
+    Returns:
+      The arrays. In a traced function, `with_sharding_constraint` of them.
+
+    Raises:
+      ValueError: if the sharding cannot divide an array.
+
+    >>> import perspex, perspex.numpy as pnp
+    >>> rows = NamedSharding(make_mesh((1,), ("x",)), perspex.P("x"))
+    >>> reshard(pnp.zeros(4), rows).sharding.spec
+    P('x',)
+    """
+    return with_sharding_constraint(xs, out_shardings)
+
+
+def auto_axes(
+    f: Callable[..., Any] | None = None, /, *, axes: Any = None, out_sharding: Any = None
+) -> Any:
+    """A function in which the compiler decides how values lie along axes of the mesh: all here.
+
+    Args:
+      f: the function; a decorator is returned without it.
+      axes: names of axes of the mesh.
+      out_sharding: how the results lie.
+
+    Returns:
+      A function with the further parameter `out_sharding`.
+
+    Raises:
+      Nothing.
+
+    >>> import perspex, perspex.numpy as pnp
+    >>> with make_mesh((1,), ("x",)):
+    ...     auto_axes(pnp.sin, out_sharding=perspex.P("x"))(pnp.zeros(2)).sharding.spec
+    P('x',)
+    """
+    if f is None:
+        return functools.partial(auto_axes, axes=axes, out_sharding=out_sharding)
+    place_before = out_sharding
+
+    @functools.wraps(f)
+    def decided(*args: Any, out_sharding: Any = None, **kwargs: Any) -> Any:
+        out = f(*args, **kwargs)
+        place = place_before if out_sharding is None else out_sharding
+        return out if place is None else with_sharding_constraint(out, place)
+
+    return decided
 
 
 def make_array_from_callback(

@@ -6,8 +6,9 @@ its `compile()` a `Compiled`, which can be called.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from perspex import tree
 from perspex.api.shapes import ShapeDtypeStruct
@@ -22,6 +23,35 @@ from perspex.jitted.signature import Call
 from perspex.runtime.executable import Executable
 from perspex.runtime.executable import Lowered as LoweredProgram
 from perspex.runtime.placement import choose_place
+
+CompilerOptions = dict[str, str | bool | int | float]
+"""Options of XLA by name, as `compile(compiler_options=)` takes them."""
+
+
+class Wrapped(Protocol):
+    """What `jit` returns: a function that can also be traced and lowered."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+    def trace(self, *args: Any, **kwargs: Any) -> Traced: ...
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered: ...
+
+
+@dataclasses.dataclass(frozen=True)
+class ArgInfo:
+    """The type of an argument, and whether it is donated."""
+
+    _aval: ShapedArray
+    donated: bool
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self._aval.dtype
 
 
 class Traced:
@@ -60,6 +90,18 @@ class Traced:
     def in_avals(self) -> Any:
         """The types of the arguments, as `(args, kwargs)`."""
         return tree.unflatten(self.in_tree, self._call.signature.avals)
+
+    @property
+    def args_info(self) -> Any:
+        """The types of the arguments and whether they are donated, as `(args, kwargs)`."""
+        avals = self._call.signature.avals
+        donated = self._call.donated or (False,) * len(avals)
+        return tree.unflatten(self.in_tree, map(ArgInfo, avals, donated))
+
+    @property
+    def out_avals(self) -> Any:
+        """The types of the results, in their tree."""
+        return tree.unflatten(self.out_tree, self.jaxpr.out_avals)
 
     @property
     def out_info(self) -> Any:
@@ -120,7 +162,8 @@ class Lowered:
     def __init__(self, traced: Traced, program: LoweredProgram) -> None:
         self._traced, self._program = traced, program
         self.in_tree, self.out_tree = traced.in_tree, traced.out_tree
-        self.out_info = traced.out_info
+        self.out_info, self.in_avals = traced.out_info, traced.in_avals
+        self.args_info = traced.args_info
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The module as text.
@@ -217,7 +260,8 @@ class Compiled:
     def __init__(self, traced: Traced, executable: Executable) -> None:
         self._traced, self._executable = traced, executable
         self.in_tree, self.out_tree = traced.in_tree, traced.out_tree
-        self.out_info = traced.out_info
+        self.out_info, self.in_avals = traced.out_info, traced.in_avals
+        self.args_info = traced.args_info
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Run the executable; `TypeError` when the arguments are of other types."""

@@ -31,6 +31,8 @@ _WHY = "docs/names.md says why, and what to use instead."
 _OBJECTS = {"perspex.ad", "perspex.checkpoint_policies", "perspex.config"}
 # Ours alone, or somewhere else in jax: what methods of arrays call stands in `perspex.numpy`.
 _OURS = {"perspex.events", "perspex.numpy.segments"}
+# What stands elsewhere in ours, because it needs more than the modules below its own.
+_ELSEWHERE = {"jax.sharding": {"auto_axes": "perspex.api.placing", "reshard": "perspex"}}
 _METHODS = {"at", "getitem", "iterate", "view"}
 
 # The modules of jax, and where Perspex has them.
@@ -62,7 +64,7 @@ def _names(target: Any) -> list[str]:
     return getattr(target, "__all__", None) or [
         name
         for name, value in vars(target).items()
-        if name[0] != "_"
+        if (name[0] != "_" or name == "__array_namespace_info__")
         and not (isinstance(value, ModuleType) and value.__name__ not in _OBJECTS)
         and not (name in _METHODS or name.endswith("ipython_extension"))
     ]
@@ -78,6 +80,8 @@ class _Module(ModuleType):
         shown = [key for key in below if f"{name}.{key}" not in _INSIDE]
         below = [*below, *absent.submodules(name)]
         names = {key: getattr(target, key) for key in _names(target) if key not in below}
+        for key, home in _ELSEWHERE.get(name, {}).items():
+            names[key] = getattr(importlib.import_module(home), key)
         self.__dict__.update(names)
         # Names whose modules are imported when somebody asks for them.
         self.__dict__["__later__"] = getattr(target, "_LATER", {})

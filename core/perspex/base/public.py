@@ -14,8 +14,10 @@ from typing import Any
 
 _NAMES = [
     "ad", "ad_checkpoint", "checkpoint_policies", "config", "core", "custom_batching",
-    "custom_derivatives", "debug", "dlpack", "dtypes", "errors", "events", "experimental",
-    "experimental.checkify", "experimental.mesh_utils", "experimental.sparse",
+    "custom_derivatives", "debug", "dlpack", "dtypes", "errors", "events", "example_libraries",
+    "example_libraries.optimizers", "example_libraries.stax", "experimental",
+    "experimental.checkify", "experimental.layout", "experimental.mesh_utils",
+    "experimental.multihost_utils", "experimental.pjit", "experimental.sparse",
     "experimental.sparse.ad", "experimental.sparse.api", "experimental.sparse.bcoo",
     "experimental.sparse.bcsr", "experimental.sparse.coo", "experimental.sparse.csr",
     "experimental.sparse.linalg", "experimental.sparse.random", "experimental.sparse.transform",
@@ -24,7 +26,7 @@ _NAMES = [
     "profiler", "random", "ref", "scipy", "scipy.cluster", "scipy.cluster.vq", "scipy.fft",
     "scipy.integrate", "scipy.linalg", "scipy.ndimage", "scipy.optimize", "scipy.signal",
     "scipy.sparse", "scipy.sparse.linalg", "scipy.special", "scipy.stats", "sharding", "stages",
-    "tree", "tree_util", "typing",
+    "test_util", "tree", "tree_util", "typing",
 ]  # fmt: skip
 _DISTRIBUTIONS = [
     "bernoulli", "beta", "betabinom", "binom", "cauchy", "chi2", "dirichlet", "expon", "gamma",

@@ -15,6 +15,7 @@ from perspex import dtypes
 from perspex.base import events, xla
 from perspex.errors import JaxRuntimeError
 from perspex.ir.avals import ShapedArray
+from perspex.layout.formats import Format, Layout
 from perspex.runtime import client, interruptible
 from perspex.runtime.callbacks import explained
 from perspex.runtime.dispatch import device_put
@@ -124,6 +125,11 @@ class _Face(array_type.Array):
     def sharding(self) -> Any:
         """How the array is placed on devices."""
         return xla.sharding_of(self)
+
+    @property
+    def format(self) -> Format:
+        """In which order the memory has the axes, and the sharding."""
+        return Format(Layout(range(self.aval.ndim), ()), xla.sharding_of(self))
 
     @property
     def device(self) -> Any:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from perspex import config
 from perspex.base import environment, source, xla
 from perspex.base.xla import SEVERAL_RUN_AHEAD
+from perspex.layout.formats import Format
 from perspex.runtime import fork
 from perspex.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding, context_mesh
 
@@ -152,6 +153,10 @@ def resolve(place: Any) -> Any:
     A bare `PartitionSpec` is one on the mesh of `with mesh:`. Raises `ValueError` for anything
     else.
     """
+    if isinstance(place, Format):
+        place = place.place()
+        if place is None:
+            return sharding(default_device())
     if isinstance(place, NamedSharding):
         return place
     if isinstance(place, PartitionSpec):

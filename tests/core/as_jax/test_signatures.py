@@ -143,11 +143,9 @@ OTHER = {
 }
 # Attributes of objects that Perspex lacks; docs/names.md lists what modules lack.
 ABSENT = {
-    "Array": "format",
-    "Traced": "args_info closure_convert donate_argnums effects lojax out_avals physicalize "
-    "with_consts_as_arg",
-    "Lowered": "args_info donate_argnums in_avals",
-    "Compiled": "args_info call donate_argnums in_avals input_formats output_formats",
+    "Traced": "closure_convert donate_argnums effects lojax physicalize with_consts_as_arg",
+    "Lowered": "donate_argnums",
+    "Compiled": "call donate_argnums input_formats output_formats",
     "custom_jvp(f)": "jvp",
     "custom_vjp(f)": "bwd defremat defremat_with_logs defvjp_with_accums defvjp_with_logs fwd "
     "generic_batching optimize_remat remat_rules symbolic_zeros with_accums with_logs",

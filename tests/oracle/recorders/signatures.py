@@ -19,17 +19,19 @@ DISTRIBUTIONS = (
     "truncnorm uniform vonmises wrapcauchy"
 )
 MODULES = [
-    "ad_checkpoint", "core", "custom_batching", "custom_derivatives", "debug", "dlpack",
-    "dtypes", "errors", "experimental", "experimental.checkify", "experimental.mesh_utils",
-    "experimental.sparse", "experimental.sparse.ad", "experimental.sparse.api",
-    "experimental.sparse.bcoo", "experimental.sparse.bcsr", "experimental.sparse.coo",
-    "experimental.sparse.csr", "experimental.sparse.linalg", "experimental.sparse.random",
-    "experimental.sparse.transform", "experimental.sparse.util", "export", "extend", "flatten_util",
-    "image", "lax", "lax.linalg", "monitoring", "nn", "nn.initializers", "numpy", "numpy.fft",
-    "numpy.linalg", "ops", "profiler", "random", "ref", "scipy", "scipy.cluster",
-    "scipy.cluster.vq", "scipy.fft", "scipy.integrate", "scipy.linalg", "scipy.ndimage",
-    "scipy.optimize", "scipy.signal", "scipy.sparse", "scipy.sparse.linalg", "scipy.special",
-    "scipy.stats", "sharding", "stages", "tree", "tree_util", "typing", "version",
+    "ad_checkpoint", "core", "custom_batching", "custom_derivatives", "debug", "dlpack", "dtypes",
+    "errors", "example_libraries.optimizers", "example_libraries.stax", "experimental",
+    "experimental.checkify", "experimental.layout", "experimental.mesh_utils",
+    "experimental.multihost_utils", "experimental.pjit", "experimental.sparse",
+    "experimental.sparse.ad", "experimental.sparse.api", "experimental.sparse.bcoo",
+    "experimental.sparse.bcsr", "experimental.sparse.coo", "experimental.sparse.csr",
+    "experimental.sparse.linalg", "experimental.sparse.random", "experimental.sparse.transform",
+    "experimental.sparse.util", "export", "extend", "flatten_util", "image", "lax", "lax.linalg",
+    "monitoring", "nn", "nn.initializers", "numpy", "numpy.fft", "numpy.linalg", "ops", "profiler",
+    "random", "ref", "scipy", "scipy.cluster", "scipy.cluster.vq", "scipy.fft", "scipy.integrate",
+    "scipy.linalg", "scipy.ndimage", "scipy.optimize", "scipy.signal", "scipy.sparse",
+    "scipy.sparse.linalg", "scipy.special", "scipy.stats", "sharding", "stages", "test_util",
+    "tree", "tree_util", "typing", "version",
     *[f"scipy.stats.{name}" for name in DISTRIBUTIONS.split()],
 ]  # fmt: skip
 

@@ -1,0 +1,1 @@
+"""Small optimizers and layers that JAX keeps for its examples: `jax.example_libraries`."""

@@ -10,8 +10,6 @@ import importlib
 from types import ModuleType
 from typing import Any, NamedTuple, NoReturn
 
-from perspex.base.public import MODULES
-
 
 class AbsentError(NotImplementedError, AttributeError):
     """The use of a name of JAX that Perspex does not have."""
@@ -20,18 +18,17 @@ class AbsentError(NotImplementedError, AttributeError):
 class Absent(NamedTuple):
     """Why a name is not here, and what to use instead.
 
-    `names` are those of a module; `...` are all that one asks for. With `idle`, they are functions
-    that do nothing: they tell those who listen, and nobody does.
+    `names` are those of a module; `...` are all that one asks for.
     """
 
     why: str
     instead: str
     names: Any = ()
-    idle: bool = False
 
 
 _KERNELS = "kernels are written in a language of their own, for GPUs and TPUs"
-_CPU = "Perspex runs on one process"
+_CPU = "Perspex runs in one process"
+_LATER = "it is not built yet"
 
 _ABSENT: dict[str, Absent] = {
     "jax.experimental.pallas": Absent(_KERNELS, "write the kernel with jax.numpy", ...),
@@ -122,63 +119,16 @@ _ABSENT: dict[str, Absent] = {
     ),
     "jax.interpreters.xla": Absent("it is jaxlib's", "jax.devices()[0].client", ("Backend",)),
     "jax._src.earray": Absent("arrays of new dtypes are not supported", "a pytree", ("EArray",)),
-}  # fmt: skip
-
-# Others build these; a module of ours takes the place of the entry by itself.
-_PLACEHOLDERS: dict[str, Absent] = {
-    "jax": Absent(
-        "it is being built", "see the list of names",
-        ("Ref", "new_ref", "free_ref", "freeze", "empty_ref", "log_compiles",
-         "explain_cache_misses", "debug_key_reuse", "transfer_guard",
-         "transfer_guard_host_to_device",
-         "transfer_guard_device_to_host", "transfer_guard_device_to_device", "no_tracing",
-         "no_execution"),
-    ),
-    "jax.monitoring": Absent(
-        "nobody listens", "perspex.events",
-        ("record_event", "record_event_duration_secs", "record_event_time_span", "record_scalar",
-         "register_event_listener", "register_event_duration_secs_listener",
-         "register_scalar_listener", "register_event_time_span_listener", "clear_event_listeners",
-         "unregister_event_listener", "unregister_event_duration_listener",
-         "unregister_scalar_listener", "unregister_event_time_span_listener"),
-        True,
-    ),
-    "jax.profiler": Absent("it is being built", "perspex.profile", ...),
-    "jax.export": Absent("it is being built", "jax.jit(f).lower(...)", ...),
-    "jax.ffi": Absent("it is being built", "perspex.extend", ...),
-    "jax.test_util": Absent(
-        "it is being built", "finite differences", ("check_grads", "check_jvp", "check_vjp")
-    ),
-    "jax.experimental.checkify": Absent("it is being built", "jax.debug.callback", ...),
-    "jax._src.checkify": Absent("it is being built", "jax.debug.callback", ...),
-    "jax.experimental.sparse": Absent("it is being built", "dense arrays", ...),
-    "jax.experimental.jet": Absent("it is being built", "jax.jvp in jax.jvp", ...),
-    "jax.experimental.ode": Absent("it is being built", "diffrax", ...),
-    "jax.experimental.layout": Absent("it is being built", "layouts are XLA's", ...),
-    "jax.experimental.multihost_utils": Absent(_CPU, "jax.device_get", ...),
-    "jax.experimental.pjit": Absent("it is jax.jit", "jax.jit", ("pjit",)),
-    "jax.experimental.compute_on": Absent("it is being built", "jax.jit", ...),
-    "jax.example_libraries": Absent("it is being built", "optax, flax"),
-    "jax.example_libraries.optimizers": Absent("it is being built", "optax", ...),
-    "jax.example_libraries.stax": Absent("it is being built", "flax", ...),
-    "jax._src.state.types": Absent("it is being built", "arrays", ("AbstractRef",)),
-    "jax.debug": Absent("it is being built", "breakpoint()", ("breakpoint",)),
-    "jax.sharding": Absent(
-        "it is being built", "jax.set_mesh and NamedSharding",
-        ("AbstractMesh", "auto_axes", "explicit_axes", "get_abstract_mesh", "reshard",
-         "use_abstract_mesh"),
-    ),
-    "jax.stages": Absent("it is being built", "a dict", ("CompilerOptions", "ArgInfo", "Wrapped")),
+    "jax.debug": Absent(_LATER, "breakpoint() in a callback", ("breakpoint",)),
+    "jax.experimental.compute_on": Absent(_LATER, "jax.device_put to the host", ...),
+    "jax.experimental.jet": Absent(_LATER, "jax.jvp in jax.jvp", ...),
     "jax.experimental.mesh_utils": Absent(
         _CPU, "create_device_mesh", ("create_hybrid_device_mesh",)
     ),
+    "jax.experimental.ode": Absent(_LATER, "diffrax, or jax.lax.scan", ...),
+    "jax.ffi": Absent(_LATER, "jax.pure_callback", ...),
+    "jax.sharding": Absent(_LATER, "jax.set_mesh and NamedSharding", ("explicit_axes",)),
 }  # fmt: skip
-
-_ALL: dict[str, Absent] = {
-    full: entry
-    for full, entry in {**_ABSENT, **_PLACEHOLDERS}.items()
-    if entry.names is not ... or "perspex" + full.removeprefix("jax") not in MODULES
-}
 
 
 def _refuse(full: str, entry: Absent) -> NoReturn:
@@ -203,13 +153,7 @@ class _Kind(type):
         _refuse(f"{cls.full}.{name}", cls.entry)
 
 
-def _idle(*args: Any, **kwargs: Any) -> None:
-    """Tell whoever listens: nobody."""
-
-
 def _stand_in(full: str, entry: Absent) -> Any:
-    if entry.idle:
-        return _idle
     home, _, name = full.rpartition(".")
     doc = f"Not in Perspex: {entry.why}."
     return _Kind(name, (), {"full": full, "entry": entry, "__doc__": doc, "__module__": home})
@@ -217,7 +161,7 @@ def _stand_in(full: str, entry: Absent) -> Any:
 
 def is_absent(value: Any) -> bool:
     """Whether a value only stands for a name that Perspex does not have."""
-    return value is _idle or isinstance(value, (_Kind, AbsentModule))
+    return isinstance(value, (_Kind, AbsentModule))
 
 
 def find(module: str, name: str) -> Any:
@@ -226,7 +170,7 @@ def find(module: str, name: str) -> Any:
     Raises:
       KeyError: if JAX has no such name, or the table does not know it.
     """
-    entry = _ALL[module]
+    entry = _ABSENT[module]
     if name.startswith("__") or not (entry.names is ... or name in entry.names):
         raise KeyError(name)
     return _stand_in(f"{module}.{name}", entry)
@@ -239,17 +183,17 @@ def has_module(name: str) -> bool:
 
 def submodules(name: str) -> list[str]:
     """The modules of the table below one."""
-    return [full.rpartition(".")[2] for full in _ALL if full.rpartition(".")[0] == name]
+    return [full.rpartition(".")[2] for full in _ABSENT if full.rpartition(".")[0] == name]
 
 
 def _entry_of(name: str) -> Absent | None:
-    while name not in _ALL:
+    while name not in _ABSENT:
         name, _, last = name.rpartition(".")
-        if name in _ALL and (_ALL[name].names is not ... or last.startswith("_")):
+        if name in _ABSENT and (_ABSENT[name].names is not ... or last.startswith("_")):
             return None
         if not name:
             return None
-    return _ALL[name]
+    return _ABSENT[name]
 
 
 class AbsentModule(ModuleType):
@@ -266,7 +210,7 @@ class AbsentModule(ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         entry = self.__dict__["entry"]
-        if f"{self.__name__}.{name}" in _ALL:
+        if f"{self.__name__}.{name}" in _ABSENT:
             return importlib.import_module(f"{self.__name__}.{name}")
         if name.startswith("__") or not (entry.names is ... or name in entry.names):
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")

@@ -136,6 +136,8 @@ from perspex.ops.reductions import reduce_min as reduce_min_p
 from perspex.ops.reductions import reduce_or as reduce_or_p
 from perspex.ops.reductions import reduce_prod as reduce_prod_p
 from perspex.ops.reductions import reduce_xor as reduce_xor_p
+from perspex.ops.refs import get_p as get_p
+from perspex.ops.refs import swap_p as swap_p
 from perspex.ops.shape import bitcast_convert_type as bitcast_convert_type_p
 from perspex.ops.shape import concatenate as concatenate_p
 from perspex.ops.shape import iota as iota_p
@@ -222,7 +224,6 @@ def _call_params(closed: ClosedJaxpr, name: str) -> dict[str, Any]:
 
 call_p = closed_call_p = Call()
 
-_REFS = "mutable arrays are values with effects here"
 _TOTAL = "compare with lax.sort, which orders NaN and signed zeros"
 after_all_p = _Unwritten("after_all", "effects keep their order by themselves")
 create_token_p = _Unwritten("create_token", "effects keep their order by themselves")
@@ -232,8 +233,6 @@ empty2_p = _Unwritten("empty2", "use lax.full")
 eq_to_p = _Unwritten("eq_to", _TOTAL)
 le_to_p = _Unwritten("le_to", _TOTAL)
 lt_to_p = _Unwritten("lt_to", _TOTAL)
-get_p = _Unwritten("get", _REFS)
-swap_p = _Unwritten("swap", _REFS)
 polynomial_p = _Unwritten("polynomial", "use jnp.polyval")
 ragged_all_to_all_p = _Unwritten("ragged_all_to_all", "use lax.all_to_all on padded arrays")
 random_gamma_p = _Unwritten("random_gamma", "use random.gamma")

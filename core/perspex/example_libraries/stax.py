@@ -45,26 +45,25 @@ Layer = tuple[Callable[..., Any], Callable[..., Any]]
 # The names that these had first.
 glorot, logsoftmax, randn = glorot_normal, log_softmax, normal
 
-_NORMAL, _TINY = normal(), normal(1e-6)
+_NORMAL, _TINY, _GLOROT = normal(), normal(1e-6), glorot_normal()
 
 
-def Dense(out_dim: int, W_init: Any = None, b_init: Any = _NORMAL) -> Layer:
+def Dense(out_dim: int, W_init: Any = _GLOROT, b_init: Any = _NORMAL) -> Layer:
     """A layer `x @ W + b`.
 
     Args:
       out_dim: the size of the last axis of the result.
-      W_init, b_init: initializers; Glorot's with normal numbers for `W` if not given.
+      W_init, b_init: initializers.
 
     >>> init, apply = Dense(4)
     >>> shape, params = init(random.key(0), (-1, 3))
     >>> shape, apply(params, pnp.ones((2, 3))).shape
     ((-1, 4), (2, 4))
     """
-    weights = glorot_normal() if W_init is None else W_init
 
     def init(rng: Any, input_shape: Shape) -> Any:
         first, second = random.split(rng)
-        w = weights(first, (input_shape[-1], out_dim))
+        w = W_init(first, (input_shape[-1], out_dim))
         return (*input_shape[:-1], out_dim), (w, b_init(second, (out_dim,)))
 
     def apply(params: Any, inputs: Any, **kwargs: Any) -> Any:

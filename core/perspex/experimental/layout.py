@@ -6,24 +6,26 @@ Perspex leaves that to XLA, which has the axes of arguments and results in the o
 
 from __future__ import annotations
 
+from typing import Any
+
+from perspex import tree
 from perspex.base.tree_paths import PyTree
 from perspex.layout.formats import Format as Format
 from perspex.layout.formats import Layout as Layout
-from perspex.tracing.array_type import Array
 from perspex.tracing.trace import typeof
 
 __all__ = ["Format", "Layout", "with_layout_constraint"]
 
 
-def with_layout_constraint(x: Array, layout: Layout) -> PyTree:
+def with_layout_constraint(x: PyTree, layouts: Any) -> PyTree:
     """`x`, whose axes the memory is to have in an order; XLA fuses operations over such a wish.
 
     Args:
-      x: an array.
-      layout: a `Layout` with as many axes.
+      x: a pytree of arrays.
+      layouts: a `Layout` for each, with as many axes: a tree like `x`, or one that ends earlier.
 
     Returns:
-      The array. The layout of values inside of a program remains XLA's choice.
+      The arrays. The layout of values inside of a program remains XLA's choice.
 
     Raises:
       ValueError: for another number of axes.
@@ -32,9 +34,11 @@ def with_layout_constraint(x: Array, layout: Layout) -> PyTree:
     >>> with_layout_constraint(pnp.zeros((2, 3)), Layout((1, 0))).shape
     (2, 3)
     """
-    if len(layout.major_to_minor) != typeof(x).ndim:
-        raise ValueError(
-            f"{layout} is for arrays with {len(layout.major_to_minor)} axes, got one of shape "
-            f"{typeof(x).shape}"
-        )
+    leaves, treedef = tree.flatten(x)
+    for leaf, layout in zip(leaves, tree.flatten_axes("layouts", treedef, layouts), strict=True):
+        if len(layout.major_to_minor) != typeof(leaf).ndim:
+            raise ValueError(
+                f"{layout} is for arrays with {len(layout.major_to_minor)} axes, got one of shape "
+                f"{typeof(leaf).shape}"
+            )
     return x

@@ -200,7 +200,9 @@ def test_modules_list_what_they_give_and_have_names_of_jax(tmp_path) -> None:
 import importlib, json
 import perspex.as_jax
 found = {}
-for name in perspex.as_jax._TARGETS.keys() - perspex.as_jax._INSIDE.keys() | {"jax.core"}:
+names = perspex.as_jax._TARGETS.keys() - perspex.as_jax._INSIDE.keys()
+# Two that have no names of their own in JAX's documentation.
+for name in names - {"jax.example_libraries", "jax.experimental.pjit"} | {"jax.core"}:
     module = importlib.import_module(name)
     assert [n for n in dir(module) if not hasattr(module, n)] == [], name
     found[name] = [n for n in module.__all__ if n[0] != "_"]

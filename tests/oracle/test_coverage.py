@@ -23,6 +23,10 @@ REASONS = {
         all_gather all_to_all axis_index ppermute psum reduce_scatter
     """,
     "the matrix itself takes checkpoints": "remat2",
+    "a scatter that drops what is outside, which `nonzero` and `repeat` mean to": """
+        scatter_add_inside scatter_inside
+    """,
+    "gone when a program is written; compared in `cases/checkify.txt`": "check",
     "gone when a program is written, or transposed": "custom_call custom_lin",
     "gives integers, booleans, bits or keys: its derivative is zero": """
         argmin clz lu_pivots_to_permutation population_count random_clone random_fold_in

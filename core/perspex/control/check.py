@@ -36,10 +36,11 @@ class Error:
     `checkify` returns one. It is a pytree of arrays, so `jit`, `vmap` and `scan` take and return
     it.
 
+    >>> from perspex import numpy as pnp
     >>> from perspex.experimental import checkify
     >>> def f(x):
     ...     checkify.check(x > 0, "{} is not positive", x)
-    >>> checkify.checkify(f)(-1)[0]
+    >>> checkify.checkify(f)(pnp.array(-1))[0]
     Error(-1 is not positive (`check` failed))
     """
 
@@ -63,8 +64,10 @@ class Error:
         Raises:
           TracerBoolConversionError: inside `jit` and its like, where nothing has run yet.
 
+        >>> from perspex import numpy as pnp
         >>> from perspex.experimental import checkify
-        >>> error, _ = checkify.checkify(lambda x: 1 / x, checkify.div_checks)(0.0)
+        >>> inverse = checkify.checkify(lambda x: 1 / x, checkify.div_checks)
+        >>> error, _ = inverse(pnp.array(0.0))
         >>> error.get()
         'division by zero'
         """
@@ -83,8 +86,10 @@ class Error:
         Raises:
           TracerBoolConversionError: inside `jit` and its like, where nothing has run yet.
 
+        >>> from perspex import numpy as pnp
         >>> from perspex.experimental import checkify
-        >>> error, _ = checkify.checkify(lambda x: 1 / x, checkify.div_checks)(0.0)
+        >>> inverse = checkify.checkify(lambda x: 1 / x, checkify.div_checks)
+        >>> error, _ = inverse(pnp.array(0.0))
         >>> error.get_exception()
         DivisionByZeroError('division by zero')
         """
@@ -105,8 +110,10 @@ class Error:
           JaxRuntimeError: with the message of the first check that failed.
           ValueError: inside `jit` and its like, where nothing has run yet.
 
+        >>> from perspex import numpy as pnp
         >>> from perspex.experimental import checkify
-        >>> error, _ = checkify.checkify(lambda x: 1 / x, checkify.div_checks)(2.0)
+        >>> inverse = checkify.checkify(lambda x: 1 / x, checkify.div_checks)
+        >>> error, _ = inverse(pnp.array(2.0))
         >>> error.throw()
         """
         throw(self)

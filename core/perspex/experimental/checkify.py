@@ -192,10 +192,11 @@ def check_error(error: Error) -> None:
     ...     error, out = perspex.jit(checkify.checkify(lambda x: 1 / x, checkify.div_checks))(x)
     ...     checkify.check_error(error)
     ...     return out
-    >>> f(0.0)
+    >>> f(0.0)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
     perspex.control.check.JaxRuntimeError: division by zero
+    The check that failed is at ...
     """
     if not isinstance(error, Error):
         raise TypeError(

@@ -82,7 +82,9 @@ class _Comparison:
         else:
             self.compare_arguments(found, was)
         if was.context != now.context:
-            for name, a, b in zip(config.context_names(), was.context, now.context, strict=True):
+            # A flag that has been made since then, by `make_user_context`, had no value.
+            pairs = itertools.zip_longest(was.context, now.context)
+            for name, (a, b) in zip(config.context_names(), pairs, strict=False):
                 if _unequal(a, b):
                     found["config", name] = a, b
         if old[1:] != self.new[1:]:

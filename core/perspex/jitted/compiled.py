@@ -219,8 +219,13 @@ class Compiled:
                 f"{type(leaf)}; return it from a function that is not jitted"
             ) from None
 
-    def executable(self, call: Call) -> tuple[Executable, Any]:
-        """The executable for a call, and the tree of its results."""
+    def executable(
+        self, call: Call, held: stateful.Held | None = None
+    ) -> tuple[Executable, Any, stateful.Held | None]:
+        """The executable for a call, the tree of its results, and the call with values of refs.
+
+        Whether a function reads refs is known when it has been traced.
+        """
         for leaf in call.leaves:
             if isinstance(leaf, Tracer):
                 raise leaked(leaf)
@@ -233,6 +238,12 @@ class Compiled:
         miss = self._published(key, found is not None) if events.listeners else None
         start = time.perf_counter()
         program = self.trace(call)
+        if program.pure is not None and held is None:
+            held = self.hold(program, call)
+            call = held.call
+            place, committed = choose_place(call.leaves, what, self.options.device, wanted)
+            key = (call.signature, place, committed)
+            found = self.executables.get(key)
         if found is None:
             traced = time.perf_counter()
             lowered = self.lower(program, call, place, committed)
@@ -242,7 +253,7 @@ class Compiled:
                 stages = start, traced, ready
                 misses.report(self, key, miss, lowered.number, stages, source.capture())
             self.executables[key] = found
-        return found, program.out_tree
+        return found, program.out_tree, held
 
     def _published(self, key: Key, hit: bool) -> Miss | None:
         """Publish that a call was looked up; returns the reason of a miss, if anyone listens."""
@@ -301,9 +312,9 @@ class Compiled:
             return self.staged(args, kwargs), None, False
         call = self.call(args, kwargs)
         held = self.held(call) if Reference.exist else None
+        executable, out_tree, held = self.executable(held.call if held else call, held)
         if held is not None:
             call = held.call
-        executable, out_tree = self.executable(call)
         try:
             outs = executable(call.leaves)
         except invalid.InvalidValueError as error:
@@ -314,10 +325,16 @@ class Compiled:
         return result, executable.fast_path(out_tree, result), False
 
     def held(self, call: Call) -> stateful.Held | None:
-        """The call with the values of its refs; `None` if it has none."""
-        program = self.trace(call)
-        if program.pure is None:
+        """The call with the values of its refs, if it is known to have some."""
+        is_known = call.signature in self.programs
+        if not (is_known or any([isinstance(leaf, Reference) for leaf in call.leaves])):
             return None
+        program = self.trace(call)
+        return None if program.pure is None else self.hold(program, call)
+
+    def hold(self, program: Program, call: Call) -> stateful.Held:
+        """The call with the values of the refs of its program."""
+        assert program.pure is not None
         self.check_aliases(program, call)
         return stateful.hold(program.pure, call)
 

@@ -134,7 +134,8 @@ def test_what_is_no_index(index: Any, error: type[Exception], message: str) -> N
 def test_a_place_that_fits_no_dtype() -> None:
     with pytest.raises(OverflowError):
         jnp.array(HOST)[2**40]
-    assert perspex.jit(lambda x: x[2**40])(jnp.array(VECTOR)) == VECTOR[-1]
+    with pytest.raises(OverflowError):
+        perspex.jit(lambda x: x[2**40])(jnp.array(VECTOR))
 
 
 def test_scalars_and_empty_axes_have_nothing_to_point_at() -> None:
@@ -201,7 +202,7 @@ def test_an_index_of_known_numbers_is_a_slice() -> None:
 
     assert names(lambda x: x[0]) == ["slice", "squeeze"]
     assert names(lambda x: x[-1, 1:]) == ["slice", "squeeze"]
-    assert names(lambda x: x[5]) == ["slice", "squeeze"]
+    assert names(lambda x: x[5]) == ["dynamic_slice", "squeeze"]  # outside: `checkify` asks
     assert names(lambda x: x[:, ::-2]) == ["slice", "rev"]
     assert names(lambda x: x[...]) == []
     assert names(lambda x: x[:, None]) == ["broadcast_in_dim"]

@@ -57,6 +57,8 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     config.update("stale_captures", "warn")
     yield world
     config.update("stale_captures", "warn")
+    # Functions of the library that were traced here have been watched, too.
+    perspex.clear_caches()
 
 
 def quietly(call: Any) -> tuple[float, list[str]]:

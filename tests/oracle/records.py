@@ -8,6 +8,10 @@ A record belongs to `cases/NAME.txt`, whose lines were evaluated one by one, or 
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+from functools import cache
 from typing import Any
 
 from .cases import HERE, case_names, load
@@ -43,6 +47,23 @@ def run(python: str, recorder: str) -> tuple[dict[str, str], dict[str, Any]]:
     """The versions of the `jax` of `python`, and what a recorder gives under it."""
     with Oracle(python, VARIABLES.get(recorder)) as oracle:
         return oracle.versions, oracle.run(recorder)
+
+
+@cache
+def ours(recorder: str) -> dict[str, Any]:
+    """What a recorder gives under Perspex, which has the name `jax` in a process of its own."""
+    root = HERE.parents[1]
+    child = (
+        "import json, perspex.as_jax\n"
+        f"from oracle.recorders import {recorder}\n"
+        f"print(json.dumps({recorder}.record()))\n"
+    )
+    path = os.pathsep.join(str(root / part) for part in ("core", "magics", "tests"))
+    env = {**os.environ, **(VARIABLES.get(recorder) or {}), "PYTHONPATH": path}
+    out = subprocess.run([sys.executable, "-c", child], env=env, capture_output=True, text=True)
+    assert out.returncode == 0, out.stderr
+    found: dict[str, Any] = json.loads(out.stdout)
+    return found
 
 
 def write(name: str, versions: dict[str, str], outcomes: dict[str, Any]) -> None:

@@ -5,38 +5,13 @@ Real jax 0.12 ran `oracle/recorders/signatures.py` for the records; here Perspex
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from oracle.records import read
+from oracle.records import ours, read
 
-ROOT = Path(__file__).resolve().parents[3]
 THEIRS: dict[str, str] = read("signatures")
-
-CHILD = """
-import json
-import perspex.as_jax
-from oracle.recorders import signatures
-print(json.dumps(signatures.record()))
-"""
-
-
-@cache
-def ours() -> dict[str, str]:
-    """The records of Perspex, which gives the name `jax` in a process of its own."""
-    path = os.pathsep.join(str(ROOT / part) for part in ("core", "magics", "tests"))
-    env = {**os.environ, "PYTHONPATH": path}
-    args = [sys.executable, "-c", CHILD]
-    out = subprocess.run(args, env=env, capture_output=True, text=True)
-    assert out.returncode == 0, out.stderr
-    return json.loads(out.stdout)
 
 
 def parameters(signature: str) -> list[tuple[str, str, str]]:
@@ -168,7 +143,7 @@ def test_every_call_of_jax_is_taken() -> None:
     wrong: dict[str, str] = {}
     compared = 0
     for key, theirs in THEIRS.items():
-        given = ours().get(key, "")
+        given = ours("signatures").get(key, "")
         if key.startswith("jax.debug / visualize_"):
             continue  # views of the notebook, which need not be installed
         if theirs.startswith("(") and given.startswith("("):
@@ -192,7 +167,7 @@ def test_objects_have_the_attributes_of_jax() -> None:
     for key in THEIRS:
         owner, _, name = key.partition(" / ")
         # What is unsafe is jaxlib's, and newer versions have more of it.
-        if not owner.startswith("jax") and key not in ours() and "unsafe" not in name:
+        if not owner.startswith("jax") and key not in ours("signatures") and "unsafe" not in name:
             absent.setdefault(owner, []).append(name)
     assert {owner: " ".join(names) for owner, names in absent.items()} == ABSENT
 

@@ -1,7 +1,7 @@
 """The messages of errors about traced values.
 
-A message says what happened, to which value, where the value comes from and what to do. Where it is
-certain which lines to write instead, it shows them (`suggest`); elsewhere it gives general advice.
+A message says what happened to which value, where that value comes from, and what to do. If it is
+certain which lines to write instead, it shows them (`suggest`); otherwise it gives general advice.
 The functions below compose it from a description of the tracer (`float32[3]`) and its origin; the
 exceptions of `perspex.errors` only carry it.
 """

@@ -136,7 +136,9 @@ def reshard(xs: PyTree, out_shardings: PyTree) -> PyTree:
 def auto_axes(
     f: Callable[..., Any] | None = None, /, *, axes: Any = None, out_sharding: Any = None
 ) -> Any:
-    """A function in which the compiler decides how values lie along axes of the mesh: all here.
+    """Let the compiler decide how values lie along axes of a mesh.
+
+    It does so along all axes, so only `out_sharding` has an effect.
 
     Args:
       f: the function; a decorator is returned without it.

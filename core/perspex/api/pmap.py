@@ -53,7 +53,8 @@ def pmap(
       out_axes: where the results have the axis; `None` where all devices have the same.
       static_broadcasted_argnums: positions of arguments that Python sees as they are; they must be
         hashable.
-      devices: the devices, the first of which are taken; all of the platform if not given.
+      devices: where to run, in this order; as many as the axis is long are used. By default, the
+        devices of the platform.
       backend: the platform of the devices.
       axis_size: the number of devices, which the arguments tell as well.
       donate_argnums: positions of arguments whose memory the results may take over.

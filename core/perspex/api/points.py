@@ -268,10 +268,10 @@ class VJP(Partial):
         """The function that accumulates cotangents in refs instead of returning them.
 
         Args:
-          maybe_ct_refs: for each argument, in its structure: a `Ref` to which its cotangent is
-            added, `GradValue()` to have it returned, or `DontWant()`. For an argument that is a
-            ref: a `Ref` that holds the cotangent of what the function left there, and then that of
-            what it found there.
+          maybe_ct_refs: what to do with the cotangent of each argument, in the same structure. A
+            `Ref` has it added, `GradValue()` returns it, and `DontWant()` drops it. For an argument
+            that is a ref, pass a `Ref` with the cotangent of what the function left in it; the call
+            replaces that with the cotangent of what the function found in it.
 
         Returns:
           A function of the cotangents of the results. In place of a cotangent that is in a ref it

@@ -62,7 +62,7 @@ def shard_map(
     axis_names: Set[str] = frozenset(),
     check_vma: bool = True,
 ) -> Any:
-    """Map a function over the devices of a mesh, each of which has a part of the arguments.
+    """Run a function on each device of a mesh, on its part of the arguments.
 
     Args:
       f: a function of pytrees of arrays: of what one device has. Collectives such as

@@ -1,7 +1,7 @@
 """Names of JAX that Perspex does not have: they can be imported, and using one is an error.
 
-A library that never uses what it imports runs. One that does is told which feature is missing, why,
-and what to use instead. If Perspex has a module of that name, its own wins.
+Libraries import names that they never use. A library that does use one gets an error, which says
+what is missing, why, and what to use instead. A module that Perspex has takes precedence.
 """
 
 from __future__ import annotations

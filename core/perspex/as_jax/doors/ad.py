@@ -38,7 +38,7 @@ def add_jaxvals(x: Any, y: Any) -> Any:
 
 
 def add_tangents(x: Any, y: Any) -> Any:
-    """The sum of two tangents, each of which may be a `Zero`."""
+    """The sum of two tangents; either may be a `Zero`."""
     if type(x) is Zero:
         return y
     return x if type(y) is Zero else add_jaxvals(x, y)

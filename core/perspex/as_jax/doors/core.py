@@ -257,14 +257,14 @@ def trace_state_clean() -> bool:
 
 @contextlib.contextmanager
 def set_current_trace(trace: Any, check_leaks: bool = False) -> Iterator[None]:
-    """A context in which `trace` is the current one; `None` is the one that evaluates."""
+    """Make `trace` the current trace in a context; `None` means the one that evaluates."""
     with current(bottom() if trace is None else trace):
         yield
 
 
 @contextlib.contextmanager
 def take_current_trace() -> Iterator[Any]:
-    """A context that gives the current trace, and in which operations are evaluated."""
+    """Evaluate operations in a context, and give it the trace that was current."""
     trace = state.trace
     with current(bottom()):
         yield trace

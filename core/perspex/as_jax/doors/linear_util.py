@@ -162,7 +162,7 @@ def wrap_init(
     *,
     debug_info: DebugInfo | None = None,
 ) -> WrappedFun:
-    """`f` as a function to which transforms are added; `params` are passed to it by name."""
+    """Wrap `f`, so that transforms can be added to it; it gets `params` by name."""
     given = {} if params is None else params
     info = (debug_info or UNKNOWN)._replace(result_paths=None)
     kept = tuple(sorted(given.items()))

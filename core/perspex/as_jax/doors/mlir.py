@@ -67,7 +67,7 @@ class ModuleContext:
 
 @dataclasses.dataclass(frozen=True)
 class LoweringRuleContext:
-    """What a rule is told: the types of its equation, and where it writes."""
+    """What a lowering rule is given: the types of its equation, and where to write."""
 
     module_context: ModuleContext
     primitive: Any

@@ -308,9 +308,6 @@ retracing.remove(forked)
 # because inside a `vmap` every call goes to Python.
 axis_env = Flag("perspex_axis_env", (), "The named axes around, outermost first.", anything, False)
 retracing.append(axis_env)
-export_platform = Flag(
-    "perspex_export_platform", "", "The platform that a function is exported for.", anything, True
-)
 post_hook = Flag("post_hook", None, "Called after every fast call.", anything, False)
 
 environment.settle()

@@ -7,7 +7,7 @@ its `compile()` a `Compiled`, which can be called.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from perspex import tree
@@ -23,6 +23,8 @@ from perspex.jitted.signature import Call
 from perspex.runtime.executable import Executable
 from perspex.runtime.executable import Lowered as LoweredProgram
 from perspex.runtime.placement import choose_place
+
+PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
 
 CompilerOptions = dict[str, str | bool | int | float]
 """Options of XLA by name, as `compile(compiler_options=)` takes them."""
@@ -108,14 +110,26 @@ class Traced:
         """The types of the results, in their tree."""
         return _structs(self.out_tree, self.jaxpr.out_avals)
 
-    def lower(self) -> Lowered:
+    def lower(
+        self,
+        *,
+        lowering_platforms: Sequence[str] | None = None,
+        _private_parameters: Any = None,
+    ) -> Lowered:
         """Translate the program into StableHLO for the device that it will run on.
+
+        Args:
+          lowering_platforms: other platforms to translate it for, to look at: of `"cpu"`,
+            `"cuda"`, `"rocm"` and `"tpu"`. They need not be there. A program for several of them
+            takes the index of the one that it runs on as its first argument.
 
         Returns:
           A `Lowered`.
 
         Raises:
-          ValueError: for arguments that lie on different devices, or have symbolic dimensions.
+          ValueError: for arguments that lie on different devices, or have symbolic dimensions, or
+            for no or unknown platforms.
+          NotImplementedError: for an operation that a platform does not have.
 
         >>> import perspex
         >>> type(perspex.jit(lambda x: x + 1).trace(1.0).lower()).__name__
@@ -134,7 +148,8 @@ class Traced:
         place, committed = self._place or choose_place(
             call.leaves, f"`{owner.name}`", owner.options.device, owner.in_shardings(call)
         )
-        return Lowered(self, owner.lower(self._program, call, place, committed))
+        platforms = () if lowering_platforms is None else _platforms(lowering_platforms)
+        return Lowered(self, owner.lower(self._program, call, place, committed, platforms))
 
     def compiled(self) -> Compiled:
         """The executable; the one that calls use, where there has been a call.
@@ -381,6 +396,16 @@ def tracer(owner: Owner, fun: Callable[..., Any]) -> Callable[..., Traced]:
         return Traced(owner, fun, call, owner.trace(call))
 
     return trace
+
+
+def _platforms(names: Sequence[str]) -> tuple[str, ...]:
+    """The platforms that a user names, checked."""
+    found = tuple(names)
+    if isinstance(names, str) or not found or not all(name in PLATFORMS for name in found):
+        raise ValueError(
+            f"lowering_platforms takes a sequence of names of {', '.join(PLATFORMS)}, got {names!r}"
+        )
+    return found
 
 
 def lowerer(owner: Owner, fun: Callable[..., Any]) -> Callable[..., Lowered]:

@@ -6,6 +6,7 @@ compiler process, a script that imports nothing of ours): a new version is one f
 
 from __future__ import annotations
 
+import functools
 import importlib
 import operator
 import os
@@ -113,6 +114,55 @@ DeviceAssignment: Any = xla_client.DeviceAssignment
 device_of = operator.attrgetter("_device")
 
 make_cpu_client = xla_client.make_cpu_client
+gpu_options = xla_client.generate_pjrt_gpu_plugin_options
+
+
+def load_plugin(platform: str, library: str | None, api: Any = None) -> Any:
+    """Load the library of a PJRT plugin, once in a process; returns its C API, which may be given.
+
+    Raises jaxlib's error if it cannot be loaded, or fails to start.
+    """
+    if not xla_client.pjrt_plugin_loaded(platform):
+        if library is None:
+            xla_client.load_pjrt_plugin_with_c_api(platform, api)
+        else:
+            api = xla_client.load_pjrt_plugin_dynamically(platform, library)
+        _plugin_apis[platform] = api
+        _profiler.register_plugin_profiler(api)
+    if not xla_client.pjrt_plugin_initialized(platform):
+        xla_client.initialize_pjrt_plugin(platform)
+    return _plugin_apis[platform]
+
+
+_plugin_apis: dict[str, Any] = {}
+
+
+def make_plugin_client(platform: str, options: dict[str, Any]) -> Any:
+    """The client of a plugin that is loaded. Raises jaxlib's error if it finds no device."""
+    return xla_client.make_c_api_client(platform, options)
+
+
+def register_gpu(kind: str, api: Any, functions: Any) -> None:
+    """Make known what programs on `"CUDA"` or `"ROCM"` call: Python, and the vendor's libraries.
+
+    `api` is the C API of the plugin, `functions` its module that registers with it.
+    """
+    xla_client.register_custom_type_handler(
+        kind, functools.partial(functions.register_custom_type, api)
+    )
+    xla_client.register_custom_call_handler(
+        kind, functools.partial(functions.register_custom_call_target, api)
+    )
+    for name, value in functions.ffi_types().items():
+        xla_client.register_custom_type(name, value, platform=kind)
+    for name, value in functions.ffi_handlers().items():
+        register_custom_call_target(name, value, platform=kind, api_version=1)
+    for module in ("gpu_linalg", "gpu_prng", "gpu_solver", "gpu_sparse"):
+        targets = importlib.import_module(f"jaxlib.{module}").registrations()
+        for name, value, api_version in targets.get(kind, ()):
+            register_custom_call_target(name, value, platform=kind, api_version=api_version)
+
+
 register_custom_call_target = xla_client.register_custom_call_target
 set_tracebacks_enabled = _jax.set_tracebacks_enabled
 

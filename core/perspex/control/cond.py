@@ -6,6 +6,9 @@ All branches take the same operands and give results of the same types. Transfor
 give it another signature (which results have a tangent, which residuals there are), so the rules
 agree on one for all branches and transform each to it. If the index differs from example to example
 of a batch, all branches run and a selection chooses.
+
+With `branches_platforms`, the platform chooses: the index is then a `platform_index`, and only the
+branch of the platform that a program is lowered for is written.
 """
 
 from __future__ import annotations
@@ -21,7 +24,9 @@ from perspex.ir.jaxpr import ClosedJaxpr, JaxprEqn, Var
 from perspex.ops.elementwise import eq, select, select_n, stop_gradient
 from perspex.ops.reductions import reduce_or
 from perspex.ops.structural import broadcast_in_dim, is_linear, to_front, zeros
+from perspex.runtime import client
 from perspex.tracing.axes import Axis
+from perspex.tracing.primitive import Primitive
 from perspex.tracing.staging import eval_jaxpr
 from perspex.tracing.trace import typeof
 from perspex.transforms import discharge
@@ -43,6 +48,8 @@ from perspex.transforms.transpose import transpose_jaxpr
 from perspex.transforms.vmap import batch_jaxpr
 
 Branches = tuple[ClosedJaxpr, ...]
+# The platforms that each branch is for; `None` for the branch for all others.
+Platforms = tuple[tuple[str, ...] | None, ...]
 _INDEX = ShapedArray((), np.dtype("int32"))
 
 
@@ -51,7 +58,12 @@ class Cond(HigherOrder):
 
     name = "cond"
 
-    def type(self, *avals: ShapedArray, branches: Branches) -> tuple[ShapedArray, ...]:
+    def type(
+        self,
+        *avals: ShapedArray,
+        branches: Branches,
+        branches_platforms: Platforms | None = None,
+    ) -> tuple[ShapedArray, ...]:
         first = branches[0]
         for i, branch in enumerate(branches):
             check_operands(f"cond: branch {i}", avals, [_INDEX, *branch.in_avals])
@@ -68,18 +80,30 @@ class Cond(HigherOrder):
         # Which branch is run is not known; where they take the same it does not matter.
         return parts[0] if len(set(parts)) == 1 else None
 
-    def lower(self, b: Any, index: Any, *values: Any, branches: Branches) -> list[Any]:
+    def lower(
+        self,
+        b: Any,
+        index: Any,
+        *values: Any,
+        branches: Branches,
+        branches_platforms: Platforms | None = None,
+    ) -> list[Any]:
+        if branches_platforms is not None:
+            chosen = branches[branch_for(b.platform, branches_platforms)]
+            return list(b.inline(chosen.jaxpr, values))
         choice = b.ops("stablehlo.case", [index], b.out_avals, regions=len(branches))
         for region, branch in zip(choice.regions, branches, strict=True):
             with b.block(region, []) as (inner, _):
                 inner.terminate("stablehlo.return", inner.inline(branch.jaxpr, values))
         return list(choice.results)
 
-    def checked(self, checks: Checks, index: Any, *values: Any, branches: Branches) -> list[Any]:
+    def checked(
+        self, checks: Checks, index: Any, *values: Any, branches: Branches, **choice: Any
+    ) -> list[Any]:
         if not checks.enter(*branches):
-            return self(index, *values, branches=branches)
+            return self(index, *values, branches=branches, **choice)
         bodies = tuple([checks.program(branch) for branch in branches])
-        return checks.leave(self(index, *checks.values, *values, branches=bodies))
+        return checks.leave(self(index, *checks.values, *values, branches=bodies, **choice))
 
     def discharge(
         self, operands: Sequence[Any], refs: tuple[bool, ...], params: dict[str, Any]
@@ -88,17 +112,17 @@ class Cond(HigherOrder):
         found = [discharge.discharge(branch, refs[1:]) for branch in branches]
         written = _any_of([pure.written for pure in found])
         pure = tuple([discharge.discharge(branch, refs[1:], written).closed for branch in branches])
-        outs = self(*discharge.values(operands), branches=pure)
+        outs = self(*discharge.values(operands), **{**params, "branches": pure})
         return discharge.settle(operands, refs, written, outs)
 
     def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], *, branches: Branches
+        self, primals: Sequence[Any], tangents: Sequence[Any], *, branches: Branches, **choice: Any
     ) -> tuple[list[Any], list[Any]]:
         given = tangents[1:]
         nonzero = tuple([t is not None for t in given])
         out_nonzero = _any_of([jvp_jaxpr(branch, nonzero)[1] for branch in branches])
         duals = tuple([jvp_jaxpr(branch, nonzero, out_nonzero)[0] for branch in branches])
-        outs = self(*primals, *pick(given, nonzero), branches=duals)
+        outs = self(*primals, *pick(given, nonzero), branches=duals, **choice)
         results, found = cut(outs, len(out_nonzero))
         return results, with_gaps(found, out_nonzero)
 
@@ -109,6 +133,7 @@ class Cond(HigherOrder):
         axes: Sequence[int | None],
         *,
         branches: Branches,
+        **choice: Any,
     ) -> tuple[list[Any], list[int | None]]:
         index, *values = batch_in_front(operands, axes)
         batched = tuple([at is not None for at in axes[1:]])
@@ -117,7 +142,7 @@ class Cond(HigherOrder):
             many = tuple(
                 [batch_jaxpr(branch, axis, batched, out_batched)[0] for branch in branches]
             )
-            outs = self(index, *values, branches=many)
+            outs = self(index, *values, branches=many, **choice)
             return outs, [0 if flag else None for flag in out_batched]
         if any(is_io(branch.effects) for branch in branches):
             raise NotImplementedError(
@@ -139,32 +164,31 @@ class Cond(HigherOrder):
         return chosen, [0] * len(chosen)
 
     def sequence(
-        self, token: Any, index: Any, *values: Any, branches: Branches
+        self, token: Any, index: Any, *values: Any, branches: Branches, **choice: Any
     ) -> tuple[Any, list[Any]]:
-        token, *outs = self(
-            index, token, *values, branches=tuple([sequenced(branch) for branch in branches])
-        )
+        ordered = tuple([sequenced(branch) for branch in branches])
+        token, *outs = self(index, token, *values, branches=ordered, **choice)
         return token, outs
 
     def split(
-        self, unknown: Sequence[bool], index: Any, *values: Any, branches: Branches
+        self, unknown: Sequence[bool], index: Any, *values: Any, branches: Branches, **choice: Any
     ) -> tuple[list[Any], Rest | None]:
         if unknown[0]:
             count = len(branches[0].out_avals)
-            return [None] * count, Rest(self, (index, *values), {"branches": branches})
+            return [None] * count, Rest(self, (index, *values), {"branches": branches, **choice})
         parts = _split_branches(branches[0], branches[1:], tuple(unknown[1:]))
         early, late = partition(values, unknown[1:])
         idle = all(branch.is_idle for branch in parts.known)
-        outs = [] if idle else self(index, *early, branches=parts.known)
+        outs = [] if idle else self(index, *early, branches=parts.known, **choice)
         now = outs[: parts.out_unknown.count(False)]
         results = merge(parts.out_unknown, now, [None] * sum(parts.out_unknown))
         if not any(parts.out_unknown):
             return results, None
         residuals = [early[i] if given else outs[i] for given, i in parts.places]
-        return results, Rest(self, (index, *residuals, *late), {"branches": parts.rest})
+        return results, Rest(self, (index, *residuals, *late), {"branches": parts.rest, **choice})
 
     def transpose(
-        self, cts: Sequence[Any], index: Any, *values: Any, branches: Branches
+        self, cts: Sequence[Any], index: Any, *values: Any, branches: Branches, **choice: Any
     ) -> list[Any]:
         linear = tuple([is_linear(x) for x in values])
         nonzero = tuple([ct is not None for ct in cts])
@@ -175,7 +199,7 @@ class Cond(HigherOrder):
         found: list[Any] = []
         if any(flags):
             coefficients = partition(values, linear)[0]
-            found = self(index, *coefficients, *pick(cts, nonzero), branches=backward)
+            found = self(index, *coefficients, *pick(cts, nonzero), branches=backward, **choice)
         return [None, *merge(linear, [None] * linear.count(False), with_gaps(found, flags))]
 
     def dce(self, eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
@@ -185,7 +209,7 @@ class Cond(HigherOrder):
         return eqn.replace(
             invars=pick(eqn.invars, [True, *needed]),
             outvars=pick(eqn.outvars, used),
-            params={"branches": smaller},
+            params={**eqn.params, "branches": smaller},
         )
 
 
@@ -296,4 +320,39 @@ def _fill(
     return program(whole, residuals.known.in_avals, jaxpr.name)
 
 
+def branch_for(platform: str, platforms: Platforms) -> int:
+    """The branch for a platform. Raises `NotImplementedError` if there is none."""
+    others = None
+    for i, names in enumerate(platforms):
+        if names is None:
+            others = i
+        elif platform in names:
+            return i
+    if others is None:
+        known = sorted([name for names in platforms for name in names or ()])
+        raise NotImplementedError(
+            f"lax.platform_dependent: there is no function for the platform {platform!r} among "
+            f"{known}; add one, or a default"
+        )
+    return others
+
+
+class PlatformIndex(Primitive):
+    """The index of the branch for the platform that a program is lowered for."""
+
+    name = "platform_index"
+    on_host = True
+
+    def type(self, *, platforms: Platforms) -> ShapedArray:
+        return _INDEX
+
+    def evaluate(self, *, platforms: Platforms) -> Any:
+        platform = client.default_device().client.platform
+        return _INDEX.dtype.type(branch_for(platform, platforms))
+
+    def lower(self, b: Any, *, platforms: Platforms) -> Any:
+        return b.constant(branch_for(b.platform, platforms), _INDEX)
+
+
 cond_p = Cond()
+platform_index_p = PlatformIndex()

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from perspex import config, dtypes, tree
+from perspex import dtypes, tree
 from perspex.api.differentiation import vjp as differentiate
 from perspex.api.jit import jit
 from perspex.base import xla
@@ -322,12 +322,7 @@ def _exported(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Exported:
-    everything = {}
-    for platform in platforms:
-        with config.export_platform(platform):
-            everything[platform] = explained(fun_jit.trace, *args, **kwargs)
-    programs = {platform: found.jaxpr for platform, found in everything.items()}
-    traced = everything[platforms[0]]
+    traced = explained(fun_jit.trace, *args, **kwargs)
     options = traced._owner.options
     if options.in_shardings is not None or options.out_shardings is not None:
         raise NotImplementedError(
@@ -335,13 +330,7 @@ def _exported(
             "of one device. Leave in_shardings and out_shardings out"
         )
     closed = traced.jaxpr
-    for platform, program in programs.items():
-        if program.out_avals != closed.out_avals:
-            raise TypeError(
-                f"export: `{traced.fun_name}` returns other types on {platform} than on "
-                f"{platforms[0]}: {program.out_avals} and {closed.out_avals}; convert its results"
-            )
-    lowered = modules.lower(programs, traced.fun_name, traced.in_tree, options.keep_unused)
+    lowered = modules.lower(closed, platforms, traced.fun_name, traced.in_tree, options.keep_unused)
     check_calls(traced.fun_name, lowered.module, checks)
     in_avals, out_avals = tuple(closed.in_avals), tuple(closed.out_avals)
 
@@ -349,10 +338,8 @@ def _exported(
         def pulled_back(*flat: Any) -> Any:
             primals, cts = flat[: len(in_avals)], flat[len(in_avals) :]
 
-            program = programs[config.export_platform.value]
-
             def function(*leaves: Any) -> Any:
-                return tuple(eval_jaxpr(program.jaxpr, program.consts, *leaves))
+                return tuple(eval_jaxpr(closed.jaxpr, closed.consts, *leaves))
 
             return differentiate(function, *primals)[1](tuple(cts))
 

@@ -8,7 +8,7 @@ of the arguments, checks them, and calls the function with the variables in fron
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +19,7 @@ from perspex.export.dynamic import SIZE, DynamicBuilder, DynamicModule
 from perspex.export.expressions import all_variables
 from perspex.export.solving import solve
 from perspex.hlo import types
-from perspex.hlo.builder import Module
+from perspex.hlo.builder import INDEX, PLATFORM_INDEX, Module
 from perspex.ir.avals import ShapedArray
 from perspex.ir.jaxpr import ClosedJaxpr, Jaxpr
 from perspex.runtime.keys import KeyArray
@@ -51,34 +51,27 @@ def _program(closed: ClosedJaxpr, keep_unused: bool) -> tuple[Jaxpr, list[bool]]
 
 
 def lower(
-    programs: Mapping[str, ClosedJaxpr], name: str, structure: Any, keep_unused: bool
+    closed: ClosedJaxpr, platforms: Sequence[str], name: str, structure: Any, keep_unused: bool
 ) -> Lowered:
-    """The module of one program for each platform; they differ where the function asked for it.
+    """The module of a program for some platforms.
 
     Raises `NotImplementedError` for operations that cannot be written to a file.
     """
-    platforms = list(programs)
-    first = programs[platforms[0]]
-    variables = all_variables([aval.shape for aval in first.in_avals])
-    # The variables are computed from the arguments, so none may go; of several programs, each
-    # could do without others.
-    keeps_all = keep_unused or bool(variables) or len(platforms) > 1
-    texts, found = [], []
-    needed: list[bool] = []
-    for platform, closed in programs.items():
-        jaxpr, needed = _program(closed, keeps_all)
+    variables = all_variables([aval.shape for aval in closed.in_avals])
+    # The variables are computed from the arguments, so none may go.
+    jaxpr, needed = _program(closed, keep_unused or bool(variables) or len(platforms) > 1)
+    kept = tuple([i for i, keep in enumerate(needed) if keep])
+    texts = []
+    for platform in platforms:
         module = _module(name, platform, variables)
         module._function("main", jaxpr, "private" if variables else "public")
         texts.append(module.text())
-        found.append((module, jaxpr))
-    kept = tuple([i for i, keep in enumerate(needed) if keep])
-    avals = [first.in_avals[i] for i in kept]
-    is_same = len(set(texts)) == 1
     if not variables and len(platforms) == 1:
-        return Lowered(found[0][0].module, kept, False)
-    return Lowered(
-        _wrapped(found, name, platforms, variables, avals, structure, is_same), kept, True
-    )
+        return Lowered(module.module, kept, False)
+    avals = [closed.in_avals[i] for i in kept]
+    chosen = platforms[:1] if len(set(texts)) == 1 else platforms
+    several = len(platforms) > 1
+    return Lowered(_wrapped(jaxpr, name, chosen, several, variables, avals, structure), kept, True)
 
 
 def _module(name: str, platform: str, variables: Sequence[str]) -> Module:
@@ -88,43 +81,28 @@ def _module(name: str, platform: str, variables: Sequence[str]) -> Module:
 
 
 def _wrapped(
-    found: Sequence[Any],
+    jaxpr: Jaxpr,
     name: str,
     platforms: Sequence[str],
+    several: bool,
     variables: Sequence[str],
     avals: Sequence[ShapedArray],
     structure: Any,
-    is_same: bool,
 ) -> Any:
-    """One module with a `main` that chooses by platform and computes the variables."""
+    """One module with a `main` that chooses by platform and computes the variables.
+
+    It holds a program for each of the `platforms` that differ. With `several`, `main` is given the
+    index of the one that it runs on.
+    """
     module = DynamicModule(f"jit_{name}", platforms[0], variables)
-    several = len(platforms) > 1
-    chosen = found[:1] if is_same else found
-    symbols = []
-    for (_, jaxpr), platform in zip(chosen, platforms, strict=False):
-        module.platform = platform
-        module.functions.clear()
-        symbols.append(module._function("_wrapped_jax_export_main", jaxpr, "private"))
-    jaxpr = chosen[0][1]
+    symbols = module.for_each(platforms, jaxpr, "_wrapped_jax_export_main")
     inputs = [types.tensor_type(v.aval) for v in jaxpr.invars]
     outputs = [types.tensor_type(v.aval) for v in jaxpr.outvars]
+    attributes = [{} for _ in inputs]
     if several:
-        inputs.insert(0, types.tensor_type(SIZE))
-    attributes = {
-        "sym_name": types.string("main"),
-        "sym_visibility": types.string("public"),
-        "function_type": ir.TypeAttr.get(
-            ir.FunctionType.get(inputs, outputs, types.context), types.context
-        ),
-    }
-    if several:
-        index = types.dictionary({"jax.global_constant": types.string("_platform_index")})
-        rest = [types.dictionary({}) for _ in jaxpr.invars]
-        attributes["arg_attrs"] = types.array([index, *rest])
-    main = ir.Operation.create(
-        "func.func", attributes=attributes, regions=1, ip=module.body, loc=types.unknown
-    )
-    block = main.regions[0].blocks.append(*inputs, arg_locs=[types.unknown] * len(inputs))
+        inputs.insert(0, types.tensor_type(INDEX))
+        attributes.insert(0, PLATFORM_INDEX)
+    block = module.entry(inputs, outputs, attributes)
     values = list(block.arguments)
     b = DynamicBuilder(module, ir.InsertionPoint(block), {})
     index = values.pop(0) if several else None
@@ -132,25 +110,12 @@ def _wrapped(
         known = _variables(b, values, avals, structure)
         b.variables = {name: known[name] for name in variables}
     # A conversion is the only use of an argument: refining gives the arguments other types.
-    out_avals = [v.aval for v in jaxpr.outvars]
     given = [
         b.op("stablehlo.convert", value, aval=aval) if _has_symbols(aval) else value
         for value, aval in zip(values, avals, strict=True)
     ]
-
-    def call(inner: Any, symbol: str) -> list[Any]:
-        callee = {"callee": types.symbol(symbol)}
-        operands = inner.arguments_of(given)
-        return list(inner.ops("func.call", operands, out_avals, callee).results)
-
-    if len(symbols) == 1:
-        b.terminate("func.return", call(b, symbols[0]))
-    else:
-        choice = b.ops("stablehlo.case", [index], out_avals, regions=len(symbols))
-        for region, symbol in zip(choice.regions, symbols, strict=True):
-            with b.block(region, []) as (inner, _):
-                inner.terminate("stablehlo.return", call(inner, symbol))
-        b.terminate("func.return", list(choice.results))
+    out_avals = [v.aval for v in jaxpr.outvars]
+    b.terminate("func.return", b.chosen(symbols, index, given, out_avals))
     return module.module
 
 

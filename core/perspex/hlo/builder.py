@@ -24,6 +24,9 @@ from perspex.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 
 _create = ir.Operation.create
 _tensor_type = types.tensor_type
+# Which platform a program runs on that was lowered for several: JAX's calling convention.
+INDEX = ShapedArray((), np.dtype("int32"))
+PLATFORM_INDEX = {"jax.global_constant": types.string("_platform_index")}
 
 
 class Module:
@@ -65,9 +68,47 @@ class Module:
         jaxpr: Jaxpr,
         argument_attributes: Sequence[dict[str, Any]] = (),
         result_attributes: Sequence[dict[str, Any]] = (),
+        platforms: Sequence[str] = (),
     ) -> None:
-        """Write the entry point. The constants of `jaxpr` must have become arguments."""
-        self._function("main", jaxpr, "public", argument_attributes, result_attributes)
+        """Write the entry point. The constants of `jaxpr` must have become arguments.
+
+        For several `platforms` it has one more argument in front, the index of the one it runs on.
+        """
+        if len(platforms) < 2:
+            self._function("main", jaxpr, "public", argument_attributes, result_attributes)
+            return
+        symbols = self.for_each(platforms, jaxpr, "main_on")
+        inputs = [_tensor_type(v.aval) for v in jaxpr.invars]
+        out_avals = [v.aval for v in jaxpr.outvars]
+        outputs = [_tensor_type(aval) for aval in out_avals]
+        index, *values = self.entry(
+            [_tensor_type(INDEX), *inputs],
+            outputs,
+            [PLATFORM_INDEX, *(argument_attributes or [{}] * len(inputs))],
+            result_attributes,
+        ).arguments
+        b = self.writer(index.owner, [])
+        b.terminate("func.return", b.chosen(symbols, index, values, out_avals))
+
+    def for_each(self, platforms: Sequence[str], jaxpr: Jaxpr, name: str) -> list[str]:
+        """The symbols of private functions that run `jaxpr`, one for each platform."""
+        symbols = []
+        for platform in platforms:
+            self.platform = platform
+            self.functions.clear()
+            symbols.append(self._function(name, jaxpr, "private"))
+        return symbols
+
+    def entry(
+        self,
+        inputs: Sequence[Any],
+        outputs: Sequence[Any],
+        argument_attributes: Sequence[dict[str, Any]] = (),
+        result_attributes: Sequence[dict[str, Any]] = (),
+    ) -> Any:
+        """The empty block of the entry point, given MLIR types of arguments and results."""
+        given = (argument_attributes, result_attributes)
+        return self._block(self._fresh("main"), "public", inputs, outputs, *given)
 
     def function(self, closed: ClosedJaxpr, name: str) -> str:
         """The symbol of a private function that runs `closed`, written once a module."""
@@ -91,6 +132,23 @@ class Module:
         hidden = self.hidden(visibility)
         inputs = [*hidden, *[_tensor_type(v.aval) for v in jaxpr.invars]]
         outputs = [_tensor_type(v.aval) for v in jaxpr.outvars]
+        given = (argument_attributes, result_attributes)
+        block = self._block(symbol, visibility, inputs, outputs, *given)
+        values = list(block.arguments)
+        b = self.writer(block, values[: len(hidden)])
+        b.terminate("func.return", b.inline(jaxpr, values[len(hidden) :]))
+        return symbol
+
+    def _block(
+        self,
+        symbol: str,
+        visibility: str,
+        inputs: Sequence[Any],
+        outputs: Sequence[Any],
+        argument_attributes: Sequence[dict[str, Any]],
+        result_attributes: Sequence[dict[str, Any]],
+    ) -> Any:
+        """The empty block of a new function."""
         attributes = {
             "sym_name": types.string(symbol),
             "sym_visibility": types.string(visibility),
@@ -104,11 +162,7 @@ class Module:
         function = _create(
             "func.func", attributes=attributes, regions=1, ip=self.body, loc=types.unknown
         )
-        block = function.regions[0].blocks.append(*inputs, arg_locs=[types.unknown] * len(inputs))
-        values = list(block.arguments)
-        b = self.writer(block, values[: len(hidden)])
-        b.terminate("func.return", b.inline(jaxpr, values[len(hidden) :]))
-        return symbol
+        return function.regions[0].blocks.append(*inputs, arg_locs=[types.unknown] * len(inputs))
 
     def hidden(self, visibility: str) -> list[Any]:
         """The MLIR types of arguments that functions have in front of those of the program."""
@@ -291,6 +345,27 @@ class Builder:
     def arguments_of(self, values: Sequence[Any]) -> Sequence[Any]:
         """What a function of the module is called with to give it these arguments."""
         return values
+
+    def chosen(
+        self,
+        symbols: Sequence[str],
+        index: Any,
+        values: Sequence[Any],
+        avals: Sequence[ShapedArray],
+    ) -> list[Any]:
+        """The results, of types `avals`, of the function of that index among `symbols`."""
+
+        def call(b: Builder, symbol: str) -> list[Any]:
+            callee = {"callee": types.symbol(symbol)}
+            return list(b.ops("func.call", b.arguments_of(values), avals, callee).results)
+
+        if len(symbols) == 1:
+            return call(self, symbols[0])
+        choice = self.ops("stablehlo.case", [index], avals, regions=len(symbols))
+        for region, symbol in zip(choice.regions, symbols, strict=True):
+            with self.block(region, []) as (inner, _):
+                inner.terminate("stablehlo.return", call(inner, symbol))
+        return list(choice.results)
 
     def terminate(self, name: str, values: Sequence[Any]) -> None:
         """End the block: `func.return` or `stablehlo.return`."""

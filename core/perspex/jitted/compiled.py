@@ -289,7 +289,14 @@ class Compiled:
         # Arguments given by name have none.
         return found + [None] * (len(call.leaves) - len(found))
 
-    def lower(self, program: Program, call: Call, place: Place, committed: bool) -> Lowered:
+    def lower(
+        self,
+        program: Program,
+        call: Call,
+        place: Place,
+        committed: bool,
+        platforms: Sequence[str] = (),
+    ) -> Lowered:
         closed = program.compiled
         place, committed = settled(place, committed, closed.jaxpr, call.leaves)
         return Lowered(
@@ -302,6 +309,7 @@ class Compiled:
             keep_unused=self.options.keep_unused,
             is_ours=misses.is_ours(self.fun),
             origin=Origin(weakref.ref(self), weakref.ref(program.closed)),
+            platforms=platforms,
         )
 
     # ---- calling ----------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from perspex import config, tree
 from perspex.arguments.types import ArrayLike
 from perspex.base.tree_paths import PyTree
 from perspex.control.bodies import Body, origin, place, stage_body, with_common_consts
-from perspex.control.cond import cond_p
+from perspex.control.cond import cond_p, platform_index_p
 from perspex.control.passing_through import forward_cond
 from perspex.ir.avals import PYTHON_SCALARS, ShapedArray, shaped
 from perspex.ir.jaxpr import ClosedJaxpr
@@ -24,7 +24,6 @@ from perspex.ops.collectives import varying
 from perspex.ops.elementwise import clamp, ne
 from perspex.ops.structural import convert
 from perspex.runtime.array import Array
-from perspex.runtime.client import default_device
 from perspex.tracing.trace import is_concrete
 from perspex.transforms.varying import leveled
 
@@ -192,6 +191,7 @@ def _branches(
     functions: Sequence[Callable[..., Any]],
     names: Sequence[str],
     operands: tuple[Any, ...],
+    **choice: Any,
 ) -> tuple[list[Any], Any]:
     leaves, in_tree = tree.flatten(operands)
     avals = []
@@ -224,7 +224,7 @@ def _branches(
         branches, from_operand = forwarding
     branches, given = _on_devices(index, branches, given)
     idle = all(branch.is_idle for branch in branches)
-    outs = [] if idle else cond_p(index, *given, branches=branches)
+    outs = [] if idle else cond_p(index, *given, branches=branches, **choice)
     rest = iter(outs)
     found = [next(rest) if i is None else given[i] for i in from_operand]
     return found, bodies[0].out_tree
@@ -296,34 +296,46 @@ def platform_dependent(
 ) -> Any:
     """Apply the function for the platform that computations run on.
 
-    It is chosen while tracing, by the platform of the default device or the one that the function
-    is exported for, so the others are never traced. (JAX traces all of them and chooses when it
-    compiles.)
+    Under `jit`, all functions are traced. Which one counts is known when the program is lowered:
+    then the others are left out, so they may contain what the platform does not have.
 
     Args:
       args: pytrees of arrays.
       default: the function for platforms that are not named.
-      per_platform: functions by the names of platforms: `cpu`, `cuda`, `tpu`, ...
+      per_platform: functions by the names of platforms: `cpu`, `cuda`, `rocm`, `tpu`, ...
 
     Returns:
       The result of the function that was chosen.
 
     Raises:
-      TypeError: if a branch is not a function.
+      TypeError: if a branch is not a function, or results of branches differ in type.
+      ValueError: for a branch `gpu`, which stands for several platforms.
       NotImplementedError: if there is no function for this platform.
 
     >>> from perspex import lax
     >>> lax.platform_dependent(4.0, cpu=lambda x: x + 1, default=lambda x: x - 1)
     5.0
     """
-    for name, f in (("default", default), *per_platform.items()):
-        if not (callable(f) or (name == "default" and f is None)):
+    functions = dict(per_platform) if default is None else {**per_platform, "default": default}
+    for name, f in functions.items():
+        if not callable(f):
             raise TypeError(f"lax.platform_dependent: the {name!r} branch must be a callable.")
-    platform = config.export_platform.value or default_device().platform
-    found = per_platform.get(platform, default)
-    if found is None:
-        raise NotImplementedError(
-            f"lax.platform_dependent: there is no function for the platform {platform!r} among "
-            f"{sorted(per_platform)}; add one, or a default"
+    if "gpu" in per_platform:
+        raise ValueError(
+            "lax.platform_dependent: 'gpu' stands for several platforms; use 'cuda' or 'rocm'"
         )
-    return found(*args)
+    if not functions:
+        raise NotImplementedError("lax.platform_dependent: there is no branch; pass one")
+    platforms = tuple([None if name == "default" else (name,) for name in functions])
+    index = platform_index_p(platforms=platforms)
+    if is_concrete(index):
+        return list(functions.values())[int(index)](*args)
+    outs, out_tree = _branches(
+        "platform_dependent",
+        index,
+        list(functions.values()),
+        [f"the branch {name!r}" for name in functions],
+        args,
+        branches_platforms=platforms,
+    )
+    return tree.unflatten(out_tree, outs)

@@ -12,7 +12,7 @@ from perspex import config
 from perspex.base import environment, source, xla
 from perspex.base.xla import SEVERAL_RUN_AHEAD
 from perspex.layout.formats import Format
-from perspex.runtime import fork
+from perspex.runtime import fork, platforms
 from perspex.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding, context_mesh
 
 if TYPE_CHECKING:
@@ -41,38 +41,53 @@ _SEVERAL = "xla_force_host_platform_device_count"
 
 _lock = threading.Lock()
 _clients: dict[str, Any] = {}
+# The same, by what they were asked for: the default, an alias, or a list of names.
+_asked: dict[str, Any] = {}
+_BEST = "the best there is"
 
 
 def client(platform: str | None = None) -> Any:
     """The client of a platform, made on first use; the default one when none is named.
 
-    Raises `RuntimeError` for a platform that this installation does not have.
+    The default is the first of the flag `platforms`, or else an accelerator if there is one.
+
+    Raises `RuntimeError` for a platform that this installation does not have, or cannot start.
     """
-    name = platform or config.platforms.value or "cpu"
-    name = name.split(",")[0].lower()
+    name = platform or config.platforms.value or _BEST
     if fork.is_child:
         raise fork.refused("a computation")
-    found = _clients.get(name)
+    found = _asked.get(name)
     if found is not None:
         return found
     with _lock:
-        if name not in _clients:
-            if name != "cpu":
-                raise RuntimeError(
-                    f"Unknown backend {name!r}: this installation has the platforms ['cpu']. "
-                    "Use devices('cpu'), or unset the `platforms` flag."
-                )
-            if said := environment.check_xla_flags():
-                warnings.warn(said, RuntimeWarning, stacklevel=source.stacklevel())
-            count = config.num_cpu_devices.value
-            several = (
-                count > 1 if count is not None else _SEVERAL in os.environ.get("XLA_FLAGS", "")
-            )
-            _clients[name] = xla.make_cpu_client(
-                asynchronous=SEVERAL_RUN_AHEAD or not several, num_devices=count
-            )
-            fork.watch()
-        return _clients[name]
+        if name not in _asked:
+            _asked[name] = _started(name)
+        return _asked[name]
+
+
+def _started(asked: str) -> Any:
+    """The client that somebody asks for. The caller holds the lock."""
+    if asked == _BEST:
+        found = platforms.best() or ("cpu", None)
+    else:
+        name = asked.split(",")[0].strip().lower()
+        there = [_clients[one] for one in platforms.names(name) if one in _clients]
+        if there:
+            return there[0]
+        found = ("cpu", None) if name == "cpu" else platforms.start(name)
+    name, made = found
+    if name not in _clients:
+        _clients[name] = _cpu() if made is None else made
+        fork.watch()
+    return _clients[name]
+
+
+def _cpu() -> Any:
+    if said := environment.check_xla_flags():
+        warnings.warn(said, RuntimeWarning, stacklevel=source.stacklevel())
+    count = config.num_cpu_devices.value
+    several = count > 1 if count is not None else _SEVERAL in os.environ.get("XLA_FLAGS", "")
+    return xla.make_cpu_client(asynchronous=SEVERAL_RUN_AHEAD or not several, num_devices=count)
 
 
 def live_arrays() -> list[Any]:

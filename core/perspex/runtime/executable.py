@@ -111,7 +111,8 @@ class Lowered:
     """A program as StableHLO, with what is needed to compile and to call it.
 
     With `numbers` of its equations, by the variables that these bind, it is for looking at: the
-    locations in the module say which equation an operation comes from.
+    locations in the module say which equation an operation comes from. So is one for other
+    `platforms` than that of its device.
     """
 
     def __init__(
@@ -127,6 +128,7 @@ class Lowered:
         at: source.Source | None = None,
         origin: Any = None,
         numbers: Mapping[Any, int] | None = None,
+        platforms: Sequence[str] = (),
     ) -> None:
         start = time.perf_counter()
         self.number = next(_lowerings)
@@ -158,9 +160,11 @@ class Lowered:
         self.said: list[NamedSharding | None] = []
         if place.__class__ is Spread:
             results, mesh = self._spread(jaxpr, given), place.mesh.in_program
-        self.module = Module(f"jit_{name}", self.device.client.platform, numbers, mesh)
+        here = self.device.client.platform
+        self.is_foreign = tuple(platforms) not in ((), (here,))
+        self.module = Module(f"jit_{name}", platforms[0] if platforms else here, numbers, mesh)
         with events.Phase("lower", name):
-            self.module.main(jaxpr, given, results)
+            self.module.main(jaxpr, given, results, platforms)
         if events.listeners:
             events.publish(
                 "lower",
@@ -279,6 +283,12 @@ class Lowered:
         """
         if fork.is_child:
             raise fork.refused(f"the compilation of `{self.name}`")
+        if self.is_foreign:
+            raise ValueError(
+                f"`{self.name}` was lowered for other platforms than that of its device, "
+                f"{self.device}, which cannot compile it; `as_text()` shows it, and export.export "
+                "writes it to a file that runs there"
+            )
         start = time.perf_counter()
         compiler_options = (*config.compiler_options.value, *compiler_options)
         options = cache.options_for(self.place, compiler_options)

@@ -15,6 +15,7 @@ from perspex.base.xla import JAXLIB_VERSION
 from perspex.ops.arithmetic import stop_gradient
 from perspex.ops.families import add_any
 from perspex.runtime import client as clients
+from perspex.runtime import platforms
 from perspex.runtime.callbacks import effects_barrier
 from perspex.tree import flatten_one_level as _flatten_one_level
 
@@ -72,6 +73,22 @@ class xla_bridge:  # noqa: N801
         """The clients by the names of their platforms."""
         found = clients.client()
         return {found.platform: found}
+
+    @staticmethod
+    def register_plugin(
+        plugin_name: str,
+        *,
+        priority: int = 400,
+        library_path: str | None = None,
+        options: Any = None,
+        c_api: Any = None,
+        factory: Callable[[], Any] | None = None,
+        make_topology: Any = None,
+    ) -> Any:
+        """Add the platform of a PJRT plugin: called by its own Python side."""
+        return platforms.register_plugin(
+            plugin_name, library_path, priority, options, c_api, factory
+        )
 
 
 class literals:  # noqa: N801

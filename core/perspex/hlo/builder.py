@@ -24,6 +24,8 @@ from perspex.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 
 _create = ir.Operation.create
 _tensor_type = types.tensor_type
+# What a call of Python is named after.
+_CALLBACKS = {"cpu": "cpu", "cuda": "gpu", "rocm": "gpu"}
 # Which platform a program runs on that was lowered for several: JAX's calling convention.
 INDEX = ShapedArray((), np.dtype("int32"))
 PLATFORM_INDEX = {"jax.global_constant": types.string("_platform_index")}
@@ -256,15 +258,17 @@ class Builder:
         results: Sequence[tuple[ShapedArray, int]],
         attributes: str = "",
         aliases: Sequence[tuple[int, int]] = (),
+        frontend: Mapping[str, str] | None = None,
     ) -> list[Any]:
         """Emit a call of a function registered with XLA's foreign function interface.
 
         Each operand is a value with its type and its number of trailing axes that make up one
         element of the batch: those of a matrix (2) are laid out by columns, others by rows.
         `attributes` is the inside of an MLIR dictionary; `aliases` are pairs of an operand and
-        the result that takes its memory over.
+        the result that takes its memory over. `frontend` are names and texts for the compiler.
         """
         alone = len(results) == 1
+        told = {} if not frontend else {"mhlo.frontend_attributes": types.texts(frontend)}
         return list(
             self.ops(
                 "stablehlo.custom_call",
@@ -281,6 +285,7 @@ class Builder:
                         tuple([(aval.ndim, core) for aval, core in results])
                     ),
                     "output_operand_aliases": types.aliases(tuple(aliases), alone),
+                    **told,
                 },
             ).results
         )
@@ -294,7 +299,12 @@ class Builder:
         has_side_effect: bool,
     ) -> list[Any]:
         """Emit a call of a Python function, which takes and returns NumPy arrays of these types."""
-        kind = "cpu" if self.platform == "cpu" else "gpu"
+        kind = _CALLBACKS.get(self.platform)
+        if kind is None:
+            raise NotImplementedError(
+                f"callbacks are not available on the platform {self.platform!r}; compute what they "
+                "need first, and call Python with the results"
+            )
         number = len(self.module.callbacks)
         self.module.callbacks.append(function)
         ranks = [

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import ml_dtypes
@@ -205,6 +205,11 @@ def array(items: list[Any]) -> Any:
 
 def dictionary(items: dict[str, Any]) -> Any:
     return ir.DictAttr.get(items, context)
+
+
+def texts(items: Mapping[str, str]) -> Any:
+    """A dictionary of strings."""
+    return dictionary({name: string(text) for name, text in items.items()})
 
 
 _dense: dict[Any, Any] = {}

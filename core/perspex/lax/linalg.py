@@ -23,6 +23,7 @@ from perspex.lax.triangular import triangular_solve as triangular_solve
 from perspex.lax.triangular import tridiagonal_solve as tridiagonal_solve
 from perspex.ops import elementwise as ew
 from perspex.ops import linalg as ops
+from perspex.ops.linalg import EighImplementation as EighImplementation
 from perspex.ops.linalg import SvdAlgorithm as SvdAlgorithm
 from perspex.ops.linalg import cholesky as cholesky_p
 from perspex.ops.linalg import eig as eig_p
@@ -58,14 +59,6 @@ class EigImplementation(enum.Enum):
     CUSOLVER = "cusolver"
     MAGMA = "magma"
     LAPACK = "lapack"
-
-
-class EighImplementation(enum.Enum):
-    """How eigenvalues of Hermitian matrices are computed; on the CPU, by LAPACK, which is `QR`."""
-
-    QR = "qr"
-    JACOBI = "jacobi"
-    QDWH = "qdwh"
 
 
 def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
@@ -329,7 +322,7 @@ def eigh(
       symmetrize_input: take `(x + x^H) / 2`.
       sort_eigenvalues: has no effect on the CPU, where they come sorted.
       subset_by_index: a range of eigenvalues; on the CPU it must be all of them.
-      implementation: on the CPU, `None` or `QR`.
+      implementation: see `EighImplementation`; `None` leaves it to the platform.
 
     Returns:
       `v` of the type of `x`, and real `w` of shape `(..., n)`. The derivative is infinite or NaN
@@ -349,14 +342,10 @@ def eigh(
     Array([1., 3.], dtype=float32)
     """
     (x,) = inexact_operands("eigh", x)
-    if implementation not in (None, EighImplementation.QR):
-        raise NotImplementedError(
-            f"eigh: {implementation} is not available on the CPU; leave `implementation` out"
-        )
     n = aval_of("eigh", x).shape[-1:]
     v, w = ops.eigh(
         x,
-        algorithm=None,
+        algorithm=implementation,
         lower=lower,
         sort_eigenvalues=sort_eigenvalues,
         subset_by_index=_subset("eigh", subset_by_index, *n),

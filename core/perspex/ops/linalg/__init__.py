@@ -3,6 +3,7 @@
 from perspex.ops.linalg import matrices as matrices
 from perspex.ops.linalg.cholesky import cholesky as cholesky
 from perspex.ops.linalg.eig import eig as eig
+from perspex.ops.linalg.eigh import EighImplementation as EighImplementation
 from perspex.ops.linalg.eigh import eigh as eigh
 from perspex.ops.linalg.lu import lu as lu
 from perspex.ops.linalg.lu import lu_pivots_to_permutation as lu_pivots_to_permutation

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from perspex.hlo import types
 from perspex.ir.avals import ShapedArray
 from perspex.ops.linalg.matrices import (
     OfMatrices,
-    call_lapack,
     check_square,
-    code,
     empty_results,
     hermitian_part,
     info_of,
@@ -17,6 +16,7 @@ from perspex.ops.linalg.matrices import (
     matmul,
     nan_unless,
 )
+from perspex.ops.linalg.solvers import call, code, flag, is_gpu
 from perspex.ops.linalg.triangular import triangular_solve
 from perspex.ops.lowering import expand
 
@@ -44,19 +44,22 @@ class Cholesky(OfMatrices):
             return empty_results(b)[0]
         if symmetrize_input:
             (x,) = expand(b, hermitian_part, x)
-        if b.platform == "cpu":
+        if b.platform == "cpu" or is_gpu(b):
             info = info_of(given)
-            found, report = call_lapack(
+            found, report = call(
                 b,
-                "potrf",
+                self.name,
+                ("potrf", "solver_potrf_ffi"),
                 [(x, given, 2)],
                 [(given, 2), (info, 0)],
-                f"uplo = {code('L')}",
+                (f"uplo = {code('L')}", flag("lower", True)),
                 [(0, 0)],
             )
             (found,) = nan_unless(b, "EQ", report, info, [(found, given)])
         else:
-            found = b.op("stablehlo.cholesky", x, aval=given)
+            found = b.op(
+                "stablehlo.cholesky", x, aval=given, attributes={"lower": types.boolean(True)}
+            )
         return expand(b, lower_part, found, avals=[given])[0]
 
     def jvp(self, primals: Any, tangents: Any, *, symmetrize_input: bool) -> Any:

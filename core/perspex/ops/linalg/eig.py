@@ -12,9 +12,7 @@ from perspex.ops.linalg.matrices import (
     OfMatrices,
     adjoint,
     as_dtype_of,
-    call_lapack,
     check_square,
-    code,
     columns_of_product,
     complex_dtype,
     diagonal_of,
@@ -24,12 +22,12 @@ from perspex.ops.linalg.matrices import (
     info_of,
     matmul,
     nan_unless,
-    needs_cpu,
     part_dtype,
     sized,
     with_diagonal,
 )
 from perspex.ops.linalg.solve import solve
+from perspex.ops.linalg.solvers import AUTO_MAGMA, call, code, flag
 from perspex.ops.reductions import argmax
 from perspex.ops.shape import iota
 from perspex.ops.structural import (
@@ -78,7 +76,6 @@ class Eig(OfMatrices):
         (given,) = b.in_avals
         if not given.size:
             return empty_results(b)
-        needs_cpu(b, self.name)
         values = b.out_avals[0]
         vectors = sized(given, *given.shape[-2:], dtype=values.dtype)
         info = info_of(given)
@@ -87,12 +84,17 @@ class Eig(OfMatrices):
         # LAPACK gives the parts of the eigenvalues of a real matrix apart.
         part = values.update(dtype=part_dtype(given))
         parts = [values] if given.dtype.kind == "c" else [part, part]
-        *found, vl, vr, report = call_lapack(
+        on_gpu = "hybrid_eig_comp" if given.dtype.kind == "c" else "hybrid_eig_real"
+        *found, vl, vr, report = call(
             b,
-            "geev",
+            self.name,
+            ("geev", on_gpu),
             [(x, given, 2)],
             [*[(a, 1) for a in parts], (vectors, 2), (vectors, 2), (info, 0)],
-            f"compute_left = {left}, compute_right = {right}",
+            (
+                f"compute_left = {left}, compute_right = {right}",
+                f"{flag('left', wanted[0])}, {AUTO_MAGMA}, {flag('right', wanted[1])}",
+            ),
         )
         w = found[0] if len(found) == 1 else b.op("stablehlo.complex", *found, aval=values)
         outs = [(w, values)]

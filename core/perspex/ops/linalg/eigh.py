@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from typing import Any, ClassVar
 
 from perspex.ir.avals import ShapedArray
@@ -9,9 +10,7 @@ from perspex.ops import elementwise as ew
 from perspex.ops.linalg.matrices import (
     OfMatrices,
     as_dtype_of,
-    call_lapack,
     check_square,
-    code,
     columns_of_product,
     empty_results,
     hermitian_part,
@@ -20,14 +19,39 @@ from perspex.ops.linalg.matrices import (
     info_of,
     matmul,
     nan_unless,
-    needs_cpu,
     part_dtype,
     real,
     sized,
     with_diagonal,
 )
+from perspex.ops.linalg.solvers import call, call_tpu, code, flag, refused
 from perspex.ops.lowering import expand
 from perspex.tracing.trace import typeof
+
+
+class EighImplementation(enum.Enum):
+    """How eigenvalues of Hermitian matrices are computed.
+
+    On CPUs, by `QR`; on GPUs by `QR` or Jacobi's method, as the library decides.
+
+    >>> EighImplementation("qr")
+    <EighImplementation.QR: 'qr'>
+    """
+
+    QR = "qr"
+    JACOBI = "jacobi"
+    QDWH = "qdwh"
+
+
+# What each platform has; `None` leaves the choice to it.
+_IMPLEMENTATIONS: dict[str, tuple[EighImplementation | None, ...]] = {
+    "cpu": (None, EighImplementation.QR),
+    "cuda": (None, EighImplementation.QR, EighImplementation.JACOBI),
+    "rocm": (None, EighImplementation.QR, EighImplementation.JACOBI),
+    "tpu": (None, EighImplementation.JACOBI),
+}
+# For larger ones, JAX divides the matrix by polar decompositions.
+_LARGEST_ON_TPU = 256
 
 
 class Eigh(OfMatrices):
@@ -56,25 +80,49 @@ class Eigh(OfMatrices):
         count = n if subset_by_index is None else subset_by_index[1] - subset_by_index[0]
         return sized(x, n, count), sized(x, count, dtype=part_dtype(x))
 
-    def lower(self, b: Any, x: Any, *, lower: bool, symmetrize_input: bool, **params: Any) -> Any:
+    def lower(
+        self,
+        b: Any,
+        x: Any,
+        *,
+        algorithm: EighImplementation | None,
+        lower: bool,
+        sort_eigenvalues: bool,
+        subset_by_index: Any,
+        symmetrize_input: bool,
+    ) -> Any:
         (given,) = b.in_avals
         vectors, values = b.out_avals
         if not given.size:
             return empty_results(b)
-        needs_cpu(b, self.name)
         if vectors.shape != given.shape:
             raise NotImplementedError(
-                "eigh: subset_by_index is not available on the CPU; select from all eigenvalues"
+                "eigh: subset_by_index is not available; select from all eigenvalues"
+            )
+        if algorithm not in _IMPLEMENTATIONS.get(b.platform, ()):
+            raise NotImplementedError(
+                f"eigh: {algorithm} is not available on the platform {b.platform!r}; leave "
+                "`implementation` out"
             )
         if symmetrize_input:
             (x,) = expand(b, hermitian_part, x)
+        if b.platform == "tpu":
+            if given.shape[-1] > _LARGEST_ON_TPU:
+                raise refused(b, f"eigh of matrices larger than {_LARGEST_ON_TPU}")
+            config = f"{int(lower)},{int(sort_eigenvalues)},100,1e-6"
+            return call_tpu(b, "Eigh", [x], [vectors, values], config)
         info = info_of(given)
-        v, w, report = call_lapack(
+        number = {None: 0, EighImplementation.QR: 1, EighImplementation.JACOBI: 2}[algorithm]
+        v, w, report = call(
             b,
-            "heevd" if given.dtype.kind == "c" else "syevd",
+            self.name,
+            ("heevd" if given.dtype.kind == "c" else "syevd", "solver_syevd_ffi"),
             [(x, given, 2)],
             [(vectors, 2), (values, 1), (info, 0)],
-            f"mode = {code('V')}, uplo = {code('L' if lower else 'U')}",
+            (
+                f"mode = {code('V')}, uplo = {code('L' if lower else 'U')}",
+                f"algorithm = {number} : ui8, {flag('lower', lower)}",
+            ),
             [(0, 0)],
         )
         return nan_unless(b, "EQ", report, info, [(v, vectors), (w, values)])

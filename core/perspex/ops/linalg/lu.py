@@ -16,17 +16,16 @@ from perspex.ops.dynamic import dynamic_slice
 from perspex.ops.linalg.matrices import (
     INT,
     OfMatrices,
-    call_lapack,
     check_matrix,
     info_of,
     lower_part,
     matmul,
     nan_unless,
-    needs_cpu,
     sized,
     take_rows,
     upper_part,
 )
+from perspex.ops.linalg.solvers import call, call_gpu, call_tpu, is_gpu
 from perspex.ops.linalg.triangular import solve_lower, solve_upper
 from perspex.ops.lowering import expand
 from perspex.ops.shape import iota, pad
@@ -65,11 +64,16 @@ class LU(OfMatrices):
                 b.constant(0, pivots),
                 b.constant(places, permutation),
             ]
-        needs_cpu(b, self.name)
+        if b.platform == "tpu":
+            return call_tpu(b, "LuDecomposition", [x], b.out_avals, version=2)
         info = info_of(given)
-        results = [(packed, 2), (pivots, 1), (info, 0)]
-        found, exchanged, report = call_lapack(
-            b, "getrf", [(x, given, 2)], results, aliases=[(0, 0)]
+        found, exchanged, report = call(
+            b,
+            self.name,
+            ("getrf", "solver_getrf_ffi"),
+            [(x, given, 2)],
+            [(packed, 2), (pivots, 1), (info, 0)],
+            aliases=[(0, 0)],
         )
         (found,) = nan_unless(b, "GE", report, info, [(found, packed)])
         # LAPACK counts from one.
@@ -158,11 +162,17 @@ class LUPivotsToPermutation(OfMatrices):
 
 
 def _emit_permutation(b: Any, pivots: Any, given: ShapedArray, out: ShapedArray) -> Any:
-    """Emit the loop over all exchanges; a step selects, so that a batch goes along."""
+    """Emit the loop over all exchanges; a step selects, so that a batch goes along.
+
+    GPUs have a kernel for it.
+    """
     last = out.ndim - 1
     if not given.size:
         places = np.broadcast_to(np.arange(out.shape[-1], dtype=INT), out.shape)
         return b.constant(places, out)
+    if is_gpu(b):
+        routine = "_lu_pivots_to_permutation"
+        return call_gpu(b, LUPivotsToPermutation.name, routine, [(pivots, given, 1)], [(out, 1)])[0]
     (start,) = expand(b, lambda: iota(dtype=INT, shape=out.shape, dimension=last), avals=())
     counter = ShapedArray((), INT)
     state = [counter, out, given]

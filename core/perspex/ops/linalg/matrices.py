@@ -10,13 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from perspex.hlo import lapack, types
+from perspex.hlo import types
 from perspex.ir.avals import ShapedArray
 from perspex.ops import elementwise as ew
 from perspex.ops.expansions import real_dtype
 from perspex.ops.families import PARTS, check_dtype
 from perspex.ops.indexing import gather
 from perspex.ops.linear import Dimensions, Precision, dot_general
+from perspex.ops.shape import pad
+from perspex.ops.shape import slice as slice_
 from perspex.ops.structural import (
     broadcast_in_dim,
     reduce_sum,
@@ -199,6 +201,20 @@ def take_rows(x: Any, rows: Any) -> Any:
     )
 
 
+def resized(x: Any, shape: Any) -> Any:
+    """The first rows and columns of matrices, and zeros for those that there are not."""
+    aval = typeof(x)
+    if aval.shape == tuple(shape):
+        return x
+    kept = tuple(map(min, aval.shape, shape))
+    if kept != aval.shape:
+        x = slice_(x, start_indices=(0,) * aval.ndim, limit_indices=kept, strides=None)
+    if kept == tuple(shape):
+        return x
+    missing = tuple([(0, want - have, 0) for want, have in zip(shape, kept, strict=True)])
+    return pad(x, aval.dtype.type(0), padding_config=missing)
+
+
 # ---- Triangles ----------------------------------------------------------------------------------
 
 
@@ -277,33 +293,6 @@ def diagonal_of(x: Any) -> Any:
 
 
 # ---- Lowering -----------------------------------------------------------------------------------
-
-
-def needs_cpu(b: Any, name: str) -> None:
-    """Refuse a platform for which there is no routine."""
-    if b.platform != "cpu":
-        raise NotImplementedError(
-            f"{name} is not available on the platform {b.platform!r}; "
-            "compute it on the CPU: device_put(x, devices('cpu')[0])"
-        )
-
-
-def call_lapack(
-    b: Any,
-    routine: str,
-    operands: Sequence[tuple[Any, ShapedArray, int]],
-    results: Sequence[tuple[ShapedArray, int]],
-    attributes: str = "",
-    aliases: Sequence[tuple[int, int]] = (),
-) -> list[Any]:
-    """Emit a call of a LAPACK routine; the first operand has its dtype."""
-    target = lapack.target(routine, operands[0][1].dtype)
-    return b.ffi_call(target, operands, results, attributes, aliases)
-
-
-def code(letter: str) -> str:
-    """A character argument of LAPACK as an attribute."""
-    return f"{ord(letter)} : ui8"
 
 
 def info_of(x: ShapedArray) -> ShapedArray:

@@ -13,23 +13,21 @@ from perspex.ops.linalg.matrices import (
     INT,
     OfMatrices,
     adjoint,
-    call_lapack,
     check_matrix,
     conj,
     empty_results,
     in_rows,
     lower_part,
     matmul,
-    needs_cpu,
+    resized,
     sized,
     swapped,
     take_rows,
     upper_part,
 )
+from perspex.ops.linalg.solvers import AUTO_MAGMA, call, call_tpu, flag
 from perspex.ops.linalg.triangular import solve_upper
 from perspex.ops.lowering import expand
-from perspex.ops.shape import pad
-from perspex.ops.shape import slice as slice_
 from perspex.ops.structural import is_linear
 from perspex.tracing.trace import typeof
 
@@ -66,28 +64,26 @@ class QR(OfMatrices):
                 b.constant(0, r_aval),
                 *[b.constant(p, aval) for p, aval in zip(places, order, strict=True)],
             ]
-        needs_cpu(b, self.name)
-        k = min(m, n)
-        taus = sized(given, k)
+        taus = sized(given, min(m, n))
         extra = []
         if pivoting:
             (pivots,) = order
-            packed, found, tau = call_lapack(
+            packed, found, tau = call(
                 b,
-                "geqp3",
+                self.name,
+                ("geqp3", "hybrid_geqp3"),
                 [(x, given, 2), (b.constant(0, pivots), pivots, 1)],
                 [(given, 2), (pivots, 1), (taus, 1)],
-                aliases=[(0, 0), (1, 1)],
+                ("", AUTO_MAGMA),
+                [(0, 0), (1, 1)],
             )
             # LAPACK counts from one.
             extra = [b.op("stablehlo.subtract", found, b.constant(1, pivots), aval=pivots)]
         else:
-            packed, tau = call_lapack(
-                b, "geqrf", [(x, given, 2)], [(given, 2), (taus, 1)], aliases=[(0, 0)]
-            )
-        (reflectors,) = expand(b, lambda v: _resized(v, q_aval.shape), packed, avals=[given])
-        q = emit_householder_product(b, reflectors, q_aval, tau, taus)
-        (r,) = expand(b, lambda v: upper_part(_resized(v, r_aval.shape)), packed, avals=[given])
+            packed, tau = emit_reflectors(b, self.name, x, given, taus)
+        (reflectors,) = expand(b, lambda v: resized(v, q_aval.shape), packed, avals=[given])
+        q = emit_householder_product(b, self.name, reflectors, q_aval, tau, taus)
+        (r,) = expand(b, lambda v: upper_part(resized(v, r_aval.shape)), packed, avals=[given])
         return [q, r, *extra]
 
     def jvp(self, primals: Any, tangents: Any, *, full_matrices: bool, pivoting: bool) -> Any:
@@ -105,12 +101,12 @@ class QR(OfMatrices):
         m, n = typeof(x).shape[-2:]
         k, width = min(m, n), typeof(q).shape[-1]
         batch = typeof(x).shape[:-2]
-        square = _resized(r, (*batch, k, k))
-        t_over_r = solve_upper(square, _resized(t, (*batch, m, k)), left=False)
+        square = resized(r, (*batch, k, k))
+        t_over_r = solve_upper(square, resized(t, (*batch, m, k)), left=False)
         c = matmul(q, t_over_r, "H")
         below = lower_part(c, "half")
         if k < width:
-            below = _resized(below, (*batch, width, width))
+            below = resized(below, (*batch, width, width))
         w = ew.sub(below, adjoint(below))
         if width == m:
             tq = matmul(q, w)
@@ -119,20 +115,6 @@ class QR(OfMatrices):
             tq = ew.add(matmul(q, ew.sub(w, c)), t_over_r)
             tr = matmul(ew.sub(c, w), r)
         return outs, [tq, upper_part(tr), *[None] * len(order)]
-
-
-def _resized(x: Any, shape: Any) -> Any:
-    """The first rows and columns of matrices, and zeros for those that there are not."""
-    aval = typeof(x)
-    if aval.shape == tuple(shape):
-        return x
-    kept = tuple(map(min, aval.shape, shape))
-    if kept != aval.shape:
-        x = slice_(x, start_indices=(0,) * aval.ndim, limit_indices=kept, strides=None)
-    if kept == tuple(shape):
-        return x
-    missing = tuple([(0, want - have, 0) for want, have in zip(shape, kept, strict=True)])
-    return pad(x, aval.dtype.type(0), padding_config=missing)
 
 
 class Reflectors(OfMatrices):
@@ -152,8 +134,7 @@ class Reflectors(OfMatrices):
         packed, taus = b.out_avals
         if not packed.size:
             return empty_results(b)
-        needs_cpu(b, self.name)
-        return call_lapack(b, "geqrf", [(x, packed, 2)], [(packed, 2), (taus, 1)], aliases=[(0, 0)])
+        return emit_reflectors(b, self.name, x, packed, taus)
 
 
 # ---- Reflectors ---------------------------------------------------------------------------------
@@ -164,16 +145,25 @@ def _real_prefix(x: ShapedArray) -> str:
     return "un" if x.dtype.kind == "c" else "or"
 
 
+def emit_reflectors(b: Any, name: str, x: Any, aval: ShapedArray, taus: ShapedArray) -> list[Any]:
+    """Emit the factorization of matrices of type `aval` for the operation `name`."""
+    if b.platform == "tpu":
+        return call_tpu(b, "Qr", [x], [aval, taus])
+    routines = ("geqrf", "solver_geqrf_ffi")
+    results = [(aval, 2), (taus, 1)]
+    return call(b, name, routines, [(x, aval, 2)], results, aliases=[(0, 0)])
+
+
 def emit_householder_product(
-    b: Any, reflectors: Any, aval: ShapedArray, tau: Any, taus: ShapedArray
+    b: Any, name: str, reflectors: Any, aval: ShapedArray, tau: Any, taus: ShapedArray
 ) -> Any:
-    return call_lapack(
-        b,
-        f"{_real_prefix(aval)}gqr",
-        [(reflectors, aval, 2), (tau, taus, 1)],
-        [(aval, 2)],
-        aliases=[(0, 0)],
-    )[0]
+    """Emit the product of reflectors, of type `aval`, for the operation `name`."""
+    if b.platform == "tpu":
+        target = "ProductOfElementaryHouseholderReflectors"
+        return call_tpu(b, target, [reflectors, tau], [aval])[0]
+    routines = (f"{_real_prefix(aval)}gqr", "solver_orgqr_ffi")
+    operands = [(reflectors, aval, 2), (tau, taus, 1)]
+    return call(b, name, routines, operands, [(aval, 2)], aliases=[(0, 0)])[0]
 
 
 def _check_taus(name: str, a: ShapedArray, taus: ShapedArray) -> None:
@@ -209,8 +199,7 @@ class HouseholderProduct(OfMatrices):
         given, tau_aval = b.in_avals
         if not given.size:
             return empty_results(b)[0]
-        needs_cpu(b, self.name)
-        return emit_householder_product(b, a, given, taus, tau_aval)
+        return emit_householder_product(b, self.name, a, given, taus, tau_aval)
 
     def jvp(self, primals: Any, tangents: Any) -> Any:
         # The product is 1 - v t v^H with t = (1 + d s)^-1 d, where d has the scales on its diagonal
@@ -224,7 +213,7 @@ class HouseholderProduct(OfMatrices):
         k = typeof(taus).shape[-1]
 
         def vectors(x: Any, diagonal: str) -> Any:
-            return lower_part(_resized(x, (*batch, m, k)), diagonal)
+            return lower_part(resized(x, (*batch, m, k)), diagonal)
 
         def scaled(scales: Any, x: Any) -> Any:
             return ew.mul(in_rows(scales, (*batch, k, k)), x)
@@ -233,7 +222,7 @@ class HouseholderProduct(OfMatrices):
             return lower_part(upper_part(in_rows(scales, (*batch, k, k))))
 
         def first_rows(x: Any) -> Any:
-            return _resized(x, (*batch, n, k))
+            return resized(x, (*batch, n, k))
 
         v = vectors(a, "one")
         s = upper_part(matmul(v, v, "H"), "zero")
@@ -285,14 +274,14 @@ class MultiplyByQ(OfMatrices):
             return empty_results(b)[0]
         if not tau_aval.size:
             return c
-        needs_cpu(b, self.name)
-        flags = f"left = {str(left).lower()}, transpose = {str(transpose).lower()}"
-        return call_lapack(
+        flags = f"{flag('left', left)}, {flag('transpose', transpose)}"
+        return call(
             b,
-            f"{_real_prefix(given)}mqr",
+            self.name,
+            (f"{_real_prefix(given)}mqr", "solver_ormqr_ffi"),
             [(a, given, 2), (taus, tau_aval, 1), (c, out, 2)],
             [(out, 2)],
-            flags,
+            (flags, flags),
             [(2, 0)],
         )[0]
 

@@ -7,16 +7,14 @@ from typing import Any, ClassVar
 from perspex.ir.avals import ShapedArray
 from perspex.ops.linalg.matrices import (
     OfMatrices,
-    call_lapack,
     check_square,
-    code,
     empty_results,
     info_of,
     nan_unless,
-    needs_cpu,
     part_dtype,
     sized,
 )
+from perspex.ops.linalg.solvers import call_lapack, code, needs_cpu
 
 
 class Schur(OfMatrices):

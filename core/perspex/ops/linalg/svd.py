@@ -13,9 +13,7 @@ from perspex.ops.linalg.matrices import (
     OfMatrices,
     adjoint,
     as_dtype_of,
-    call_lapack,
     check_matrix,
-    code,
     columns_of_product,
     diagonal_of,
     in_columns,
@@ -24,13 +22,15 @@ from perspex.ops.linalg.matrices import (
     is_complex,
     matmul,
     nan_unless,
-    needs_cpu,
     part_dtype,
     real,
+    resized,
     sized,
     triangles,
     with_diagonal,
 )
+from perspex.ops.linalg.solvers import call_gpu, call_lapack, code, flag, is_gpu, needs_cpu
+from perspex.ops.lowering import expand
 from perspex.ops.structural import full_like, scalar_like
 from perspex.tracing.trace import typeof
 
@@ -55,12 +55,21 @@ class SvdAlgorithm(enum.Enum):
         return f"SvdAlgorithm.{self.name}"
 
 
-_ROUTINES = {
+_ON_CPU = {
     None: "gesdd",
     SvdAlgorithm.DEFAULT: "gesdd",
     SvdAlgorithm.DIVIDE_AND_CONQUER: "gesdd",
     SvdAlgorithm.QR: "gesvd",
 }
+_ON_GPU = {
+    SvdAlgorithm.JACOBI: "gesvdj",
+    SvdAlgorithm.POLAR: "gesvdp",
+    SvdAlgorithm.QR: "gesvd",
+    SvdAlgorithm.DIVIDE_AND_CONQUER: "gesdd",
+}
+# Up to here Jacobi's method is the faster one on GPUs, and up to here the matrices of a batch are
+# decomposed together, with all vectors.
+_JACOBI_SIZE, _TOGETHER_SIZE = 1024, 32
 
 
 class SVD(OfMatrices):
@@ -111,17 +120,17 @@ class SVD(OfMatrices):
                 b.constant(np.broadcast_to(np.eye(*a.shape[-2:]), a.shape), a)
                 for a in b.out_avals[1:]
             ]
-        needs_cpu(b, self.name)
         if b.out_avals[0].shape[-1] != min(m, n):
             raise NotImplementedError(
-                "svd: subset_by_index is not available on the CPU; select from all singular values"
-            )
-        routine = _ROUTINES.get(algorithm)
-        if routine is None:
-            raise NotImplementedError(
-                f"svd: {algorithm} is not available on the CPU; use SvdAlgorithm.DEFAULT or QR"
+                "svd: subset_by_index is not available; select from all singular values"
             )
         s, *vectors = b.out_avals
+        if is_gpu(b):
+            return _lower_on_gpu(b, x, given, _on_gpu(b, given, algorithm), full_matrices)
+        needs_cpu(b, self.name)
+        routine = _ON_CPU.get(algorithm)
+        if routine is None:
+            raise _no_algorithm(b, algorithm)
         u, vh = vectors or (sized(given, m, m), sized(given, n, n))
         info = info_of(given)
         _, *found, report = call_lapack(
@@ -185,6 +194,73 @@ class SVD(OfMatrices):
             scale = in_rows(_inverted(s), typeof(outside).shape)
             tv = ew.add(tv, ew.mul(as_dtype_of(scale, outside), outside))
         return [s, u, vh], [ts, tu, tv]
+
+
+def _no_algorithm(b: Any, algorithm: Any) -> NotImplementedError:
+    return NotImplementedError(
+        f"svd: {algorithm} is not available on the platform {b.platform!r}; use "
+        "SvdAlgorithm.DEFAULT or QR"
+    )
+
+
+def _on_gpu(b: Any, given: ShapedArray, algorithm: SvdAlgorithm | None) -> SvdAlgorithm:
+    """The algorithm for a GPU."""
+    if algorithm in (None, SvdAlgorithm.DEFAULT):
+        small = max(given.shape[-2:]) <= _JACOBI_SIZE
+        return SvdAlgorithm.JACOBI if small else SvdAlgorithm.QR
+    assert algorithm is not None
+    if algorithm is SvdAlgorithm.DIVIDE_AND_CONQUER and b.platform != "rocm":
+        raise _no_algorithm(b, algorithm)
+    return algorithm
+
+
+def _lower_on_gpu(
+    b: Any, x: Any, given: ShapedArray, algorithm: SvdAlgorithm, full_matrices: bool
+) -> list[Any]:
+    """Emit the call of a GPU's routine.
+
+    By Jacobi's method and the polar one, it gives `v` and not `vh`, and needs room for vectors that
+    nobody asked for; by `QR`, a matrix must have no more columns than rows, so a wide one is read
+    by rows, as its transpose.
+    """
+    s, *vectors = b.out_avals
+    m, n = given.shape[-2:]
+    gives_v = algorithm in (SvdAlgorithm.JACOBI, SvdAlgorithm.POLAR)
+    is_thin = not full_matrices
+    if algorithm is SvdAlgorithm.JACOBI:
+        is_thin = is_thin and min(m, n) > _TOGETHER_SIZE
+    is_wide = algorithm is SvdAlgorithm.QR and m < n
+    if gives_v:
+        k = min(m, n)
+        u, v = sized(given, m, k if is_thin else m), sized(given, n, k if is_thin else n)
+    else:
+        u, v = vectors or [ShapedArray((), given.dtype)] * 2
+        if is_wide:
+            u, v = v, u
+    flags = [flag("compute_uv", bool(vectors)), flag("full_matrices", not is_thin)]
+    if not gives_v:
+        flags.append(flag("transposed", is_wide))
+    info = info_of(given)
+    _, values, left, right, report = call_gpu(
+        b,
+        SVD.name,
+        f"solver_{_ON_GPU[algorithm]}_ffi",
+        [(x, given, 2)],
+        [(given, 2), (s, 1), (u, min(u.ndim, 2)), (v, min(v.ndim, 2)), (info, 0)],
+        ", ".join(flags),
+        [(0, 0)],
+        by_rows=is_wide,
+    )
+    if not vectors:
+        return nan_unless(b, "EQ", report, info, [(values, s)])
+    if is_wide:
+        left, right = right, left
+    elif gives_v:
+        corner = (*given.shape[:-2], *vectors[1].shape[-2:])
+        (right,) = expand(b, lambda v: resized(adjoint(v), corner), right, avals=[v])
+        (left,) = expand(b, lambda u: resized(u, vectors[0].shape), left, avals=[u])
+    found = [(values, s), (left, vectors[0]), (right, vectors[1])]
+    return nan_unless(b, "EQ", report, info, found)
 
 
 def _nonzero(s: Any) -> Any:

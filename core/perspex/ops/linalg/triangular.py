@@ -12,14 +12,13 @@ from perspex.ops.linalg.matrices import (
     OfMatrices,
     apart,
     beside,
-    call_lapack,
     check_square,
-    code,
     conj,
     empty_results,
     matmul,
     triangles,
 )
+from perspex.ops.linalg.solvers import call_lapack, code
 from perspex.ops.lowering import expand
 from perspex.ops.structural import is_linear
 

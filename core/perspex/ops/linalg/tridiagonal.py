@@ -12,16 +12,23 @@ from perspex.ops.linalg.matrices import (
     OfMatrices,
     apart,
     beside,
-    call_lapack,
     check_square,
-    code,
     empty_results,
     in_rows,
     info_of,
     nan_unless,
-    needs_cpu,
     part_dtype,
     sized,
+)
+from perspex.ops.linalg.solvers import (
+    call,
+    call_gpu,
+    call_lapack,
+    code,
+    flag,
+    is_gpu,
+    needs_cpu,
+    refused,
 )
 from perspex.ops.shape import pad
 from perspex.ops.structural import is_linear
@@ -49,18 +56,22 @@ class Tridiagonal(OfMatrices):
         (given,) = b.in_avals
         if not given.size:
             return empty_results(b)
-        needs_cpu(b, self.name)
         info = info_of(given)
         avals = b.out_avals
-        *found, report = call_lapack(
+        *found, report = call(
             b,
-            "hetrd" if given.dtype.kind == "c" else "sytrd",
+            self.name,
+            ("hetrd" if given.dtype.kind == "c" else "sytrd", "solver_sytrd_ffi"),
             [(x, given, 2)],
             [*[(aval, core) for aval, core in zip(avals, (2, 1, 1, 1), strict=True)], (info, 0)],
-            f"uplo = {code('L' if lower else 'U')}",
+            (f"uplo = {code('L' if lower else 'U')}", flag("lower", lower)),
             [(0, 0)],
         )
         return nan_unless(b, "EQ", report, info, list(zip(found, avals, strict=True)))
+
+
+# cuSPARSE's and hipSPARSE's limit.
+_SMALLEST_ON_GPU = 3
 
 
 class TridiagonalSolve(OfMatrices):
@@ -99,9 +110,17 @@ class TridiagonalSolve(OfMatrices):
         (out,) = b.out_avals
         if not out.size:
             return empty_results(b)[0]
-        needs_cpu(b, self.name)
         diagonal = b.in_avals[0]
         operands = [(v, diagonal, 1) for v in (dl, d, du)] + [(rhs, out, 2)]
+        if is_gpu(b):
+            if perturb_singular:
+                routine = "_tridiagonal_solve_perturbed"
+                return call_gpu(b, self.name, routine, operands, [(out, 2)])[0]
+            if diagonal.shape[-1] < _SMALLEST_ON_GPU:
+                raise refused(b, f"{self.name} with fewer than {_SMALLEST_ON_GPU} unknowns")
+            routine = "sparse_gtsv2_ffi"
+            return call_gpu(b, self.name, routine, operands, [(out, 2)], aliases=[(3, 0)])[0]
+        needs_cpu(b, self.name)
         if perturb_singular:
             target = lapack.plain_target("tridiagonal_solve_perturbed_ffi")
             return b.ffi_call(target, operands, [(out, 2)])[0]

@@ -102,8 +102,7 @@ OTHER = {
     "jax / linearize": "in_nzs",
     "jax / vjp": "saveable_args in_nzs",
     "custom_vjp(f) / defvjp": "generic_batching",
-    # Lowering for other platforms, or for other devices than the arguments': not yet built.
-    "Traced / lower": "lowering_platforms _private_parameters",
+    # Compiling for other devices than the arguments': not yet built.
     "Lowered / compile": "device_assignment",
     # Private parameters of JAX, and a class that `checkify` makes.
     "jax.ref / swap": "_function_name",

@@ -98,7 +98,7 @@ def _wrapped(
     symbols = module.for_each(platforms, jaxpr, "_wrapped_jax_export_main")
     inputs = [types.tensor_type(v.aval) for v in jaxpr.invars]
     outputs = [types.tensor_type(v.aval) for v in jaxpr.outvars]
-    attributes = [{} for _ in inputs]
+    attributes: list[dict[str, Any]] = [{} for _ in inputs]
     if several:
         inputs.insert(0, types.tensor_type(INDEX))
         attributes.insert(0, PLATFORM_INDEX)

@@ -43,6 +43,7 @@ from perspex_magics.display.trees import container_html, dataclass_html
 from perspex_magics.errors.tracebacks import show_user_frames
 from perspex_magics.keys.magic import record_keys
 from perspex_magics.memory.buffers import list_buffers
+from perspex_magics.memory.guard import guard_memory
 from perspex_magics.memory.release import release_after_errors
 from perspex_magics.notebook.cell import cell_namer
 from perspex_magics.notebook.effects import finish_effects
@@ -69,6 +70,7 @@ _FEATURES: list[Callable[[Session], None]] = [
     recompile_cards,
     list_buffers,
     release_after_errors,
+    guard_memory,
     tell_what_goes_on,
     compile_apart,
     follow_compilations,

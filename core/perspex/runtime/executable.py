@@ -383,6 +383,7 @@ class Executable:
             for aval, sharding in zip(results, shardings, strict=True)
         ]
         self.out_shardings = shardings[lowered.is_ordered :]
+        self.needs = self._needed() if self.device.platform == "cpu" else 0
 
     def __call__(self, args: Sequence[Any]) -> list[Any]:
         if fork.is_child:
@@ -397,6 +398,13 @@ class Executable:
             return profile.measured(self, self._run, args)
         return self._run(args)
 
+    def _needed(self) -> int:
+        """The bytes that a run takes beyond its arguments, if they are many, else 0."""
+        stats = self.xla.get_compiled_memory_stats()
+        made = stats.output_size_in_bytes - stats.alias_size_in_bytes
+        needed = (made + stats.temp_size_in_bytes) * len(devices_of(self.place))
+        return needed if needed >= memory.LARGE else 0
+
     def _check_given_once(self, buffers: Sequence[Any]) -> None:
         """Raise for a donated argument that is there twice: XLA before 0.11 ends the process."""
         donated = [d for d, keep in zip(self.donated, self.kept, strict=True) if keep]
@@ -408,6 +416,8 @@ class Executable:
                 )
 
     def _run(self, args: Sequence[Any]) -> list[Any]:
+        if self.needs:
+            memory.check_room(self.name, self.needs)
         buffers = list(self.consts)
         try:
             buffers += [
@@ -478,6 +488,8 @@ class Executable:
             return None
         if self.engines is not None:
             return None  # each run has its own token and context
+        if self.needs:
+            return None  # each run looks at what memory is left
         if any(aval.is_float0 for aval in self.out_avals):
             return None  # C++ would give the booleans that stand for them
         if not self.is_plain:

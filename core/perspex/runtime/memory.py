@@ -1,20 +1,100 @@
-"""Out of memory: a note on XLA's error says who holds the memory.
+"""Out of memory: an error instead of a killed process, and a note on it of who holds the memory.
+
+Linux promises more memory than there is, and kills a process that takes it. So a program that needs
+much is compared with what is left before it runs.
 
 The core knows arrays and no names. A notebook, which knows names, adds a function to `owners`. In
-plain Python the list is empty, and XLA's error stays as it is.
+plain Python the list is empty, and the error stays as it is.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
+from pathlib import Path
 
 from perspex.errors import JaxRuntimeError
+from perspex.runtime.client import live_arrays
+
+# Programs that need less run without a look at what is left: those take longer than the look.
+LARGE = 64 << 20
+# What is left to everything else.
+_RESERVE = 256 << 20
+# Programs that wait to run have not taken their memory yet. With less than this to spare, they are
+# waited for before anything is compared.
+_TIGHT = 4 << 30
 
 # Each returns a short text about the largest arrays and who holds them, or an empty one.
 owners: list[Callable[[], str]] = []
 
 _PREFIX = "RESOURCE_EXHAUSTED"
 _TOLD = "_owners_noted"
+
+
+def available() -> int | None:
+    """The bytes that this process can still take, or `None` where that cannot be known.
+
+    It is what the machine has without swapping, or less where a control group has a limit.
+    """
+    try:
+        with open("/proc/meminfo", encoding="ascii") as file:
+            left = next(int(line.split()[1]) << 10 for line in file if "MemAvailable" in line)
+    except (OSError, StopIteration):
+        return None
+    limit, used, stat, reclaimable = _group()
+    if limit is None:
+        return left
+    try:
+        room = int(limit.read_text()) - int(used.read_text())
+        for line in stat.read_text().splitlines():
+            name, _, number = line.partition(" ")
+            if name == reclaimable:
+                room += int(number)
+    except (OSError, ValueError):  # there is no limit: "max"
+        return left
+    return min(left, room)
+
+
+@functools.cache
+def _group() -> tuple[Path | None, Path, Path, str]:
+    """The files of this process's control group: the limit, what is used, and the parts of it."""
+    root = Path("/sys/fs/cgroup")
+    try:
+        lines = Path("/proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        lines = []
+    for line in lines:
+        _, kinds, path = line.split(":", 2)
+        for kind, base, names, reclaimable in (
+            ("memory", root / "memory", "memory.limit_in_bytes memory.usage_in_bytes", "total_"),
+            ("", root, "memory.max memory.current", ""),
+        ):
+            # Inside a container its own group is the root.
+            for folder in (base / path.lstrip("/"), base):
+                limit, used = (folder / name for name in names.split())
+                if kinds == kind and limit.exists():
+                    return limit, used, folder / "memory.stat", f"{reclaimable}inactive_file"
+    return None, root, root, ""
+
+
+def check_room(name: str, nbytes: int) -> None:
+    """Raise `JaxRuntimeError` if a program that needs so many bytes would find no room for them."""
+    left = available()
+    if left is None or nbytes + _TIGHT <= left:
+        return
+    for array in live_arrays():
+        if not array.is_deleted():
+            array.block_until_ready()
+    left = available() or 0
+    if nbytes + _RESERVE <= left:
+        return
+    error = JaxRuntimeError(
+        f"{_PREFIX}: `{name}` needs {nbytes / 2**30:.3g} GiB for its results and temporary values, "
+        f"and {max(left, 0) / 2**30:.3g} GiB are left. Running it would get the process killed; "
+        "free arrays, or work on smaller parts."
+    )
+    explain(error)
+    raise error
 
 
 def is_exhausted(error: BaseException) -> bool:

@@ -1,0 +1,73 @@
+"""Out of memory: an error before the process is killed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import perspex
+from perspex import numpy as pnp
+from perspex.errors import JaxRuntimeError
+from perspex.runtime import memory
+
+SIZE = memory.LARGE // 4  # so many float32 are large
+
+
+@pytest.fixture
+def left(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How much memory there is; a test may change it."""
+    found = [64 << 30]
+    monkeypatch.setattr(memory, "available", lambda: found[0])
+    return found
+
+
+def test_a_result_that_does_not_fit(left: list[int]) -> None:
+    f = perspex.jit(lambda x: pnp.broadcast_to(x, (SIZE,)) + 1)
+    assert f(1.0).shape == (SIZE,)
+    left[0] = memory.LARGE
+    with pytest.raises(JaxRuntimeError, match=r"RESOURCE_EXHAUSTED: `<lambda>` needs 0\.0625 GiB"):
+        f(1.0)
+    left[0] = 64 << 30
+    assert f(1.0).shape == (SIZE,)
+
+
+def test_temporary_values_count(left: list[int]) -> None:
+    f = perspex.jit(lambda x: pnp.sort(x[:, None] * x).sum())
+    x = pnp.ones(4_096)
+    assert float(f(x)) == 4_096**2
+    left[0] = memory.LARGE
+    with pytest.raises(JaxRuntimeError, match="temporary values"):
+        f(x)
+
+
+def test_small_programs_do_not_look(left: list[int]) -> None:
+    left[0] = 0
+    assert float(perspex.jit(lambda x: x + 1)(1.0)) == 2
+
+
+def test_owners_are_named(left: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "owners", [lambda: "`weights` holds most of it"])
+    left[0] = 0
+    with pytest.raises(JaxRuntimeError) as found:
+        pnp.zeros(SIZE)
+    assert found.value.__notes__ == ["`weights` holds most of it"]
+
+
+def test_far_too_large() -> None:
+    with pytest.raises(JaxRuntimeError, match="RESOURCE_EXHAUSTED"):
+        pnp.zeros((10**6, 10**6))
+
+
+def test_the_limit_of_a_group(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    limit, used, stat = (tmp_path / name for name in ("limit", "used", "stat"))
+    monkeypatch.setattr(memory, "_group", lambda: (limit, used, stat, "inactive_file"))
+    whole = memory.available()
+    if whole is None:
+        pytest.skip("the memory of this machine is not known: there is no /proc/meminfo")
+    limit.write_text("5000\n")
+    used.write_text("3000\n")
+    stat.write_text("anon 2000\ninactive_file 700\n")
+    assert memory.available() == 2_700
+    limit.write_text("max\n")
+    assert (memory.available() or 0) > 5_000

@@ -1,0 +1,104 @@
+"""A cell that takes all memory ends with an error, and others go on."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from perspex.runtime import memory
+from perspex_magics.memory import guard
+from perspex_magics.memory.guard import CellMemoryError, Guard
+
+GIB = 1 << 30
+
+
+class Machine:
+    """A machine with so much memory left, and a process that holds so much."""
+
+    def __init__(self, left: int | None, held: int = GIB) -> None:
+        self.left, self.held = left, held
+        self.looks = threading.Semaphore(0)
+
+    def guard(self) -> Guard:
+        return Guard(self.available, lambda: self.held)
+
+    def available(self) -> int | None:
+        self.looks.release()
+        return self.left
+
+    def is_looked_at(self) -> None:
+        """Wait until the thread has looked twice: it has done all that follows from the first."""
+        for _ in range(2):
+            assert self.looks.acquire(timeout=60)
+
+
+def test_a_cell_that_fills_the_memory_ends() -> None:
+    machine = Machine(10 * GIB)
+    watching = machine.guard()
+    watching.begin(None)
+    machine.is_looked_at()
+    with pytest.raises(
+        CellMemoryError, match=r"512 MiB of memory are left.*taken 2\.00 GiB"
+    ) as found:
+        machine.held, machine.left = 3 * GIB, GIB // 2
+        while True:
+            pass
+    assert memory.is_exhausted(found.value)
+    watching.end(None)
+
+
+@pytest.mark.parametrize(
+    ("left", "grown"),
+    [(GIB // 2, GIB // 8), (2 * GIB, 20 * GIB), (None, 20 * GIB)],
+    ids=["others took it", "enough is left", "nobody knows"],
+)
+def test_a_cell_that_does_not_goes_on(left: int | None, grown: int) -> None:
+    machine = Machine(10 * GIB)
+    watching = machine.guard()
+    watching.begin(None)
+    machine.held, machine.left = GIB + grown, left
+    machine.is_looked_at()
+    machine.is_looked_at()
+    watching.end(None)
+
+
+def test_the_next_cell_can_free_it() -> None:
+    """What an earlier cell has filled does not end the one that is to free it."""
+    machine = Machine(GIB // 2, 20 * GIB)
+    watching = machine.guard()
+    for _ in range(2):
+        watching.begin(None)
+        machine.is_looked_at()
+        watching.end(None)
+
+
+def test_nothing_is_raised_after_the_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the cell was too short to get is taken back."""
+    raised: list[type[BaseException] | None] = []
+    monkeypatch.setattr(guard, "raise_in", lambda thread, error: raised.append(error))
+    machine = Machine(10 * GIB)
+    watching = machine.guard()
+    watching.begin(None)
+    machine.held, machine.left = 3 * GIB, GIB // 2
+    assert watching.look()
+    watching.end(None)
+    assert raised[-1] is None
+    assert not watching.look()
+
+
+def test_cells_inside_cells() -> None:
+    """A cell that runs another one is watched to its end."""
+    machine = Machine(10 * GIB)
+    watching = machine.guard()
+    watching.begin(None)
+    watching.begin(None)
+    watching.end(None)
+    assert watching.thread == threading.get_ident()
+    watching.end(None)
+    assert not watching.thread
+
+
+def test_this_process() -> None:
+    held = guard.resident()
+    assert held is None or held > 1 << 20

@@ -81,7 +81,7 @@ NOT_LINEAR = {
         svd tridiagonal
     """,
     "rows of integers": "lu_pivots_to_permutation",
-    "has no operands": "axis_index iota",
+    "has no operands": "axis_index iota platform_index",
     "random keys and bits are no vector space": """
         random_bits random_clone random_fold_in random_seed random_split random_unwrap random_wrap
         rng_bit_generator threefry2x32
@@ -95,9 +95,11 @@ ON_REFS = dict.fromkeys(
 )
 NO_TRANSPOSE = {name: why for why, names in NOT_LINEAR.items() for name in names.split()}
 NO_TRANSPOSE |= FOR_LOWERING
-NO_BATCH = {"iota": "has no operands, so none is batched", **FOR_LOWERING}
+NO_OPERANDS = "has no operands, so none is batched or has a tangent"
+NO_BATCH = {"iota": NO_OPERANDS, "platform_index": NO_OPERANDS, **FOR_LOWERING}
 NO_JVP = {
     **FOR_LOWERING,
+    "platform_index": NO_OPERANDS,
     **dict.fromkeys(
         ("geqrf", "hessenberg", "tridiagonal"),
         "reflectors, whose signs jump: what they are good for, qr, can be differentiated",

@@ -135,6 +135,7 @@ from perspex.config import (  # noqa: E402
     transfer_guard_host_to_device as transfer_guard_host_to_device,
 )
 from perspex.dtypes import float0 as float0  # noqa: E402
+from perspex.ops.slices import ds as ds  # noqa: E402
 from perspex.ref import Ref as Ref  # noqa: E402
 from perspex.ref import empty_ref as empty_ref  # noqa: E402
 from perspex.ref import free_ref as free_ref  # noqa: E402

@@ -21,7 +21,7 @@ from perspex.arguments.static import integers
 from perspex.arguments.types import Array, ArrayLike, Shape
 from perspex.jitted.fused import fused
 from perspex.lax.linear import PrecisionLike
-from perspex.ops.linear import Precision, canonical_precision
+from perspex.ops.precision import Precision, canonical_precision
 
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
 

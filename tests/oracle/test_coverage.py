@@ -16,11 +16,16 @@ from .evaluate import Library
 # Those with a derivative that no case of `compositions` leads to.
 REASONS = {
     "real JAX has no derivative of it": """
-        householder_product igamma_grad_a io_callback linear_call ormqr pbroadcast pmax pmin
-        reduce_window
+        cholesky_update composite householder_product igamma_grad_a io_callback linear_call ormqr
+        pbroadcast pmax pmin reduce_window symmetric_product
     """,
     "along a named axis: with the axis mapped, as by `across`, it is another operation": """
         all_gather all_to_all axis_index ppermute psum reduce_scatter
+    """,
+    "real JAX exchanges rows on GPUs alone, and not along a mapped axis": "ragged_all_to_all",
+    "holds no numbers, or gives none": "after_all create_token dce_sink",
+    "compared in `cases/products.txt` and `cases/staged_values.txt`": """
+        approx_top_k ragged_dot_general
     """,
     "the matrix itself takes checkpoints": "remat2",
     "a scatter that drops what is outside, which `nonzero` and `repeat` mean to": """
@@ -29,8 +34,8 @@ REASONS = {
     "gone when a program is written; compared in `cases/checkify.txt`": "check",
     "gone when a program is written, or transposed": "custom_call custom_lin",
     "gives integers, booleans, bits or keys: its derivative is zero": """
-        argmin clz lu_pivots_to_permutation population_count random_clone random_fold_in
-        random_unwrap random_wrap reduce_and reduce_xor rng_bit_generator shift_left
+        argmin clz eq_to le_to lt_to lu_pivots_to_permutation mulhi population_count random_clone
+        random_fold_in random_unwrap random_wrap reduce_and reduce_xor rng_bit_generator shift_left
         shift_right_arithmetic threefry2x32 xor
     """,
     "prints, and is otherwise `debug_callback`": "debug_print",

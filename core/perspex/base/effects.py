@@ -39,6 +39,15 @@ check = Effect("Check", False)
 # (`transforms.discharge`).
 state = Effect("State", False)
 
+# Nothing but that the value stays in the program although nobody reads it.
+kept = Effect("Kept", False)
+_SILENT = frozenset([kept])
+
+
+def happens(effects: Effects) -> bool:
+    """Whether something is done while the program runs."""
+    return not effects <= _SILENT
+
 
 def has_order(effects: Effects) -> bool:
     """Whether one of the effects is ordered."""

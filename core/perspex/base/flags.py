@@ -257,6 +257,10 @@ LEVEL = one_of(None, "allow", "log", "disallow", "log_explicit", "disallow_expli
 _PRECISION = one_of(
     *("default", "high", "highest", "float32", "tensorfloat32"),
     *("bfloat16", "bfloat16_3x", "fastest"),
+    *("ANY_F8_ANY_F8_F32", "ANY_F8_ANY_F8_F32_FAST_ACCUM", "ANY_F8_ANY_F8_ANY"),
+    *("ANY_F8_ANY_F8_ANY_FAST_ACCUM", "F16_F16_F16", "F16_F16_F32", "BF16_BF16_BF16"),
+    *("BF16_BF16_F32", "BF16_BF16_F32_X3", "BF16_BF16_F32_X6", "BF16_BF16_F32_X9"),
+    *("TF32_TF32_F32", "TF32_TF32_F32_X3", "F32_F32_F32", "F64_F64_F64"),
 )
 
 

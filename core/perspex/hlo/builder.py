@@ -436,11 +436,18 @@ class Builder:
         """Convert elements to the dtype of `aval`, whose shape is that of `value`."""
         return self.op("stablehlo.convert", value, aval=aval)
 
-    def compare(self, direction: str, x: Any, y: Any, operand: ShapedArray) -> Any:
-        """`x direction y` with direction EQ NE LT LE GT GE, for operands of type `operand`."""
+    def compare(
+        self, direction: str, x: Any, y: Any, operand: ShapedArray, is_total: bool = False
+    ) -> Any:
+        """`x direction y` with direction EQ NE LT LE GT GE, for operands of type `operand`.
+
+        With `is_total`, in the total order of floats.
+        """
         kind = {"b": "UNSIGNED", "u": "UNSIGNED", "i": "SIGNED"}.get(operand.dtype.kind, "FLOAT")
         if "int" in operand.dtype.name:
             kind = "UNSIGNED" if operand.dtype.name.startswith("u") else "SIGNED"
+        if is_total and kind == "FLOAT":
+            kind = "TOTALORDER"
         return self.op(
             "stablehlo.compare",
             x,
@@ -522,6 +529,31 @@ class Builder:
                 self.arguments_of(values),
                 closed.out_avals,
                 {"callee": types.symbol(symbol)},
+            ).results
+        )
+
+    def composite(
+        self,
+        closed: ClosedJaxpr,
+        values: Sequence[Any],
+        name: str,
+        attributes: dict[str, Any],
+        version: int = 0,
+    ) -> list[Any]:
+        """Call `closed` as the operation `name`, which a compiler may know by that name."""
+        if self.module.manual is not None and not self.module.manual.is_whole:
+            return self.inline(closed.jaxpr, values)
+        return list(
+            self.ops(
+                "stablehlo.composite",
+                self.arguments_of(values),
+                closed.out_avals,
+                {
+                    "name": types.string(name),
+                    "decomposition": types.symbol(self.module.function(closed, name)),
+                    "composite_attributes": types.dictionary(attributes),
+                    "version": types.integer(version, 32),
+                },
             ).results
         )
 

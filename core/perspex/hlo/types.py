@@ -199,6 +199,37 @@ def aliases(pairs: tuple[tuple[int, int], ...], alone: bool) -> Any:
     return attribute(f"[{', '.join(texts)}]")
 
 
+def attribute_of(value: Any) -> Any:
+    """A Python value as an attribute; `TypeError` for a value that is none."""
+    if isinstance(value, (bool, np.bool_)):
+        return boolean(bool(value))
+    if isinstance(value, str):
+        return string(value)
+    if isinstance(value, (tuple, list)):
+        return array([attribute_of(x) for x in value])
+    if isinstance(value, dict):
+        return dictionary({name: attribute_of(x) for name, x in value.items()})
+    if isinstance(value, int):
+        return integer(value)
+    if isinstance(value, float):
+        return ir.FloatAttr.get(ir.F64Type.get(context), value, loc=unknown)
+    if isinstance(value, np.dtype):
+        return ir.TypeAttr.get(element_type(value), context)
+    if isinstance(value, np.generic) and value.dtype.kind in "fiuV":
+        element = element_type(value.dtype)
+        if isinstance(element, ir.IntegerType):
+            return ir.IntegerAttr.get(element, int(value))
+        return ir.FloatAttr.get(element, float(value), loc=unknown)
+    if isinstance(value, np.ndarray) and value.ndim:
+        return dense(value, ShapedArray(value.shape, value.dtype))
+    if isinstance(value, np.ndarray):
+        return attribute_of(value[()])
+    raise TypeError(
+        f"an attribute of an operation is a number, a string, a dtype, a NumPy array, or a list or "
+        f"dictionary of such, not a value of type {type(value)}"
+    )
+
+
 def array(items: list[Any]) -> Any:
     return ir.ArrayAttr.get(items, context)
 

@@ -19,6 +19,7 @@ from perspex.lax.conv_dimensions import *
 from perspex.lax.convolution import *
 from perspex.lax.dynamic import *
 from perspex.lax.elementwise import *
+from perspex.lax.exchanges import *
 from perspex.lax.generators import *
 from perspex.lax.indexing import *
 from perspex.lax.joining import *
@@ -26,13 +27,17 @@ from perspex.lax.linear import *
 from perspex.lax.named_axes import *
 from perspex.lax.ragged import *
 from perspex.lax.reductions import *
+from perspex.lax.scaled import *
 from perspex.lax.shape import *
 from perspex.lax.solve import *
 from perspex.lax.sorting import *
 from perspex.lax.special import *
 from perspex.lax.spectra import *
+from perspex.lax.tokens import *
 from perspex.lax.values import *
 from perspex.lax.windows import *
+from perspex.ops.accuracy import AccuracyMode as AccuracyMode
+from perspex.ops.accuracy import Tolerance as Tolerance
 from perspex.ops.bessel import bessel_i0e as bessel_i0e_p
 from perspex.ops.bessel import bessel_i1e as bessel_i1e_p
 from perspex.ops.collectives import all_gather as all_gather_p
@@ -119,6 +124,7 @@ from perspex.ops.elementwise import tan as tan_p
 from perspex.ops.elementwise import tanh as tanh_p
 from perspex.ops.fft import FftType as FftType
 from perspex.ops.fft import fft as fft_p
+from perspex.ops.halves import mulhi as mulhi_p
 from perspex.ops.incomplete import igamma as igamma_p
 from perspex.ops.incomplete import igamma_grad_a as igamma_grad_a_p
 from perspex.ops.incomplete import igammac as igammac_p
@@ -130,10 +136,17 @@ from perspex.ops.indexing import scatter_max as scatter_max_p
 from perspex.ops.indexing import scatter_min as scatter_min_p
 from perspex.ops.indexing import scatter_mul as scatter_mul_p
 from perspex.ops.indexing import scatter_sub as scatter_sub_p
-from perspex.ops.linear import Precision as Precision
 from perspex.ops.linear import dot_general as dot_general_p
+from perspex.ops.order import eq_to as eq_to_p
+from perspex.ops.order import le_to as le_to_p
+from perspex.ops.order import lt_to as lt_to_p
 from perspex.ops.placing import sharding_constraint as sharding_constraint_p
+from perspex.ops.precision import DotAlgorithm as DotAlgorithm
+from perspex.ops.precision import DotAlgorithmPreset as DotAlgorithmPreset
+from perspex.ops.precision import Precision as Precision
+from perspex.ops.ragged_exchange import ragged_all_to_all as ragged_all_to_all_p
 from perspex.ops.rbg import rng_bit_generator as rng_bit_generator_p
+from perspex.ops.rbg import rng_uniform as rng_uniform_p
 from perspex.ops.reductions import argmax as argmax_p
 from perspex.ops.reductions import argmin as argmin_p
 from perspex.ops.reductions import reduce_and as reduce_and_p
@@ -153,6 +166,7 @@ from perspex.ops.shape import split as split_p
 from perspex.ops.shape import stack as stack_p
 from perspex.ops.shape import tile as tile_p
 from perspex.ops.shape import unstack as unstack_p
+from perspex.ops.sorting import approx_top_k as approx_top_k_p
 from perspex.ops.sorting import sort as sort_p
 from perspex.ops.sorting import top_k as top_k_p
 from perspex.ops.special import digamma as digamma_p
@@ -168,6 +182,8 @@ from perspex.ops.structural import reduce_sum as reduce_sum_p
 from perspex.ops.structural import reshape as reshape_p
 from perspex.ops.structural import squeeze as squeeze_p
 from perspex.ops.structural import transpose as transpose_p
+from perspex.ops.tokens import after_all as after_all_p
+from perspex.ops.tokens import create_token as create_token_p
 from perspex.ops.window_reductions import reduce_window_max as reduce_window_max_p
 from perspex.ops.window_reductions import reduce_window_min as reduce_window_min_p
 from perspex.ops.window_reductions import reduce_window_sum as reduce_window_sum_p
@@ -176,6 +192,7 @@ from perspex.ops.window_reductions import select_and_scatter_add as select_and_s
 from perspex.ops.windows import GatherDimensionNumbers as GatherDimensionNumbers
 from perspex.ops.windows import GatherScatterMode as GatherScatterMode
 from perspex.ops.windows import ScatterDimensionNumbers as ScatterDimensionNumbers
+from perspex.rules.composite import composite as composite
 from perspex.rules.implicit import linear_solve_p as linear_solve_p
 
 _publish(globals(), vars(linalg))

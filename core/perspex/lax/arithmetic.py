@@ -1,11 +1,9 @@
-"""Arithmetic made of other operations: polynomials, high halves of products."""
+"""Arithmetic made of other operations: polynomials, and `1 - x**2`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Any
-
-import numpy as np
 
 from perspex import dtypes
 from perspex.arguments.arrays import as_array, aval_of
@@ -13,50 +11,7 @@ from perspex.arguments.types import Array, ArrayLike
 from perspex.ops import elementwise as ops
 from perspex.ops.structural import broadcast_in_dim, convert, full_like
 
-__all__ = ["mulhi", "one_minus_square", "polynomial"]
-
-
-def mulhi(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """The high half of the product of integers, which is twice as wide as they are.
-
-    The result is made from four products of half words, so that it needs no wider integers than it
-    is given.
-
-    Args:
-      x, y: integers of one dtype and shape; one may be a scalar.
-
-    Returns:
-      An array of the shape and dtype of the operands.
-
-    Raises:
-      TypeError: for operands that are not integers, or dtypes or shapes that differ.
-
-    References:
-      Warren, "Hacker's Delight", 2nd ed., section 8-2
-
-    >>> import numpy as np
-    >>> from perspex import lax
-    >>> lax.mulhi(np.int8(100), np.int8(100)), 100 * 100 >> 8
-    (Array(39, dtype=int8), 39)
-    """
-    for i, v in enumerate((x, y)):
-        aval = aval_of("mulhi", v)
-        if not dtypes.issubdtype(aval.dtype, np.integer):
-            raise TypeError(
-                f"mulhi does not accept dtype {aval.dtype.name} at position {i}; it takes integers"
-            )
-    number = aval_of("mulhi", x).dtype
-    half = dtypes.itemsize_bits(number) // 2
-    signed = dtypes.issubdtype(number, np.signedinteger)
-    shift = ops.shift_right_arithmetic if signed else ops.shift_right_logical
-    bits, mask = number.type(half), number.type((1 << half) - 1)
-    x_low, x_high = ops.bitwise_and(x, mask), shift(x, bits)
-    y_low, y_high = ops.bitwise_and(y, mask), shift(y, bits)
-    carried = ops.shift_right_logical(ops.mul(x_low, y_low), bits)
-    middle = ops.add(ops.mul(x_high, y_low), carried)
-    rest = ops.add(ops.bitwise_and(middle, mask), ops.mul(x_low, y_high))
-    high = ops.add(ops.mul(x_high, y_high), shift(middle, bits))
-    return ops.add(high, shift(rest, bits))
+__all__ = ["one_minus_square", "polynomial"]
 
 
 def one_minus_square(x: ArrayLike) -> Array:

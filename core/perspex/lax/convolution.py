@@ -23,7 +23,7 @@ from perspex.lax.linear import PrecisionLike, dot_general
 from perspex.lax.windows import Padding, pairs
 from perspex.ops import convolution as ops
 from perspex.ops.elementwise import eq
-from perspex.ops.linear import canonical_precision
+from perspex.ops.precision import canonical_precision
 from perspex.ops.shape import iota, rev
 from perspex.ops.sliding import PaddingType, Pads, dilated, pads_by_name
 from perspex.ops.structural import broadcast_in_dim, convert, reshape, transpose
@@ -403,7 +403,8 @@ def conv_general_dilated_local(
         lhs_dilation,
         rhs_dilation,
         numbers,
-        precision=pair and pair[0],
+        # An algorithm is none for the patches, which add nothing up.
+        precision=pair[0] if isinstance(pair, tuple) and len(pair) == 2 else None,
     )
     _, rhs_spec, out_spec = numbers
     dims = (((out_spec[1],), (rhs_spec[1],)), (out_spec[2:], rhs_spec[2:]))

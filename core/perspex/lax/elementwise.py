@@ -20,6 +20,7 @@ from perspex.arguments.glossary import describe
 from perspex.arguments.types import Array, ArrayLike
 from perspex.lax.faces import accurate, adopt, binary, matched, unary
 from perspex.ops import elementwise as ops
+from perspex.ops import halves
 from perspex.tracing.trace import typeof
 
 T = TypeVar("T")
@@ -28,10 +29,11 @@ __all__ = [
     "RoundingMethod", "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh",
     "bitwise_and", "bitwise_not", "bitwise_or", "bitwise_xor", "cbrt", "ceil", "clz", "complex",
     "conj", "cos", "cosh", "div", "eq", "exp", "exp2", "expm1", "floor", "ge", "gt", "imag",
-    "integer_pow", "is_finite", "le", "log", "log1p", "log2", "logistic", "lt", "max", "min", "mul",
-    "ne", "neg", "nextafter", "population_count", "pow", "real", "reciprocal", "reduce_precision",
-    "rem", "round", "rsqrt", "shift_left", "shift_right_arithmetic", "shift_right_logical", "sign",
-    "sin", "sinh", "sqrt", "square", "stop_gradient", "sub", "tan", "tanh",
+    "integer_pow", "is_finite", "le", "log", "log1p", "log2", "logistic", "lt", "max", "min",
+    "mul", "mulhi", "ne", "neg", "nextafter", "population_count", "pow", "real", "reciprocal",
+    "reduce_precision", "rem", "round", "rsqrt", "shift_left", "shift_right_arithmetic",
+    "shift_right_logical", "sign", "sin", "sinh", "sqrt", "square", "stop_gradient", "sub", "tan",
+    "tanh",
 ]  # fmt: skip
 
 
@@ -65,6 +67,7 @@ lt = binary(ops.lt)
 le = binary(ops.le)
 gt = binary(ops.gt)
 ge = binary(ops.ge)
+mulhi = binary(halves.mulhi)
 
 # ---- Of one operand -----------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from perspex.arguments.arrays import aval_of
 from perspex.arguments.types import Array, ArrayLike
+from perspex.ops.accuracy import Accuracy
 from perspex.ops.arithmetic import complex_dtype, widened_dtype
 from perspex.ops.expansions import real_dtype
 from perspex.ops.families import Elementwise, as_bool
@@ -24,9 +25,9 @@ class Unary(Protocol):
 
 
 class Accurate(Protocol):
-    """A function of one operand, with JAX's parameter `accuracy`."""
+    """A function of one operand, whose accuracy can be chosen."""
 
-    def __call__(self, x: ArrayLike, *, accuracy: None = None) -> Array: ...
+    def __call__(self, x: ArrayLike, *, accuracy: Accuracy | None = None) -> Array: ...
 
 
 class Binary(Protocol):
@@ -47,12 +48,15 @@ def unary(row: Elementwise, name: str = "") -> Unary:
 def accurate(row: Elementwise) -> Accurate:
     """`unary`, with the parameter `accuracy`."""
 
-    def face(x: ArrayLike, *, accuracy: None = None) -> Array:
-        if accuracy is not None:
+    def face(x: ArrayLike, *, accuracy: Accuracy | None = None) -> Array:
+        if accuracy is None:
+            return row(x)
+        if not isinstance(accuracy, Accuracy):
             raise NotImplementedError(
-                f"{row.name}: the accuracy of the compiled function cannot be chosen; leave it out"
+                f"{row.name}: accuracy must be a lax.AccuracyMode or a lax.Tolerance, got "
+                f"{accuracy!r}"
             )
-        return row(x)
+        return row(x, accuracy=accuracy)
 
     return _presented(face, row)
 
@@ -93,6 +97,8 @@ _DTYPES: dict[Any, str] = {
 }
 _Y = """  y: of the dtype of `x`. Shapes must be equal unless one operand is a scalar; axes of size
     one broadcast."""
+_ACCURACY = """  accuracy: which of the compiler's functions it takes: an `AccuracyMode`, or a
+    `Tolerance` for the error. It has no effect where the compiler has one function alone."""
 
 
 def _presented(face: Any, row: Elementwise, name: str = "") -> Any:
@@ -101,7 +107,7 @@ def _presented(face: Any, row: Elementwise, name: str = "") -> Any:
     pair, choice = face.__code__.co_argcount == 2, face.__kwdefaults__
     text = [row.summary, "", "Args:", f"  x: an array or a scalar ({row.kind})."]
     text += [_Y] * pair
-    text += ["  accuracy: must be `None`."] * bool(choice)
+    text += [_ACCURACY] * bool(choice)
     like = "both" if pair else "`x`"
     result = f"the shape and dtype of {like}."
     if row.out_dtype:
@@ -110,7 +116,7 @@ def _presented(face: Any, row: Elementwise, name: str = "") -> Any:
     operand, fault = ("an operand", "dtype or shape") if pair else ("`x`", "dtype")
     text += ["", "Raises:"]
     text += [f"  TypeError: if {operand} is not an array or a number, or has another {fault}."]
-    text += ["  NotImplementedError: for another `accuracy`."] * bool(choice)
+    text += ["  NotImplementedError: for an `accuracy` of another type."] * bool(choice)
     if row.source:
         text += ["", "References:", f"  {row.source}"]
     face.__name__ = face.__qualname__ = name

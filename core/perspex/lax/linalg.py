@@ -39,9 +39,7 @@ from perspex.ops.linalg import svd as svd_p
 from perspex.ops.linalg import triangular_solve as triangular_solve_p
 from perspex.ops.linalg import tridiagonal as tridiagonal_p
 from perspex.ops.linalg import tridiagonal_solve as tridiagonal_solve_p
-from perspex.ops.linalg.matrices import matmul, swapped, triangles
-from perspex.ops.shape import concatenate
-from perspex.ops.structural import reshape, scalar_like
+from perspex.ops.linalg.matrices import swapped, triangles
 
 __all__ = [
     "EigImplementation", "EighImplementation", "SvdAlgorithm", "cholesky", "cholesky_p",
@@ -109,18 +107,12 @@ def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
     Array([[5.]], dtype=float32)
     """
     r, w = inexact_operands("cholesky_update", r_matrix, w_vector)
-    n = aval_of("cholesky_update", w).size
-    if aval_of("cholesky_update", r).shape != (n, n) or np.ndim(w) != 1:
+    if np.ndim(w) != 1:
         raise ValueError(
             f"cholesky_update takes a matrix of shape (n, n) and a vector of shape (n,), got "
             f"{np.shape(r)} and {np.shape(w)}"
         )
-    both = concatenate(r, reshape(w, new_sizes=(1, n)), dimension=0)
-    _, out = ops.qr(both, full_matrices=False, pivoting=False)
-    # Of all such factors, that whose diagonal is not negative.
-    diagonal = ops.matrices.diagonal_of(out)
-    negative = ops.matrices.in_rows(ew.lt(diagonal, scalar_like(diagonal, 0)), (n, n))
-    return ew.select(negative, ew.neg(out), out)
+    return ops.cholesky_update(r, w)
 
 
 def symmetric_product(
@@ -152,11 +144,7 @@ def symmetric_product(
            [2., 4.]], dtype=float32)
     """
     a, c = inexact_operands("symmetric_product", a_matrix, c_matrix)
-    for x in (a, c):
-        if aval_of("symmetric_product", x).dtype.kind != "f":
-            raise TypeError("symmetric_product takes matrices of float32 or float64")
-    product = ew.mul(matmul(a, a, "", "T"), scalar_like(a, alpha))
-    out = ew.add(product, ew.mul(c, scalar_like(c, beta)))
+    out: Array = ops.symmetric_product(a, c, alpha=float(alpha), beta=float(beta))
     if not symmetrize_output:
         return out
     strict = triangles(out, below=True, diagonal="zero", above=False)

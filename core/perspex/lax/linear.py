@@ -11,7 +11,7 @@ from perspex.arguments.arrays import aval_of
 from perspex.arguments.refused import check_unsharded
 from perspex.arguments.types import Array, ArrayLike, DTypeLike
 from perspex.ops import linear as ops
-from perspex.ops.linear import Precision
+from perspex.ops.precision import DotAlgorithm, DotAlgorithmPreset, Precision, canonical_precision
 
 __all__ = ["DotDimensionNumbers", "PrecisionLike", "batch_matmul", "dot", "dot_general"]
 
@@ -20,8 +20,17 @@ DotDimensionNumbers = tuple[
 ]
 """`((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))`: the axes of a `dot_general`."""
 
-PrecisionLike = str | Precision | tuple[str, str] | tuple[Precision, Precision] | None
-"""What names a precision: a `Precision`, its name, a pair for both operands, or nothing."""
+PrecisionLike = (
+    str
+    | Precision
+    | tuple[str, str]
+    | tuple[Precision, Precision]
+    | DotAlgorithm
+    | DotAlgorithmPreset
+    | None
+)
+"""What says how products are computed: a `Precision`, its name, a pair for both operands, an
+algorithm, the name of a preset, or nothing."""
 
 
 def dot_general(
@@ -39,7 +48,8 @@ def dot_general(
       lhs, rhs: arrays. Of two dtypes, the one with the wider range is that of the product.
       dimension_numbers: `((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))`, axes in
         corresponding order.
-      precision: how exactly accelerators multiply; `default_matmul_precision` if not given.
+      precision: how exactly accelerators multiply, or a `DotAlgorithm` or `DotAlgorithmPreset`;
+        `default_matmul_precision` if not given.
       preferred_element_type: the dtype to accumulate in, which is that of the result.
       out_sharding: must be `None`.
 
@@ -49,7 +59,8 @@ def dot_general(
     Raises:
       TypeError: for axes that are not there or do not match, or a preferred type that is too
         narrow.
-      ValueError: for an unknown precision.
+      ValueError: for an unknown precision, and when compiling for an algorithm that the platform
+        does not have.
 
     >>> import numpy as np
     >>> from perspex import lax
@@ -62,13 +73,14 @@ def dot_general(
     return ops.dot_general(
         lhs,
         rhs,
-        dimension_numbers=_dimensions(dimension_numbers),
-        precision=ops.canonical_precision(precision),
-        preferred_element_type=_preferred(preferred_element_type),
+        dimension_numbers=dimensions(dimension_numbers),
+        precision=canonical_precision(precision),
+        preferred_element_type=preferred_dtype(preferred_element_type),
     )
 
 
-def _dimensions(given: Any) -> ops.Dimensions:
+def dimensions(given: Any) -> ops.Dimensions:
+    """A user's dimension numbers; `TypeError` if they are none."""
     try:
         (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = given
         contract = _axes(lhs_contract), _axes(rhs_contract)
@@ -86,7 +98,8 @@ def _axes(axes: Any) -> tuple[int, ...]:
     return (operator.index(axes),)
 
 
-def _preferred(dtype: Any) -> Any:
+def preferred_dtype(dtype: Any) -> Any:
+    """The dtype that a user prefers for a product; `None` says nothing."""
     # Not `check_user_dtype`: a float64 that is not enabled becomes float32 without a warning.
     return None if dtype is None else dtypes.canonicalize_dtype(dtype)
 

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from perspex import dtypes
 from perspex.arguments.arrays import aval_of
 from perspex.arguments.refused import check_unsharded
 from perspex.arguments.types import Array, ArrayLike, DTypeLike
-from perspex.lax.linear import PrecisionLike, dot_general
-from perspex.ops import elementwise as ops
-from perspex.ops.cumulative import cumsum
-from perspex.ops.shape import iota
-from perspex.ops.structural import broadcast_in_dim, convert, full_like, reduce_sum
+from perspex.lax.linear import PrecisionLike, preferred_dtype
+from perspex.ops import ragged as ops
+from perspex.ops.precision import canonical_precision
+from perspex.ops.ragged import RaggedDotDimensionNumbers
 
-__all__ = ["ragged_dot"]
+__all__ = ["RaggedDotDimensionNumbers", "ragged_dot", "ragged_dot_general"]
+
+_ROWS = RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,))
 
 
 def ragged_dot(
@@ -30,8 +28,8 @@ def ragged_dot(
 ) -> Array:
     """Rows in consecutive groups, each group times its own matrix.
 
-    Every row is multiplied by every matrix and one product is kept: the work is `g` times that of
-    one product of matrices, which suits few groups.
+    Every row is multiplied by every matrix, or by zero: the work is `g` times that of one product
+    of matrices, which suits few groups.
 
     Args:
       lhs: an array of shape `(m, k)`.
@@ -55,28 +53,80 @@ def ragged_dot(
            [20.],
            [20.]], dtype=float32)
     """
-    check_unsharded("ragged_dot", out_sharding)
-    if group_offset is not None:
-        raise NotImplementedError("ragged_dot: group_offset is not supported; leave it out")
     rows, matrices, sizes = [aval_of("ragged_dot", v) for v in (lhs, rhs, group_sizes)]
     if rows.ndim != 2 or matrices.ndim != 3 or sizes.shape != matrices.shape[:1]:
         raise TypeError(
             "ragged_dot takes lhs of shape (m, k), rhs of shape (g, k, n) and g group sizes; got "
             f"{rows.shape}, {matrices.shape} and {sizes.shape}"
         )
-    if not dtypes.issubdtype(sizes.dtype, np.integer):
-        raise TypeError(f"ragged_dot: group_sizes must be integers, got {sizes.dtype.name}")
-    products: Any = dot_general(
-        lhs, rhs, (((1,), (1,)), ((), ())), precision, preferred_element_type
-    )  # (m, g, n)
-    shape = (rows.shape[0], matrices.shape[0])
-    ends = cumsum(group_sizes, axis=0, reverse=False)
-    starts = ops.sub(ends, group_sizes)
-    place = iota(dtype=sizes.dtype, shape=shape, dimension=0)
-    first, behind = [
-        broadcast_in_dim(v, shape=shape, broadcast_dimensions=(1,)) for v in (starts, ends)
-    ]
-    mine = ops.bitwise_and(ops.le(first, place), ops.lt(place, behind))
-    mask = broadcast_in_dim(mine, shape=products.shape, broadcast_dimensions=(0, 1))
-    kept = ops.select(mask, products, full_like(products, 0))
-    return convert(reduce_sum(kept, axes=(1,)), products.dtype)
+    return ragged_dot_general(
+        lhs,
+        rhs,
+        group_sizes,
+        _ROWS,
+        precision,
+        preferred_element_type,
+        group_offset,
+        out_sharding,
+    )
+
+
+def ragged_dot_general(
+    lhs: ArrayLike,
+    rhs: ArrayLike,
+    group_sizes: ArrayLike,
+    ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+    group_offset: ArrayLike | None = None,
+    out_sharding: None = None,
+) -> Array:
+    """Sums of products in which one axis of `lhs` is in consecutive groups.
+
+    With batch axes `b`, and one axis of each kind:
+
+    * the ragged axis `m` is kept: `[b, m, k]` and `[g, b, k, n]` give `[b, m, n]`; each group has
+      its own matrices, and rows behind the last group give zeros;
+    * the ragged axis `k` is contracted: `[b, m, k]` and `[b, k, n]` give `[g, b, m, n]`, the sum
+      over each group;
+    * the ragged axis `b` is a batch axis: `[b, m, k]` and `[b, k, n]` give `[b, m, n]`, whatever
+      the groups are.
+
+    Args:
+      lhs, rhs: arrays.
+      group_sizes: integers: how long each group is. Of shape `(g,)`, or with the sizes of the batch
+        axes and the other axes before the ragged one in front.
+      ragged_dot_dimension_numbers: which axis is what.
+      precision, preferred_element_type: as for `dot_general`.
+      group_offset, out_sharding: must be `None`.
+
+    Returns:
+      An array of the shape above.
+
+    Raises:
+      TypeError: for axes that are not there or do not match, and group sizes that are not integers.
+      NotImplementedError: for a `group_offset` or a sharding.
+
+    >>> import numpy as np
+    >>> from perspex import lax
+    >>> numbers = lax.RaggedDotDimensionNumbers((([0], [0]), ([], [])), [0], [])
+    >>> lax.ragged_dot_general(np.ones((3, 1)), np.ones((3, 1)), np.array([1, 2]), numbers)
+    Array([[[1.]],
+    <BLANKLINE>
+           [[2.]]], dtype=float32)
+    """
+    check_unsharded("ragged_dot_general", out_sharding)
+    if group_offset is not None:
+        raise NotImplementedError("ragged_dot_general: group_offset is not supported; leave it out")
+    for operand in (lhs, rhs, group_sizes):
+        aval_of("ragged_dot_general", operand)
+    primitive: Any = ops.ragged_dot_general
+    out: Array = primitive(
+        lhs,
+        rhs,
+        group_sizes,
+        ragged_dot_dimension_numbers=ragged_dot_dimension_numbers,
+        precision=canonical_precision(precision),
+        preferred_element_type=preferred_dtype(preferred_element_type),
+    )
+    return out

@@ -14,7 +14,6 @@ from perspex.arguments.axes import canonical_axis
 from perspex.arguments.glossary import describe
 from perspex.arguments.types import Array, ArrayLike
 from perspex.ops import sorting as ops
-from perspex.ops.elementwise import neg
 
 __all__ = ["approx_max_k", "approx_min_k", "sort", "sort_key_val", "top_k"]
 
@@ -139,8 +138,15 @@ def approx_max_k(
     >>> lax.approx_max_k(np.array([3.0, 1.0, 4.0]), 2)
     [Array([4., 3.], dtype=float32), Array([2, 0], dtype=int32)]
     """
-    at, count = _candidates("approx_max_k", operand, k, reduction_dimension, recall_target)
-    return ops.top_k(operand, axis=at, is_stable=True, k=k if aggregate_to_topk else count)
+    return _approximately(
+        "approx_max_k",
+        operand,
+        k,
+        reduction_dimension,
+        recall_target,
+        reduction_input_size_override,
+        aggregate_to_topk,
+    )
 
 
 def approx_min_k(
@@ -169,16 +175,26 @@ def approx_min_k(
     >>> lax.approx_min_k(np.array([3.0, 1.0, 4.0]), 2)
     [Array([1., 3.], dtype=float32), Array([1, 0], dtype=int32)]
     """
-    at, count = _candidates("approx_min_k", operand, k, reduction_dimension, recall_target)
-    found, places = ops.top_k(
-        neg(operand), axis=at, is_stable=True, k=k if aggregate_to_topk else count
+    return _approximately(
+        "approx_min_k",
+        operand,
+        k,
+        reduction_dimension,
+        recall_target,
+        reduction_input_size_override,
+        aggregate_to_topk,
     )
-    return [neg(found), places]
 
 
-def _candidates(
-    name: str, operand: ArrayLike, k: int, axis: int, recall_target: float
-) -> tuple[int, int]:
+def _approximately(
+    name: str,
+    operand: ArrayLike,
+    k: int,
+    axis: int,
+    recall_target: float,
+    whole_size: int,
+    aggregate: bool,
+) -> list[Array]:
     aval = aval_of(name, operand)
     if not dtypes.issubdtype(aval.dtype, np.floating):
         raise ValueError(f"{name}: operand must be a floating type, got {aval.dtype.name}")
@@ -189,7 +205,16 @@ def _candidates(
         )
     if not 0 < recall_target <= 1:
         raise ValueError(f"{name}: recall_target must be between 0 and 1, got {recall_target}")
-    return at, aval.shape[at]
+    found: list[Array] = ops.approx_top_k(
+        operand,
+        k=operator.index(k),
+        reduction_dimension=operator.index(axis),
+        recall_target=recall_target,
+        is_max_k=name == "approx_max_k",
+        reduction_input_size_override=operator.index(whole_size),
+        aggregate_to_topk=bool(aggregate),
+    )
+    return found
 
 
 describe(

@@ -8,23 +8,25 @@ import numpy as np
 
 from perspex import dtypes, tree
 from perspex.api.shapes import ShapeDtypeStruct
-from perspex.arguments.arrays import as_array
+from perspex.arguments.arrays import as_array, aval_of
 from perspex.arguments.dtypes import check_equal_dtypes, required_dtype
 from perspex.arguments.refused import check_unsharded
 from perspex.arguments.shapes import iterated_shape
 from perspex.arguments.types import Array, ArrayLike, DTypeLike, Shape
 from perspex.ir.avals import ShapedArray
-from perspex.ops import elementwise, structural
+from perspex.ops import elementwise, kept, structural
 from perspex.ops import shape as ops
 from perspex.ops.keys import filled_keys
-from perspex.runtime.dispatch import put_like
-from perspex.tracing.trace import typeof
+from perspex.runtime.dispatch import EVAL, put_like
+from perspex.tracing.staging import JaxprTrace, JaxprTracer
+from perspex.tracing.trace import Tracer, state, typeof
 
 T = TypeVar("T")
 
 __all__ = [
-    "bitcast_convert_type", "broadcasted_iota", "clamp", "convert_element_type", "dtype", "empty",
-    "full", "full_like", "iota", "optimization_barrier", "select", "select_n", "zeros_like_array",
+    "bitcast_convert_type", "broadcasted_iota", "clamp", "convert_element_type", "dce_sink",
+    "dtype", "empty", "full", "full_like", "iota", "optimization_barrier", "select", "select_n",
+    "stage", "zeros_like_array",
 ]  # fmt: skip
 
 # ---- From numbers -------------------------------------------------------------------------------
@@ -381,6 +383,63 @@ def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
     """
     check_equal_dtypes("clamp", [typeof(min), typeof(x), typeof(max)])
     return elementwise.clamp(min, x, max)
+
+
+def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
+    """Keep the arrays of a pytree in the program that is traced, although nobody reads them.
+
+    Args:
+      val: a pytree of arrays.
+      prevent_mlir_dce: whether the compiler, too, has to compute them.
+
+    Returns:
+      Nothing.
+
+    Raises:
+      TypeError: if a leaf is not an array or a number.
+
+    >>> from perspex import lax, make_jaxpr
+    >>> def f(x):
+    ...     lax.dce_sink(lax.sin(x))
+    ...     return x
+    >>> print(make_jaxpr(f)(1.0))
+    { lambda ; a:f32[]. let
+        b:f32[] = sin a
+        dce_sink[prevent_mlir_dce=False] b
+      in (a,) }
+    """
+    for leaf in tree.leaves(val):
+        kept.dce_sink(leaf, prevent_mlir_dce=prevent_mlir_dce)
+
+
+def stage(x: ArrayLike, /) -> Array:
+    """A number or an array as a value of the program that is traced.
+
+    Where nothing is traced, the array itself.
+
+    Args:
+      x: an array or a number.
+
+    Returns:
+      A tracer, or outside of traced functions an array.
+
+    Raises:
+      TypeError: if `x` is not an array or a number.
+
+    >>> from perspex import lax
+    >>> lax.stage(2.0)
+    Array(2., dtype=float32, weak_type=True)
+    """
+    aval_of("stage", x)
+    if isinstance(x, Tracer):
+        return x
+    trace: Any = state.trace
+    while trace is not EVAL:
+        if isinstance(trace, JaxprTrace):
+            value: Any = trace.lift(x)
+            return JaxprTracer(trace, value)
+        trace = trace.parent
+    return as_array(x)
 
 
 def optimization_barrier(operand: T, /) -> T:

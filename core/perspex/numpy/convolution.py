@@ -23,7 +23,7 @@ from perspex.numpy.indexing.read import read
 from perspex.numpy.products import dot
 from perspex.numpy.promotion import promote_dtypes
 from perspex.ops import elementwise as ops
-from perspex.ops.linear import canonical_precision
+from perspex.ops.precision import canonical_precision
 from perspex.ops.shape import pad, part, rev
 from perspex.ops.structural import reshape
 

@@ -22,7 +22,8 @@ from perspex.lax.linear import PrecisionLike
 from perspex.numpy.arithmetic import conj, multiply, subtract
 from perspex.numpy.promotion import promote_dtypes
 from perspex.ops import structural
-from perspex.ops.linear import Dimensions, canonical_precision, dot_general
+from perspex.ops.linear import Dimensions, dot_general
+from perspex.ops.precision import canonical_precision
 from perspex.ops.shape import concatenate
 from perspex.ops.structural import move_axis, reshape, transpose
 from perspex.tracing.trace import typeof

@@ -20,8 +20,8 @@ from perspex.ir.avals import ShapedArray
 from perspex.ops.elementwise import add, complex, imag, real, sub
 from perspex.ops.expansions import real_dtype
 from perspex.ops.families import add_any
-from perspex.ops.linear import Precision, PrecisionPair
 from perspex.ops.lowering import expand
+from perspex.ops.precision import Choice, precision_config
 from perspex.ops.shape import rev
 from perspex.ops.sliding import (
     Pads,
@@ -58,7 +58,7 @@ class ConvParams(NamedTuple):
     dimension_numbers: ConvDimensionNumbers
     feature_group_count: int
     batch_group_count: int
-    precision: PrecisionPair | None
+    precision: Choice
     preferred_element_type: np.dtype | None
 
     @property
@@ -172,8 +172,6 @@ class ConvGeneralDilated(Primitive):
 
 
 def _emit(b: Any, lhs: Any, rhs: Any, p: ConvParams) -> Any:
-    pair = p.precision or (Precision.DEFAULT, Precision.DEFAULT)
-    names = ", ".join([f"#stablehlo<precision {precision.name}>" for precision in pair])
     return b.op(
         "stablehlo.convolution",
         lhs,
@@ -187,7 +185,7 @@ def _emit(b: Any, lhs: Any, rhs: Any, p: ConvParams) -> Any:
             "dimension_numbers": types.attribute(_written(p.dimension_numbers)),
             "feature_group_count": types.integer(p.feature_group_count),
             "batch_group_count": types.integer(p.batch_group_count),
-            "precision_config": types.attribute(f"[{names}]"),
+            "precision_config": precision_config(p.precision),
         },
     )
 

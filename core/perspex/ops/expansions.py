@@ -14,6 +14,7 @@ from perspex import dtypes
 from perspex.base import xla
 from perspex.hlo import types
 from perspex.ir.avals import ShapedArray
+from perspex.ops.accuracy import Accuracy, attributes
 
 
 def real_dtype(dtype: Any) -> Any:
@@ -104,11 +105,11 @@ def one_minus_square(b: Any, x: Any) -> Any:
     return b.op("stablehlo.multiply", down, up)
 
 
-def sine(b: Any, x: Any) -> Any:
+def sine(b: Any, x: Any, accuracy: Accuracy | None = None) -> Any:
     """sin(p + iq) = sin p cosh q + i cos p sinh q; XLA's own loses small numbers."""
     out = b.out_avals[0]
     if out.dtype.kind != "c":
-        return b.op("stablehlo.sine", x)
+        return b.op("stablehlo.sine", x, attributes=attributes(accuracy))
     part, p, q = parts_of(b, x, out)
     cosh_q, sinh_q = _cosh_and_sinh(b, q, part)
     re = b.op("stablehlo.multiply", b.op("stablehlo.sine", p, aval=part), cosh_q, aval=part)
@@ -118,11 +119,11 @@ def sine(b: Any, x: Any) -> Any:
     return b.op("stablehlo.complex", b.op("stablehlo.select", at_zero, p, re, aval=part), im)
 
 
-def cosine(b: Any, x: Any) -> Any:
+def cosine(b: Any, x: Any, accuracy: Accuracy | None = None) -> Any:
     """cos(p + iq) = cos p cosh q - i sin p sinh q; XLA's own loses small numbers."""
     out = b.out_avals[0]
     if out.dtype.kind != "c":
-        return b.op("stablehlo.cosine", x)
+        return b.op("stablehlo.cosine", x, attributes=attributes(accuracy))
     part, p, q = parts_of(b, x, out)
     cosh_q, sinh_q = _cosh_and_sinh(b, q, part)
     minus_sine = b.op("stablehlo.negate", b.op("stablehlo.sine", p, aval=part), aval=part)
@@ -147,10 +148,10 @@ def _cosh_and_sinh(b: Any, q: Any, part: ShapedArray) -> tuple[Any, Any]:
     )
 
 
-def scaled_log(b: Any, x: Any, scale: float) -> Any:
+def scaled_log(b: Any, x: Any, scale: float, accuracy: Accuracy | None = None) -> Any:
     """`scale` times the natural logarithm."""
     out = b.out_avals[0]
-    log = b.op("stablehlo.log", x)
+    log = b.op("stablehlo.log", x, attributes=attributes(accuracy))
     if out.dtype.kind != "c":
         return b.op("stablehlo.multiply", log, b.constant(scale, out))
     # By parts: a complex product would turn an infinite part into NaN.
@@ -160,22 +161,22 @@ def scaled_log(b: Any, x: Any, scale: float) -> Any:
     return b.op("stablehlo.complex", *scaled)
 
 
-def exp(b: Any, x: Any) -> Any:
+def exp(b: Any, x: Any, accuracy: Accuracy | None = None) -> Any:
     """The exponential."""
-    return _around_nan(b, "stablehlo.exponential", x)
+    return _around_nan(b, "stablehlo.exponential", x, accuracy)
 
 
-def expm1(b: Any, x: Any) -> Any:
+def expm1(b: Any, x: Any, accuracy: Accuracy | None = None) -> Any:
     """`exp(x) - 1`."""
-    return _around_nan(b, "stablehlo.exponential_minus_one", x)
+    return _around_nan(b, "stablehlo.exponential_minus_one", x, accuracy)
 
 
-def logistic(b: Any, x: Any) -> Any:
+def logistic(b: Any, x: Any, accuracy: Accuracy | None = None) -> Any:
     """`1 / (1 + exp(-x))`."""
-    return _around_nan(b, "stablehlo.logistic", x)
+    return _around_nan(b, "stablehlo.logistic", x, accuracy)
 
 
-def _around_nan(b: Any, op: str, x: Any) -> Any:
+def _around_nan(b: Any, op: str, x: Any, accuracy: Accuracy | None) -> Any:
     """`op` of `x`, which is not given a NaN that the compiler may know.
 
     To exponentiate floats of 32 and 16 bits on CPU, XLA converts them to integers. Where LLVM finds
@@ -184,17 +185,18 @@ def _around_nan(b: Any, op: str, x: Any) -> Any:
     it around the operation. Elsewhere that would be waste: it costs a third of a fused `exp`.
     """
     out = b.out_avals[0]
+    how = attributes(accuracy)
     narrow = out.dtype.kind != "c" and out.dtype.itemsize < 8
     if b.platform != "cpu" or not narrow or not b.module.holds_nan:
-        return b.op(op, x)
+        return b.op(op, x, attributes=how)
     is_nan = b.compare("NE", x, x, out)
-    y = b.op(op, b.op("stablehlo.select", is_nan, b.constant(0, out), x))
+    y = b.op(op, b.op("stablehlo.select", is_nan, b.constant(0, out), x), attributes=how)
     return b.op("stablehlo.select", is_nan, x, y)
 
 
-def exp2(b: Any, x: Any) -> Any:
+def exp2(b: Any, x: Any, accuracy: Accuracy | None = None) -> Any:
     log2 = b.constant(np.log(2), b.out_avals[0])
-    return exp(b, b.op("stablehlo.multiply", x, log2))
+    return exp(b, b.op("stablehlo.multiply", x, log2), accuracy)
 
 
 def conjugate(b: Any, x: Any) -> Any:

@@ -7,6 +7,7 @@ or are scalars, which broadcast to it.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ import numpy as np
 
 from perspex import dtypes
 from perspex.ir.avals import ShapedArray
+from perspex.ops.accuracy import Accuracy, attributes
 from perspex.ops.structural import broadcast_in_dim, is_linear, to_front, unbroadcast
 from perspex.tracing.array_type import Array
 from perspex.tracing.primitive import Primitive
@@ -211,6 +213,32 @@ def _broadcast_scalar(x: Any, shape: tuple[int, ...]) -> Any:
     if typeof(x).shape == shape:
         return x
     return broadcast_in_dim(x, shape=shape, broadcast_dimensions=())
+
+
+class Accurate(Elementwise):
+    """A row of one operand whose compiled function the param `accuracy` chooses, where given."""
+
+    def __init__(self, name: str, op: str | Rule, kind: str, jvp: Rule) -> None:
+        emit = op if callable(op) else functools.partial(_emit_accurate, op=op)
+        super().__init__(name, emit, kind, (jvp,))
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
+        if not params:
+            return super().jvp(primals, tangents)
+        (x,), (t,) = primals, tangents
+        out = self(x, **params)
+        rule = self.jvps[0]
+        assert rule is not None
+        return out, None if t is None else rule(t, x, out)
+
+
+def _emit_accurate(b: Any, x: Any, accuracy: Accuracy | None = None, *, op: str) -> Any:
+    return b.op(op, x, attributes=attributes(accuracy))
+
+
+def accurate(name: str, op: str | Rule, kind: str, jvp: Rule) -> Accurate:
+    """A row of the table of functions of one operand whose accuracy can be chosen."""
+    return Accurate(name, op, kind, jvp)
 
 
 def unary(

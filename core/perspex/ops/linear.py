@@ -6,7 +6,6 @@ one. Every rule is bookkeeping of axes.
 
 from __future__ import annotations
 
-import enum
 import functools
 import math
 from collections.abc import Sequence
@@ -14,90 +13,17 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from perspex import config, dtypes
+from perspex import dtypes
 from perspex.hlo import types
 from perspex.ir.avals import ShapedArray
 from perspex.ops.expansions import real_dtype
 from perspex.ops.families import add_any
+from perspex.ops.precision import Algorithm, Choice, Plan, planned, precision_config
 from perspex.ops.structural import convert, is_linear, transpose
 from perspex.tracing.primitive import Primitive
 from perspex.tracing.trace import typeof
 
 Axes = tuple[int, ...]
-
-
-# ---- Precision ----------------------------------------------------------------------------------
-
-
-class Precision(enum.Enum):
-    """How exactly an accelerator multiplies float32; CPUs are exact at every setting.
-
-    `DEFAULT` is the fastest, `HIGHEST` computes in float32. Strings name them as well:
-    `"default"`, `"high"`, `"highest"`, or what they come down to on a TPU, `"bfloat16"`,
-    `"bfloat16_3x"`, `"float32"`; also `"fastest"` and `"tensorfloat32"`.
-
-    >>> Precision("highest")
-    Precision.HIGHEST
-    """
-
-    DEFAULT = 0
-    HIGH = 1
-    HIGHEST = 2
-
-    @classmethod
-    def _missing_(cls, value: object) -> Precision | None:
-        try:
-            return _PRECISIONS.get(value)
-        except TypeError:
-            return None
-
-    def __repr__(self) -> str:
-        return f"Precision.{self.name}"
-
-    def __str__(self) -> str:
-        return self.name
-
-
-_PRECISIONS: dict[object, Precision] = {
-    "highest": Precision.HIGHEST,
-    "float32": Precision.HIGHEST,
-    "high": Precision.HIGH,
-    "bfloat16_3x": Precision.HIGH,
-    "tensorfloat32": Precision.HIGH,
-    "default": Precision.DEFAULT,
-    "bfloat16": Precision.DEFAULT,
-    "fastest": Precision.DEFAULT,
-    None: Precision.DEFAULT,
-}
-PrecisionPair = tuple[Precision, Precision]
-
-
-def canonical_precision(precision: Any) -> PrecisionPair | None:
-    """The precisions of both operands that a user's `precision=` means; `None` says nothing.
-
-    Takes `None` (then the flag `default_matmul_precision` counts), a `Precision`, its name, or a
-    pair of them. Raises `ValueError` for anything else.
-
-    >>> canonical_precision("highest")
-    (Precision.HIGHEST, Precision.HIGHEST)
-    """
-    if precision is None:
-        precision = config.default_matmul_precision.value
-        if precision is None:
-            return None
-    pair = precision if isinstance(precision, (tuple, list)) else (precision, precision)
-    named = (Precision, str, type(None))
-    try:
-        if all(isinstance(p, named) for p in pair):
-            left, right = [Precision(p) for p in pair]
-            return left, right
-    except ValueError:
-        pass
-    names = ", ".join([repr(name) for name in _PRECISIONS if name])
-    raise ValueError(
-        f"precision must be None, a lax.Precision, one of the strings {names}, or a pair of such; "
-        f"got {precision!r}"
-    )
 
 
 # ---- Dimension numbers --------------------------------------------------------------------------
@@ -145,19 +71,22 @@ def _order(values: Sequence[int]) -> Axes:
     return tuple(sorted(range(len(values)), key=values.__getitem__))
 
 
-def _check_dimensions(lhs: ShapedArray, rhs: ShapedArray, dimension_numbers: Any) -> None:
+def check_dimensions(
+    lhs: ShapedArray, rhs: ShapedArray, dimension_numbers: Any, name: str = "dot_general"
+) -> None:
+    """Raise `TypeError` unless the axes are there and match."""
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
     sides = (("lhs", lhs, lhs_contract, lhs_batch), ("rhs", rhs, rhs_contract, rhs_batch))
     for side, aval, contract, batch in sides:
         axes = (*contract, *batch)
         if any(not 0 <= a < aval.ndim for a in axes):
             raise TypeError(
-                f"dot_general: {side} has shape {aval.shape}, so its dimension numbers must be at "
+                f"{name}: {side} has shape {aval.shape}, so its dimension numbers must be at "
                 f"least 0 and below {aval.ndim}; got contracting {contract} and batch {batch}"
             )
         if len(set(axes)) != len(axes):
             raise TypeError(
-                f"dot_general: an axis of {side} is named twice, in contracting {contract} and "
+                f"{name}: an axis of {side} is named twice, in contracting {contract} and "
                 f"batch {batch}"
             )
     pairs = (("contracting", lhs_contract, rhs_contract), ("batch", lhs_batch, rhs_batch))
@@ -165,7 +94,7 @@ def _check_dimensions(lhs: ShapedArray, rhs: ShapedArray, dimension_numbers: Any
         sizes = [lhs.shape[a] for a in left], [rhs.shape[a] for a in right]
         if sizes[0] != sizes[1]:
             raise TypeError(
-                f"dot_general requires {role} dimensions to have the same sizes: axes {left} of "
+                f"{name} requires {role} dimensions to have the same sizes: axes {left} of "
                 f"lhs shape {lhs.shape} and axes {right} of rhs shape {rhs.shape}"
             )
 
@@ -192,12 +121,13 @@ def _is_float8(dtype: Any) -> bool:
     return dtype.name.startswith("float8")
 
 
-def result_dtype(lhs: Any, rhs: Any, preferred: Any) -> Any:
-    """The dtype of the product of two dtypes."""
+def result_dtype(lhs: Any, rhs: Any, preferred: Any, by_algorithm: bool = False) -> Any:
+    """The dtype of the product of two dtypes; one `by_algorithm` may be narrower than both."""
     if preferred is None or lhs == rhs == preferred:
         return max(lhs, rhs, key=_rank)
     found = max(lhs, rhs, key=_rank)
-    if not dtypes.issubdtype(found, np.floating) and _bits(preferred) < _bits(found):
+    widens = by_algorithm or dtypes.issubdtype(found, np.floating)
+    if not widens and _bits(preferred) < _bits(found):
         raise TypeError(
             f"dot_general: preferred_element_type {preferred.name} must not be narrower than "
             f"{found.name}, the type of the product"
@@ -221,19 +151,20 @@ class DotGeneral(Primitive):
         rhs: ShapedArray,
         *,
         dimension_numbers: Any,
-        precision: PrecisionPair | None,
+        precision: Choice,
         preferred_element_type: np.dtype | None,
     ) -> ShapedArray:
         for aval in (lhs, rhs):
             if aval.is_extended:
                 raise TypeError(f"dot_general does not accept dtype {aval.dtype.name}")
-        _check_dimensions(lhs, rhs, dimension_numbers)
+        check_dimensions(lhs, rhs, dimension_numbers)
         axes = layout(dimension_numbers, lhs.ndim, rhs.ndim)
         shape = [
             *[lhs.shape[i] for i in (*axes.lhs_batch, *axes.lhs_kept)],
             *[rhs.shape[i] for i in axes.rhs_kept],
         ]
-        dtype = result_dtype(lhs.dtype, rhs.dtype, preferred_element_type)
+        by_algorithm = isinstance(precision, Algorithm)
+        dtype = result_dtype(lhs.dtype, rhs.dtype, preferred_element_type, by_algorithm)
         return ShapedArray(shape, dtype, lhs.weak_type and rhs.weak_type)
 
     def flops(self, operands: Any, results: Any, params: dict[str, Any]) -> float:
@@ -248,17 +179,21 @@ class DotGeneral(Primitive):
         rhs: Any,
         *,
         dimension_numbers: Any,
-        precision: PrecisionPair | None,
+        precision: Choice,
         preferred_element_type: np.dtype | None,
     ) -> Any:
         (out,) = b.out_avals
-        given = [a.dtype for a in b.in_avals]
+        left, right = [a.dtype for a in b.in_avals]
+        plan = Plan(left, right, out.dtype, None)
+        if isinstance(precision, Algorithm):
+            plan = planned(precision, b.platform, left, right, out.dtype)
         # XLA multiplies operands of one dtype, but any two float8s.
-        if given[0] != given[1] and not all(_is_float8(d) for d in given):
-            lhs, rhs = [
-                v if a.dtype == out.dtype else b.convert(v, a.update(dtype=out.dtype))
-                for v, a in zip((lhs, rhs), b.in_avals, strict=True)
-            ]
+        elif left != right and not (_is_float8(left) and _is_float8(right)):
+            plan = Plan(out.dtype, out.dtype, out.dtype, None)
+        lhs, rhs = [
+            v if a.dtype == wanted else b.convert(v, a.update(dtype=wanted))
+            for v, a, wanted in zip((lhs, rhs), b.in_avals, plan[:2], strict=True)
+        ]
         (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
         numbers = (
             f"#stablehlo.dot<lhs_batching_dimensions = {list(lhs_batch)}, "
@@ -266,17 +201,15 @@ class DotGeneral(Primitive):
             f"lhs_contracting_dimensions = {list(lhs_contract)}, "
             f"rhs_contracting_dimensions = {list(rhs_contract)}>"
         )
-        pair = precision or (Precision.DEFAULT, Precision.DEFAULT)
-        names = ", ".join([f"#stablehlo<precision {p.name}>" for p in pair])
-        return b.op(
-            "stablehlo.dot_general",
-            lhs,
-            rhs,
-            attributes={
-                "dot_dimension_numbers": types.attribute(numbers),
-                "precision_config": types.attribute(f"[{names}]"),
-            },
-        )
+        attributes = {
+            "dot_dimension_numbers": types.attribute(numbers),
+            "precision_config": precision_config(precision),
+        }
+        if plan.attribute is not None:
+            attributes["algorithm"] = plan.attribute
+        total = out.update(dtype=plan.total)
+        found = b.op("stablehlo.dot_general", lhs, rhs, attributes=attributes, aval=total)
+        return found if total is out else b.convert(found, out)
 
     def jvp(self, primals: Any, tangents: Any, **params: Any) -> Any:
         (x, y), (tx, ty) = primals, tangents
@@ -296,7 +229,7 @@ class DotGeneral(Primitive):
         rhs: Any,
         *,
         dimension_numbers: Any,
-        precision: PrecisionPair | None,
+        precision: Choice,
         **params: Any,
     ) -> Any:
         axes = layout(dimension_numbers, typeof(lhs).ndim, typeof(rhs).ndim)
@@ -310,7 +243,7 @@ class DotGeneral(Primitive):
             numbers = Dimensions(((ct_right, axes.rhs_kept), (ct_batch, axes.rhs_batch)))
             found = self(ct, rhs, dimension_numbers=numbers, precision=precision, **params)
             order = [axes.lhs_contract[i] for i in _order(axes.rhs_contract)]
-            return [_arranged(found, (*axes.lhs_batch, *axes.lhs_kept, *order), lhs.aval), None]
+            return [in_order(found, (*axes.lhs_batch, *axes.lhs_kept, *order), lhs.aval), None]
         if ct_right:
             # With lhs first the axes of a matrix `w` in `x @ w` come as they are in `w`.
             numbers = Dimensions(((axes.lhs_kept, ct_left), (axes.lhs_batch, ct_batch)))
@@ -319,7 +252,7 @@ class DotGeneral(Primitive):
             numbers = Dimensions(((ct_left, axes.lhs_kept), (ct_batch, axes.lhs_batch)))
             found = self(ct, lhs, dimension_numbers=numbers, precision=precision, **params)
         order = [axes.rhs_contract[i] for i in _order(axes.lhs_contract)]
-        return [None, _arranged(found, (*axes.rhs_batch, *order, *axes.rhs_kept), rhs.aval)]
+        return [None, in_order(found, (*axes.rhs_batch, *order, *axes.rhs_kept), rhs.aval)]
 
     def batch(
         self, axis_size: int, operands: Any, axes_: Any, *, dimension_numbers: Any, **params: Any
@@ -336,8 +269,8 @@ def _batched(
 ) -> tuple[Dimensions, int]:
     """The dimension numbers of the product of batches, and where its batch axis is."""
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
-    lhs_contract, lhs_batch = _shifted(lhs_contract, lhs_at), _shifted(lhs_batch, lhs_at)
-    rhs_contract, rhs_batch = _shifted(rhs_contract, rhs_at), _shifted(rhs_batch, rhs_at)
+    lhs_contract, lhs_batch = shifted(lhs_contract, lhs_at), shifted(lhs_batch, lhs_at)
+    rhs_contract, rhs_batch = shifted(rhs_contract, rhs_at), shifted(rhs_batch, rhs_at)
     if lhs_at is not None and rhs_at is not None:
         lhs_batch, rhs_batch = (lhs_at, *lhs_batch), (rhs_at, *rhs_batch)
         return Dimensions(((lhs_contract, rhs_contract), (lhs_batch, rhs_batch))), 0
@@ -349,12 +282,12 @@ def _batched(
     return numbers, len(lhs_batch) + len(axes.lhs_kept) + axes.rhs_kept.index(rhs_at)
 
 
-def _shifted(axes: Axes, at: int | None) -> Axes:
+def shifted(axes: Axes, at: int | None) -> Axes:
     """The axes of an operand that has got one more axis at `at`."""
     return axes if at is None else tuple([a + (a >= at) for a in axes])
 
 
-def _arranged(x: Any, axes: Sequence[int], aval: ShapedArray) -> Any:
+def in_order(x: Any, axes: Sequence[int], aval: ShapedArray) -> Any:
     """`x`, whose axis `i` is axis `axes[i]` of an array of type `aval`, as such an array."""
     permutation = _order(axes)
     if permutation != tuple(range(len(axes))):

@@ -26,7 +26,7 @@ def _exchange(
 ) -> Any:
     """Emit `stablehlo.op` among the devices that differ along `names`."""
     given = {
-        "replica_groups": types.matrix(_of(b, what, names).groups(names)),
+        "replica_groups": replica_groups(b, what, names),
         "channel_handle": types.attribute("#stablehlo.channel_handle<handle = 1, type = 1>"),
         **attributes,
     }
@@ -41,6 +41,11 @@ def _of(b: Any, what: str, names: Sequence[Any]) -> Any:
         if manual is None or name not in manual.names:
             raise unbound_axis(name, what)
     return manual
+
+
+def replica_groups(b: Any, what: str, names: Sequence[Any]) -> Any:
+    """The groups of devices that differ along `names`, as an attribute."""
+    return types.matrix(_of(b, what, names).groups(names))
 
 
 def axis_length(b: Any, what: str, name: Any) -> int:

@@ -98,6 +98,47 @@ class RngBitGenerator(Primitive):
 rng_bit_generator = RngBitGenerator()
 
 
+class RngUniform(Primitive):
+    """Random numbers between two scalars, from a generator of the platform without a key."""
+
+    name = "rng_uniform"
+
+    def type(self, a: ShapedArray, b: ShapedArray, *, shape: Shape) -> ShapedArray:
+        if a.dtype != b.dtype:
+            raise ValueError(
+                f"rng_uniform requires bounds of one dtype, got {a.dtype.name} and {b.dtype.name}; "
+                "convert one"
+            )
+        if a.shape or b.shape:
+            raise ValueError(
+                f"rng_uniform requires scalar bounds, got shapes {a.shape} and {b.shape}"
+            )
+        # XLA ends the process for others.
+        floats = dtypes.issubdtype(a.dtype, np.floating) and a.dtype.itemsize > 1
+        if not (floats or a.dtype.kind in "iu" and a.dtype.itemsize >= 4):
+            raise TypeError(
+                f"rng_uniform does not accept dtype {a.dtype.name}: it takes floats, and integers "
+                "of 32 or 64 bits"
+            )
+        return ShapedArray(shape, a.dtype, a.weak_type and b.weak_type)
+
+    def lower(self, b: Any, low: Any, high: Any, *, shape: Shape) -> Any:
+        sizes = np.array(shape, np.int64)
+        size = b.constant(sizes, ShapedArray(sizes.shape, sizes.dtype))
+        return b.op(
+            "stablehlo.rng",
+            low,
+            high,
+            size,
+            attributes={
+                "rng_distribution": types.attribute("#stablehlo<rng_distribution UNIFORM>")
+            },
+        )
+
+
+rng_uniform = RngUniform()
+
+
 def _first(keys: Any) -> Any:
     """The first of an array of keys."""
     ndim = typeof(keys).ndim - 1

@@ -12,6 +12,7 @@ import numpy as np
 
 from perspex.errors import NonConcreteBooleanIndexError
 from perspex.ir.avals import shaped
+from perspex.ops import slices
 from perspex.tracing import array_methods
 
 
@@ -28,13 +29,24 @@ class Slice(NamedTuple):
         return f"{first}:{last}" + (f":{self.step}" if self.step != 1 else "")
 
 
+class Window(NamedTuple):
+    """`size` elements, `step` apart, from the place that the next of the arrays given says."""
+
+    size: int
+    step: int
+
+    def text(self, start: str) -> str:
+        return f"{start}:{start}+{self.size}" + (f":{self.step}" if self.step != 1 else "")
+
+
 class Index(NamedTuple):
-    """An entry for each axis: an integer, a `Slice`, or `None` for the next of the arrays given.
+    """An entry for each axis: an integer, a `Slice`, a `Window`, or `None` for the next of the
+    arrays given.
 
     Without entries it is the whole ref.
     """
 
-    entries: tuple[int | Slice | None, ...]
+    entries: tuple[int | Slice | Window | None, ...]
 
     @property
     def is_whole(self) -> bool:
@@ -50,6 +62,8 @@ class Index(NamedTuple):
                 if entry is None
                 else slice(*entry)
                 if isinstance(entry, Slice)
+                else slices.Slice(next(arrays), *entry)
+                if isinstance(entry, Window)
                 else entry
                 for entry in self.entries
             ]
@@ -59,11 +73,14 @@ class Index(NamedTuple):
         """The shape of the part of an array of shape `shape`."""
         # The arrays in it may be anything: no element is looked at.
         lengths = [
-            n if entry is not None else max(n, 1)
+            max(n, 1) if entry is None else entry.size if isinstance(entry, Window) else n
             for n, entry in zip(shape, self.entries, strict=False)
         ]
         whole = np.broadcast_to(np.int8(0), lengths or shape)
-        return whole[self.filled([np.zeros(x.shape, int) for x in given])].shape
+        places = self.filled([np.zeros(x.shape, int) for x in given])
+        return whole[
+            tuple([slice(None) if isinstance(p, slices.Slice) else p for p in places])
+        ].shape
 
     def read(self, value: Any, given: Sequence[Any]) -> Any:
         """The part of an array."""
@@ -73,11 +90,21 @@ class Index(NamedTuple):
         """An array with another part."""
         if self.is_whole:
             return part
-        return array_methods.face.at(value)[self.filled(given)].set(part, mode=_mode(given))
+        return self._at(value, given).set(part, mode=_mode(given))
 
     def add(self, value: Any, given: Sequence[Any], part: Any) -> Any:
         """An array with something added to its part."""
-        return array_methods.face.at(value)[self.filled(given)].add(part, mode=_mode(given))
+        return self._at(value, given).add(part, mode=_mode(given))
+
+    def _at(self, value: Any, given: Sequence[Any]) -> Any:
+        """The update of the part, in which starts of windows count from the end if negative."""
+        places = [
+            slices.Slice(_from_front(p.start, n), p.size, p.stride)
+            if isinstance(p, slices.Slice)
+            else p
+            for p, n in zip(self.filled(given), value.shape, strict=True)
+        ]
+        return array_methods.face.at(value)[tuple(places)]
 
     def text(self, shape: tuple[int, ...], operands: Sequence[str]) -> str:
         """The index as it is printed; `operands` are the names of its arrays."""
@@ -90,6 +117,8 @@ class Index(NamedTuple):
                 if entry is None
                 else entry.text(n)
                 if isinstance(entry, Slice)
+                else entry.text(next(names))
+                if isinstance(entry, Window)
                 else str(entry)
                 for n, entry in zip(shape, self.entries, strict=True)
             ]
@@ -102,6 +131,10 @@ WHOLE = Index(())
 def _mode(given: Sequence[Any]) -> str | None:
     """As JAX: one place outside means the nearest one inside, of many those outside are dropped."""
     return "clip" if given and all(not shaped(x).shape for x in given) else None
+
+
+def _from_front(start: Any, n: int) -> Any:
+    return array_methods.face.where(start < 0, start + n, start)
 
 
 def is_whole(idx: Any) -> bool:
@@ -124,11 +157,18 @@ def parse(shape: tuple[int, ...], idx: Any) -> tuple[Index, list[Any]]:
         )
     at = places[0] if places else len(items)
     items[at : at + len(places)] = [slice(None)] * missing
-    entries: list[int | Slice | None] = []
+    entries: list[int | Slice | Window | None] = []
     given: list[Any] = []
     for item, n in zip(items, shape, strict=True):
         if isinstance(item, slice):
             entries.append(_slice(item, n))
+        elif isinstance(item, slices.Slice):
+            count = slices.static_size(item)
+            if item.is_dynamic_start:
+                entries.append(Window(count, item.stride))
+                given.append(_array(item.start))
+            else:
+                entries.append(_sized(int(item.start), count, item.stride, n))
         elif isinstance(item, (int, np.integer)) and not isinstance(item, bool):
             if not -n <= item < n:
                 raise ValueError(f"Out of bound indexer: idx={item}, dim={n}.")
@@ -144,6 +184,14 @@ def _slice(item: slice, n: int) -> Slice:
         raise ValueError(f"slice must have a step >= 1 (found: {item.step})")
     start, stop, step = item.indices(n)
     return Slice(start, max(start, stop), step)
+
+
+def _sized(start: int, count: int, stride: int, n: int) -> Slice:
+    if start < 0 or not stride or (count and start + (count - 1) * stride >= n):
+        raise ValueError(
+            f"Out of bound slice: start={start}, size={count}, stride={stride}, dim={n}."
+        )
+    return Slice(start, start + count * stride, stride)
 
 
 def _array(item: Any) -> Any:

@@ -282,5 +282,53 @@ class TopK(Primitive):
         return self(operands[0], axis=axis + (axis >= at), **params), [at, at]
 
 
+class ApproxTopK(Primitive):
+    """`top_k`, or of the least elements, some of which may be missing on accelerators.
+
+    Here none is: without `aggregate_to_topk`, which asks for candidates, all elements are returned.
+    """
+
+    name = "approx_top_k"
+    multiple_results = True
+
+    def type(
+        self,
+        x: ShapedArray,
+        *,
+        k: int,
+        reduction_dimension: int,
+        aggregate_to_topk: bool,
+        **params: Any,
+    ) -> tuple[ShapedArray, ...]:
+        axis = reduction_dimension % x.ndim
+        count = k if aggregate_to_topk else x.shape[axis]
+        return top_k.type(x, axis=axis, is_stable=True, k=count)
+
+    def lower(self, b: Any, x: Any, *, reduction_dimension: int, is_max_k: bool, **_: Any) -> Any:
+        axis = reduction_dimension % b.in_avals[0].ndim
+        count = b.out_avals[0].shape[axis]
+
+        def exact(v: Any) -> list[Any]:
+            found, places = top_k(v if is_max_k else ew.neg(v), axis=axis, is_stable=True, k=count)
+            return [found if is_max_k else ew.neg(found), places]
+
+        return expand(b, exact, x)
+
+    def jvp(self, primals: Any, tangents: Any, *, reduction_dimension: int, **params: Any) -> Any:
+        outs = self(*primals, reduction_dimension=reduction_dimension, **params)
+        (t,) = tangents
+        if t is None or not typeof(outs[0]).size:
+            return outs, [None, None]
+        return outs, [take_along(t, outs[1], reduction_dimension % typeof(t).ndim), None]
+
+    def batch(
+        self, axis_size: int, operands: Any, axes: Any, *, reduction_dimension: int, **params: Any
+    ) -> Any:
+        (x,), (at,) = operands, axes
+        axis = reduction_dimension % (typeof(x).ndim - 1)
+        return self(x, reduction_dimension=axis + (axis >= at), **params), [at, at]
+
+
 sort = Sort()
 top_k = TopK()
+approx_top_k = ApproxTopK()

@@ -22,35 +22,44 @@ from perspex.ops.arithmetic import (
     square,
     sub,
 )
-from perspex.ops.families import FLOAT, INEXACT, NUMBER, Elementwise, binary, check_dtype, unary
+from perspex.ops.families import (
+    FLOAT,
+    INEXACT,
+    NUMBER,
+    Elementwise,
+    accurate,
+    binary,
+    check_dtype,
+    unary,
+)
 from perspex.ops.structural import convert, scalar_like
 from perspex.tracing.trace import typeof
 
 # ---- Exponentials and logarithms ----------------------------------------------------------------
 
-exp = unary("exp", expansions.exp, INEXACT, lambda t, x, y: mul(t, y))
+exp = accurate("exp", expansions.exp, INEXACT, lambda t, x, y: mul(t, y))
 exp.says("The exponential `e**x`.", "exp(0.0) -> 1.")
-expm1 = unary("expm1", expansions.expm1, INEXACT, lambda t, x, y: mul(t, exp(x)))
+expm1 = accurate("expm1", expansions.expm1, INEXACT, lambda t, x, y: mul(t, exp(x)))
 expm1.says("`exp(x) - 1`, without loss of digits where `x` is small.", "expm1(0.0) -> 0.")
-log = unary("log", "stablehlo.log", INEXACT, lambda t, x, y: div(t, x))
+log = accurate("log", "stablehlo.log", INEXACT, lambda t, x, y: div(t, x))
 log.says("The natural logarithm.", "log(1.0) -> 0.")
-log2 = unary(
+log2 = accurate(
     "log2",
-    lambda b, x: expansions.scaled_log(b, x, 1 / np.log(2)),
+    lambda b, x, **how: expansions.scaled_log(b, x, 1 / np.log(2), **how),
     INEXACT,
     lambda t, x, y: div(t, mul(x, scalar_like(x, np.log(2)))),
 )
 log2.says("The logarithm to base 2.", "log2(8.0) -> 3.")
-log1p = unary("log1p", "stablehlo.log_plus_one", INEXACT, lambda t, x, y: div(t, _plus(x, 1)))
+log1p = accurate("log1p", "stablehlo.log_plus_one", INEXACT, lambda t, x, y: div(t, _plus(x, 1)))
 log1p.says("`log(1 + x)`, without loss of digits where `x` is small.", "log1p(0.0) -> 0.")
-exp2 = unary(
+exp2 = accurate(
     "exp2",
     expansions.exp2,
     INEXACT,
     lambda t, x, y: mul(mul(scalar_like(y, np.log(2)), t), y),
 )
 exp2.says("The power `2**x`.", "exp2(1.0) -> 2.")
-logistic = unary(
+logistic = accurate(
     "logistic",
     expansions.logistic,
     INEXACT,
@@ -60,16 +69,18 @@ logistic.says("The logistic function `1 / (1 + exp(-x))`.", "logistic(0.0) -> 0.
 
 # ---- Powers and roots ---------------------------------------------------------------------------
 
-sqrt = unary("sqrt", "stablehlo.sqrt", INEXACT, lambda t, x, y: mul(t, div(scalar_like(x, 0.5), y)))
+sqrt = accurate(
+    "sqrt", "stablehlo.sqrt", INEXACT, lambda t, x, y: mul(t, div(scalar_like(x, 0.5), y))
+)
 sqrt.says("The square root.", "sqrt(4.0) -> 2.")
-rsqrt = unary(
+rsqrt = accurate(
     "rsqrt",
     "stablehlo.rsqrt",
     INEXACT,
     lambda t, x, y: mul(t, mul(scalar_like(x, -0.5), div(y, x))),
 )
 rsqrt.says("The reciprocal of the square root, `1 / sqrt(x)`.", "rsqrt(4.0) -> 0.5")
-cbrt = unary(
+cbrt = accurate(
     "cbrt", "stablehlo.cbrt", FLOAT, lambda t, x, y: mul(t, div(scalar_like(x, 1 / 3), square(y)))
 )
 cbrt.says("The real cube root.", "cbrt(8.0) -> 2.")
@@ -83,11 +94,11 @@ one_minus_square = unary(
 
 # ---- Trigonometry -------------------------------------------------------------------------------
 
-sin = unary("sin", expansions.sine, INEXACT, lambda t, x, y: mul(t, cos(x)))
+sin = accurate("sin", expansions.sine, INEXACT, lambda t, x, y: mul(t, cos(x)))
 sin.says("The sine of an angle in radians.", "sin(0.0) -> 0.")
-cos: Elementwise = unary("cos", expansions.cosine, INEXACT, lambda t, x, y: neg(mul(t, sin(x))))
+cos: Elementwise = accurate("cos", expansions.cosine, INEXACT, lambda t, x, y: neg(mul(t, sin(x))))
 cos.says("The cosine of an angle in radians.", "cos(0.0) -> 1.")
-tan = unary("tan", "stablehlo.tan", INEXACT, lambda t, x, y: mul(t, _plus(square(y), 1)))
+tan = accurate("tan", "stablehlo.tan", INEXACT, lambda t, x, y: mul(t, _plus(square(y), 1)))
 tan.says("The tangent of an angle in radians.", "tan(0.0) -> 0.")
 asin = unary("asin", "chlo.asin", INEXACT, lambda t, x, y: mul(t, rsqrt(one_minus_square(x))))
 asin.says("The angle between -pi/2 and pi/2 whose sine is `x`.", "asin(0.0) -> 0.")
@@ -110,7 +121,7 @@ sinh = unary("sinh", "chlo.sinh", INEXACT, lambda t, x, y: mul(t, cosh(x)))
 sinh.says("The hyperbolic sine.", "sinh(0.0) -> 0.")
 cosh: Elementwise = unary("cosh", "chlo.cosh", INEXACT, lambda t, x, y: mul(t, sinh(x)))
 cosh.says("The hyperbolic cosine.", "cosh(0.0) -> 1.")
-tanh = unary("tanh", "stablehlo.tanh", INEXACT, lambda t, x, y: mul(t, one_minus_square(y)))
+tanh = accurate("tanh", "stablehlo.tanh", INEXACT, lambda t, x, y: mul(t, one_minus_square(y)))
 tanh.says("The hyperbolic tangent.", "tanh(0.0) -> 0.")
 asinh = unary("asinh", "chlo.asinh", INEXACT, lambda t, x, y: mul(t, _asinh_slope(x)))
 asinh.says("The inverse of the hyperbolic sine.", "asinh(0.0) -> 0.")

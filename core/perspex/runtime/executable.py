@@ -13,7 +13,7 @@ import numpy as np
 
 from perspex import config
 from perspex.base import events, source, xla
-from perspex.base.effects import has_order
+from perspex.base.effects import happens, has_order
 from perspex.base.pytree_registry import call_registry
 from perspex.base.xla import FAST_PATH_NOTICES_DONATION, FastPath, result_handler
 from perspex.errors import JaxRuntimeError
@@ -148,7 +148,7 @@ class Lowered:
         self.origin = origin
         jaxpr, self.kept = self._prune(closed.jaxpr, keep_unused)
         self.donated = list(donated) or [False] * len(self.kept)
-        self.has_effects = bool(jaxpr.effects)
+        self.has_effects = happens(jaxpr.effects)
         # With ordered effects a token comes after the constants, and as the first result.
         self.is_ordered = has_order(jaxpr.effects)
         if self.is_ordered:

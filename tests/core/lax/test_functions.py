@@ -40,7 +40,7 @@ UNARY = [
     if [p for p in inspect.signature(getattr(lax, name)).parameters if p != "accuracy"] == ["x"]
     and name != "stop_gradient"
 ]
-INTEGERS = {"population_count", "clz", "bitwise_not"}
+INTEGERS = {"population_count", "clz", "bitwise_not", "mulhi"}
 COMPLEX = {"real", "imag"}
 BITWISE = {"bitwise_and", "bitwise_or", "bitwise_xor"}
 SHIFTS = {"shift_left", "shift_right_logical", "shift_right_arithmetic"}

@@ -67,8 +67,8 @@ NOT_LINEAR = {
         gamma_sample log_gamma_sample nextafter rem stop_gradient
     """,
     "a choice by value: its derivative selects or gathers": """
-        argmax argmin clamp cummax cummin pmax pmin reduce_max reduce_min reduce_window_max
-        reduce_window_min sort top_k
+        approx_top_k argmax argmin clamp cummax cummin pmax pmin reduce_max reduce_min
+        reduce_window_max reduce_window_min sort top_k
     """,
     "gives booleans": "reduce_and reduce_or reduce_xor",
     "takes bits apart": "bitcast_convert_type",
@@ -77,16 +77,25 @@ NOT_LINEAR = {
     """,
     "a solution of an equation: its derivative solves a linear one": "custom_root",
     "a factorization of a matrix, or a number of it: its derivative solves with the factors": """
-        adjugate cholesky det eig eigh geqrf hessenberg householder_product lu pinv qr schur slogdet
-        svd tridiagonal
+        adjugate cholesky cholesky_update det eig eigh geqrf hessenberg householder_product lu pinv
+        qr schur slogdet svd tridiagonal
     """,
     "rows of integers": "lu_pivots_to_permutation",
-    "has no operands": "axis_index iota platform_index",
+    "has no operands": "axis_index create_token iota platform_index",
+    "a square of a matrix: its derivative consists of products": "symmetric_product",
+    "tokens are no numbers": "after_all",
     "random keys and bits are no vector space": """
         random_bits random_clone random_fold_in random_seed random_split random_unwrap random_wrap
-        rng_bit_generator threefry2x32
+        rng_bit_generator rng_uniform threefry2x32
     """,
 }
+# As in JAX. What is differentiated takes floats, and its derivative is a product of those.
+OF_FEW_BITS = dict.fromkeys(
+    ("scaled_dot", "scaled_matmul"),
+    "numbers of a few bits: `nn.scaled_dot_general` rounds floats to such, and has a derivative",
+)
+# It has no key, so whoever maps or differentiates it would not know what is drawn again.
+WITHOUT_KEY = {"rng_uniform": "a generator without a key: random.uniform can be mapped"}
 FOR_LOWERING = {"ordered_call": "made when a program is lowered, behind all transforms"}
 # On refs: a program has none any more when something transforms or lowers it.
 ON_REFS = dict.fromkeys(
@@ -94,10 +103,16 @@ ON_REFS = dict.fromkeys(
     "discharged: the program has values in place of refs",
 )
 NO_TRANSPOSE = {name: why for why, names in NOT_LINEAR.items() for name in names.split()}
-NO_TRANSPOSE |= FOR_LOWERING
+NO_TRANSPOSE |= FOR_LOWERING | OF_FEW_BITS
 NO_OPERANDS = "has no operands, so none is batched or has a tangent"
-NO_BATCH = {"iota": NO_OPERANDS, "platform_index": NO_OPERANDS, **FOR_LOWERING}
+NO_BATCH = {
+    **dict.fromkeys(("create_token", "iota", "platform_index"), NO_OPERANDS),
+    **WITHOUT_KEY,
+    **FOR_LOWERING,
+}
 NO_JVP = {
+    **OF_FEW_BITS,
+    **WITHOUT_KEY,
     **FOR_LOWERING,
     "platform_index": NO_OPERANDS,
     **dict.fromkeys(

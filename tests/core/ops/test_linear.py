@@ -13,7 +13,7 @@ from support.harness import FLOATS, NUMBERS, Op, Sample, fixed, normal, sample
 from perspex import config
 from perspex.ir.avals import ShapedArray
 from perspex.ops import linear as ops
-from perspex.ops.linear import Precision
+from perspex.ops.precision import Precision, canonical_precision
 from perspex.tracing.primitive import Linear
 
 NONE = {"precision": None, "preferred_element_type": None}
@@ -225,19 +225,19 @@ HIGH, HIGHEST, DEFAULT = Precision.HIGH, Precision.HIGHEST, Precision.DEFAULT
     ],
 )
 def test_precision(given: Any, wanted: Any) -> None:
-    assert ops.canonical_precision(given) == wanted
+    assert canonical_precision(given) == wanted
 
 
 @pytest.mark.parametrize("given", ["exact", 3, 1, ("high",), ("high", 2), ("a", "b"), object()])
 def test_precision_that_is_none(given: Any) -> None:
     with pytest.raises(ValueError, match="precision must be None, a lax.Precision"):
-        ops.canonical_precision(given)
+        canonical_precision(given)
 
 
 def test_precision_from_the_flag() -> None:
     with config.default_matmul_precision("high"):
-        assert ops.canonical_precision(None) == (HIGH, HIGH)
-        assert ops.canonical_precision("highest") == (HIGHEST, HIGHEST)
+        assert canonical_precision(None) == (HIGH, HIGH)
+        assert canonical_precision("highest") == (HIGHEST, HIGHEST)
 
 
 def test_names_of_precisions() -> None:

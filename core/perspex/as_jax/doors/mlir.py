@@ -324,26 +324,7 @@ def dense_int_elements(xs: Any) -> Any:
 
 def ir_attribute(val: Any) -> Any:
     """A Python value as an attribute."""
-    if isinstance(val, (bool, np.bool_)):
-        return types.boolean(bool(val))
-    if isinstance(val, str):
-        return types.string(val)
-    if isinstance(val, (tuple, list)):
-        return types.array([ir_attribute(x) for x in val])
-    if isinstance(val, dict):
-        return types.dictionary({name: ir_attribute(x) for name, x in val.items()})
-    if isinstance(val, int):
-        return types.integer(val)
-    if isinstance(val, float):
-        return ir.FloatAttr.get(ir.F64Type.get(types.context), val)
-    if isinstance(val, (np.generic, np.ndarray)) and np.ndim(val) == 0:
-        element = types.element_type(val.dtype)
-        if val.dtype.kind == "f":
-            return ir.FloatAttr.get(element, float(val))
-        return ir.IntegerAttr.get(element, int(val))
-    if isinstance(val, np.dtype):
-        return ir.TypeAttr.get(types.element_type(val))
-    raise TypeError(f"ir_attribute: a value of type {type(val)} is no attribute")
+    return types.attribute_of(val)
 
 
 def ir_constant(val: Any, **options: Any) -> Any:

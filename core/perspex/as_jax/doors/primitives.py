@@ -97,7 +97,9 @@ from perspex.ops.elementwise import sinh as sinh_p
 from perspex.ops.elementwise import sqrt as sqrt_p
 from perspex.ops.elementwise import tan as tan_p
 from perspex.ops.elementwise import tanh as tanh_p
+from perspex.ops.families import add_any as add_jaxvals_p
 from perspex.ops.fft import fft as fft_p
+from perspex.ops.halves import mulhi as mulhi_p
 from perspex.ops.incomplete import igamma as igamma_p
 from perspex.ops.incomplete import igamma_grad_a as igamma_grad_a_p
 from perspex.ops.incomplete import igammac as igammac_p
@@ -126,8 +128,13 @@ from perspex.ops.linalg.tridiagonal import tridiagonal as tridiagonal_p
 from perspex.ops.linalg.tridiagonal import tridiagonal_solve as tridiagonal_solve_p
 from perspex.ops.linear import dot_general as dot_general_p
 from perspex.ops.names import name_p as name_p
+from perspex.ops.order import eq_to as eq_to_p
+from perspex.ops.order import le_to as le_to_p
+from perspex.ops.order import lt_to as lt_to_p
 from perspex.ops.placing import sharding_constraint as sharding_constraint_p
+from perspex.ops.ragged_exchange import ragged_all_to_all as ragged_all_to_all_p
 from perspex.ops.rbg import rng_bit_generator as rng_bit_generator_p
+from perspex.ops.rbg import rng_uniform as rng_uniform_p
 from perspex.ops.reductions import argmax as argmax_p
 from perspex.ops.reductions import argmin as argmin_p
 from perspex.ops.reductions import reduce_and as reduce_and_p
@@ -144,6 +151,7 @@ from perspex.ops.shape import iota as iota_p
 from perspex.ops.shape import pad as pad_p
 from perspex.ops.shape import rev as rev_p
 from perspex.ops.shape import slice as slice_p
+from perspex.ops.sorting import approx_top_k as approx_top_k_p
 from perspex.ops.sorting import sort as sort_p
 from perspex.ops.sorting import top_k as top_k_p
 from perspex.ops.special import digamma as digamma_p
@@ -159,6 +167,8 @@ from perspex.ops.structural import reduce_sum as reduce_sum_p
 from perspex.ops.structural import reshape as reshape_p
 from perspex.ops.structural import squeeze as squeeze_p
 from perspex.ops.structural import transpose as transpose_p
+from perspex.ops.tokens import after_all as after_all_p
+from perspex.ops.tokens import create_token as create_token_p
 from perspex.ops.transcendental import exp as exp_p
 from perspex.ops.transcendental import integer_pow as integer_pow_p
 from perspex.ops.transcendental import pow as pow_p
@@ -224,19 +234,10 @@ def _call_params(closed: ClosedJaxpr, name: str) -> dict[str, Any]:
 
 call_p = closed_call_p = Call()
 
-_TOTAL = "compare with lax.sort, which orders NaN and signed zeros"
-after_all_p = _Unwritten("after_all", "effects keep their order by themselves")
-create_token_p = _Unwritten("create_token", "effects keep their order by themselves")
-approx_top_k_p = _Unwritten("approx_top_k", "use lax.top_k, which is exact")
 device_put_p = _Unwritten("device_put", "jax.device_put moves arrays outside of equations")
 empty2_p = _Unwritten("empty2", "use lax.full")
-eq_to_p = _Unwritten("eq_to", _TOTAL)
-le_to_p = _Unwritten("le_to", _TOTAL)
-lt_to_p = _Unwritten("lt_to", _TOTAL)
 polynomial_p = _Unwritten("polynomial", "use jnp.polyval")
-ragged_all_to_all_p = _Unwritten("ragged_all_to_all", "use lax.all_to_all on padded arrays")
 random_gamma_p = _Unwritten("random_gamma", "use random.gamma")
-rng_uniform_p = _Unwritten("rng_uniform", "use random.uniform")
 select_and_scatter_p = _Unwritten("select_and_scatter", "use lax.reduce_window and its derivative")
 
 

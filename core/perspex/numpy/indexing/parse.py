@@ -15,6 +15,7 @@ from perspex import dtypes, errors
 from perspex.advice import messages
 from perspex.base.dimensions import is_known, size, slice_of
 from perspex.numpy.creation import asarray
+from perspex.ops.slices import Slice, static_size
 from perspex.tracing.trace import concrete_value
 
 INT32 = np.dtype("int32")
@@ -96,6 +97,9 @@ def parse(index: Any, shape: tuple[int, ...]) -> Index:
         elif kind is slice:
             entries.append(_span(item, shape[axis]))
             axis += 1
+        elif kind is Slice:
+            entries.append(_sized(item))
+            axis += 1
         elif is_known(item):
             check_place(axis, shape, items)
             entries.append(Point(item))
@@ -145,6 +149,8 @@ def _item(x: Any) -> Any:
         x = asarray(x) if len(x) else np.zeros(0, INT32)
     elif isinstance(x, (float, complex)):
         x = np.asarray(x)
+    if kind is Slice:
+        return _fixed(x)
     if hasattr(x, "dtype"):
         if not (x.dtype == bool or dtypes.issubdtype(x.dtype, np.integer)):
             raise TypeError(
@@ -166,7 +172,7 @@ def _axes_of(item: Any) -> int:
     """How many axes of the operand an entry takes up."""
     if item is None or item is Ellipsis:
         return 0
-    if is_known(item) or item.__class__ is slice or item.dtype != bool:
+    if is_known(item) or item.__class__ in (slice, Slice) or item.dtype != bool:
         return 1
     return item.ndim
 
@@ -197,6 +203,34 @@ def _span(item: slice, n: int) -> Span:
         start = max(start, 0)
         return Span(start, 0, 1, start)
     return Span(start, count, step, stop)
+
+
+def _fixed(x: Slice) -> slice | Slice:
+    """The slice of numbers that a slice with a known start is."""
+    count = static_size(x)
+    if x.is_dynamic_start or not x.stride:
+        return Slice(_start(x.start), count, x.stride)
+    start = size(x.start)
+    return slice(start, start + count, x.stride)
+
+
+def _start(x: Any) -> Any:
+    """A start that may be an array; `TypeError` for one that is no scalar of integers."""
+    dtype = getattr(x, "dtype", None)
+    if dtype is None:
+        return size(x)
+    if x.ndim or not dtypes.issubdtype(dtype, np.integer):
+        raise TypeError(
+            "ds: the start must be a scalar of integers, got an array of shape "
+            f"{x.shape} and dtype {dtype.name}"
+        )
+    return x
+
+
+def _sized(item: Slice) -> Entry:
+    if item.stride:
+        return Span(item.start, item.size, item.stride, 0)
+    return Picks(asarray(item.start) + np.zeros(item.size, INT32))  # one place, again and again
 
 
 def mask_places(mask: Any, shape: tuple[int, ...], axis: int, position: int) -> Sequence[Any]:

@@ -15,7 +15,7 @@ from typing import Any
 
 from perspex.arguments.arrays import expand, spread
 from perspex.arguments.types import Array
-from perspex.base.dimensions import greatest, least
+from perspex.base.dimensions import greatest, is_known, least
 from perspex.jitted.fused import fused
 from perspex.numpy.indexing.parse import Index, Picks, Point, Span, check_place, grow, parse, whole
 from perspex.numpy.indexing.windows import (
@@ -135,7 +135,7 @@ def evaluate(program: Any, x: Any, parsed: Index, *rest: Any) -> Any:
         n = next(sizes)
         if kind is Span:
             start, size, step, _ = e  # type: ignore[misc]
-            if size in (0, n) or start.__class__ is not int:
+            if is_known(start) and (size in (0, n) or start.__class__ is not int):
                 pattern.append(e)
             else:
                 pattern.append((size, step))
@@ -192,7 +192,7 @@ def read(
     # A dynamic slice moves what is outside to the nearest place, and `checkify` hears of it.
     if is_inside(index, x.shape, wrap):
         return _sliced(x, index, wrap)
-    return _sliced_at(x, index, wrap)
+    return _sliced_at(x, index, wrap, mode)
 
 
 def _sliced(x: Any, index: Index, wrap: bool) -> Any:
@@ -226,7 +226,7 @@ def _sliced(x: Any, index: Index, wrap: bool) -> Any:
     return _finished(x, index, backwards, points)
 
 
-def _sliced_at(x: Any, index: Index, wrap: bool) -> Any:
+def _sliced_at(x: Any, index: Index, wrap: bool, mode: GatherScatterMode) -> Any:
     """The index with scalars as a dynamic slice."""
     starts, sizes, steps, backwards, points = [], [], [], [], []
     axes = [e for e in index.entries if e is not None]
@@ -242,6 +242,10 @@ def _sliced_at(x: Any, index: Index, wrap: bool) -> Any:
         if step < 0:
             backwards.append(axis)
             start = add_number(start, reach)
+        if not is_known(start):
+            if step > 1:  # each place is moved inside by itself
+                return _gathered(x, index, mode, None, wrap, False, {})
+            start = wrapped(start, n) if wrap else start
         starts.append(start)
         sizes.append(size if abs(step) == 1 else min(abs(reach) + 1, n) if size else 0)
         steps.append(abs(step))

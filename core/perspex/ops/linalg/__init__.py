@@ -25,3 +25,5 @@ from perspex.ops.linalg.svd import svd as svd
 from perspex.ops.linalg.triangular import triangular_solve as triangular_solve
 from perspex.ops.linalg.tridiagonal import tridiagonal as tridiagonal
 from perspex.ops.linalg.tridiagonal import tridiagonal_solve as tridiagonal_solve
+from perspex.ops.linalg.updates import cholesky_update as cholesky_update
+from perspex.ops.linalg.updates import symmetric_product as symmetric_product

@@ -16,7 +16,8 @@ from perspex.ops import elementwise as ew
 from perspex.ops.expansions import real_dtype
 from perspex.ops.families import PARTS, check_dtype
 from perspex.ops.indexing import gather
-from perspex.ops.linear import Dimensions, Precision, dot_general
+from perspex.ops.linear import Dimensions, dot_general
+from perspex.ops.precision import Precision
 from perspex.ops.shape import pad
 from perspex.ops.shape import slice as slice_
 from perspex.ops.structural import (

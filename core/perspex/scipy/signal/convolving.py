@@ -16,7 +16,7 @@ from perspex.jitted.fused import fused
 from perspex.numpy import fft as nfft
 from perspex.numpy.promotion import promote_dtypes
 from perspex.ops.convolution import ConvDimensionNumbers, conv_general_dilated
-from perspex.ops.linear import canonical_precision
+from perspex.ops.precision import canonical_precision
 
 __all__ = ["convolve", "convolve2d", "correlate", "correlate2d", "fftconvolve"]
 

@@ -44,6 +44,8 @@ lax.linalg.hessenberg | f4,4
 lax.linalg.schur | f4,4
 lax.linalg.eig | f4,4 c4,4 f2,4,4
 jnp.linalg.eigvals | f4,4 z4,4
+lambda a: lax.linalg.cholesky_update(a, a[0]) | f4,4 d4,4
+lambda a: lax.linalg.symmetric_product(a, a @ a.T, alpha=2.0, beta=0.5) | f4,3
 jax.scipy.linalg.expm | f4,4
 jax.scipy.linalg.cho_factor | f4,4
 jnp.linalg.det | f3,3 f5,5

@@ -16,6 +16,7 @@ from perspex.ops.linalg.matrices import (
     swapped,
 )
 from perspex.ops.linalg.qr import qr
+from perspex.ops.linalg.solvers import flag
 from perspex.ops.linalg.triangular import triangular_solve
 from perspex.ops.lowering import expand
 from perspex.ops.shape import concatenate
@@ -45,6 +46,14 @@ class SymmetricProduct(Primitive):
         return c
 
     def lower(self, b: Any, a: Any, c: Any, *, alpha: float, beta: float) -> Any:
+        if b.platform == "cuda" and len(b.in_avals[0].shape) == 2:
+            matrix, out = b.in_avals
+            number = out.update(shape=())
+            scales = [(b.constant(x, number), number, 0) for x in (alpha, beta)]
+            operands = [(a, matrix, 0), (c, out, 0), *scales]
+            flags = flag("transpose", False)
+            return b.ffi_call("cusolver_syrk_ffi", operands, [(out, 0)], flags, [(1, 0)])[0]
+
         def composed(a: Any, c: Any) -> Any:
             product = mul(matmul(a, a, "", "T"), scalar_like(a, alpha))
             return add(product, mul(c, scalar_like(c, beta)))
@@ -89,6 +98,12 @@ class CholeskyUpdate(Primitive):
         return r
 
     def lower(self, b: Any, r: Any, w: Any) -> Any:
+        if b.platform == "cuda" and len(b.in_avals[0].shape) == 2:
+            given = [(x, aval, 0) for x, aval in zip((r, w), b.in_avals, strict=True)]
+            results = [(aval, 0) for aval in b.in_avals]
+            aliases = [(0, 0), (1, 1)]
+            return b.ffi_call("cu_cholesky_update_ffi", given, results, "", aliases)[0]
+
         def composed(r: Any, w: Any) -> Any:
             shape = typeof(r).shape
             row = reshape(w, new_sizes=(*shape[:-2], 1, shape[-1]))

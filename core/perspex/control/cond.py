@@ -32,15 +32,15 @@ from perspex.tracing.trace import typeof
 from perspex.transforms import discharge
 from perspex.transforms.checks import Checks
 from perspex.transforms.dce import dce_closed
+from perspex.transforms.expansion import Carried, Expand, Expanding, flattened
 from perspex.transforms.higher_order import (
-    HigherOrder,
     Residuals,
     batch_in_front,
     check_operands,
     place_residuals,
     rearranged,
 )
-from perspex.transforms.jvp import is_differentiable, jvp_jaxpr
+from perspex.transforms.jvp import is_differentiable
 from perspex.transforms.linearize import Rest, split_jaxpr
 from perspex.transforms.programs import by_program, cut, merge, partition, pick, program, with_gaps
 from perspex.transforms.sequence import sequenced
@@ -53,7 +53,7 @@ Platforms = tuple[tuple[str, ...] | None, ...]
 _INDEX = ShapedArray((), np.dtype("int32"))
 
 
-class Cond(HigherOrder):
+class Cond(Expanding):
     """The choice as an equation; the first operand is the int32 index into `branches`."""
 
     name = "cond"
@@ -115,16 +115,21 @@ class Cond(HigherOrder):
         outs = self(*discharge.values(operands), **{**params, "branches": pure})
         return discharge.settle(operands, refs, written, outs)
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], *, branches: Branches, **choice: Any
-    ) -> tuple[list[Any], list[Any]]:
-        given = tangents[1:]
+    def expanded(
+        self,
+        expand: Expand,
+        primals: Sequence[Any],
+        carried: Carried,
+        *,
+        branches: Branches,
+        **choice: Any,
+    ) -> tuple[list[Any], list[list[Any] | None]]:
+        given = carried[1:]
         nonzero = tuple([t is not None for t in given])
-        out_nonzero = _any_of([jvp_jaxpr(branch, nonzero)[1] for branch in branches])
-        duals = tuple([jvp_jaxpr(branch, nonzero, out_nonzero)[0] for branch in branches])
-        outs = self(*primals, *pick(given, nonzero), branches=duals, **choice)
-        results, found = cut(outs, len(out_nonzero))
-        return results, with_gaps(found, out_nonzero)
+        found = _any_of([expand.program(branch, nonzero)[1] for branch in branches])
+        duals = tuple([expand.program(branch, nonzero, found)[0] for branch in branches])
+        outs = self(*primals, *flattened(given), branches=duals, **choice)
+        return expand.apart(outs, found)
 
     def batch(
         self,

@@ -28,17 +28,15 @@ from perspex.tracing.trace import state, typeof
 from perspex.transforms import discharge
 from perspex.transforms.checks import Checks
 from perspex.transforms.dce import dce_closed, without_effects
+from perspex.transforms.expansion import Carried, Expand, Expanding, flattened
 from perspex.transforms.higher_order import (
-    HigherOrder,
     batch_in_front,
     check_operands,
     fixpoint,
-    instantiated,
     rearranged,
 )
-from perspex.transforms.jvp import jvp_jaxpr
 from perspex.transforms.linearize import Rest, split_jaxpr
-from perspex.transforms.programs import by_program, cut, merge, partition, pick, program, with_gaps
+from perspex.transforms.programs import by_program, cut, merge, partition, pick, program
 from perspex.transforms.sequence import TOKEN, sequenced
 from perspex.transforms.vmap import batch_jaxpr, batched_aval
 
@@ -65,7 +63,7 @@ class Params(NamedTuple):
         return self.cond_nconsts, self.body_nconsts
 
 
-class While(HigherOrder):
+class While(Expanding):
     """The loop as an equation; its params are those of `Params`."""
 
     name = "while"
@@ -136,25 +134,23 @@ class While(HigherOrder):
             operands[loop.cond_nconsts :], mine_refs, written, [*results, *after]
         )
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[list[Any], list[Any]]:
+    def expanded(
+        self, expand: Expand, primals: Sequence[Any], carried: Carried, **params: Any
+    ) -> tuple[list[Any], list[list[Any] | None]]:
         loop = Params(**params)
         cond_consts, body_consts, init = cut(primals, *loop.sizes)
-        _, consts_t, init_t = cut(tangents, *loop.sizes)
-        nonzero = tuple([t is not None for t in (*consts_t, *init_t)])
-        body, carry_nonzero = _jvp_body(loop.body_jaxpr, loop.body_nconsts, nonzero)
-        consts_t = [t for t in consts_t if t is not None]
-        init_t = instantiated(init_t, init, carry_nonzero)
+        _, of_consts, of_init = cut(carried, *loop.sizes)
+        nonzero = tuple([t is not None for t in (*of_consts, *of_init)])
+        body, found = _expanded_body(loop.body_jaxpr, loop.body_nconsts, expand, nonzero)
+        consts_more = flattened(of_consts)
+        init_more = expand.filled(of_init, init, found)
         dual = loop._replace(
-            cond_jaxpr=_with_arguments(loop.cond_jaxpr, tuple([typeof(t) for t in init_t])),
+            cond_jaxpr=_with_arguments(loop.cond_jaxpr, tuple(map(typeof, init_more))),
             body_jaxpr=body,
-            body_nconsts=loop.body_nconsts + len(consts_t),
+            body_nconsts=loop.body_nconsts + len(consts_more),
         )
-        given = [*cond_consts, *body_consts, *consts_t, *init, *init_t]
-        outs = self(*given, **dual._asdict())
-        results, found = cut(outs, len(init))
-        return results, with_gaps(found, carry_nonzero)
+        given = [*cond_consts, *body_consts, *consts_more, *init, *init_more]
+        return expand.apart(self(*given, **dual._asdict()), found)
 
     def batch(
         self, axis: Axis, operands: Sequence[Any], axes: Sequence[int | None], **params: Any
@@ -289,18 +285,19 @@ def _after(closed: ClosedJaxpr, avals: tuple[ShapedArray, ...]) -> ClosedJaxpr:
 
 
 @by_program
-def _jvp_body(
-    body: ClosedJaxpr, num_consts: int, nonzero: tuple[bool, ...]
+def _expanded_body(
+    body: ClosedJaxpr, num_consts: int, expand: Expand, nonzero: tuple[bool, ...]
 ) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
     consts, start = cut(nonzero, num_consts)
 
     def step(carry: tuple[bool, ...]) -> Any:
-        dual, out_nonzero = jvp_jaxpr(body, (*consts, *carry), carry)
+        dual, out_nonzero = expand.program(body, (*consts, *carry), carry)
         return (dual, out_nonzero), out_nonzero
 
     dual, out_nonzero = fixpoint(step, start)
-    mine, carry, mine_t, carry_t = cut(dual.jaxpr.invars, num_consts, len(start), sum(consts))
-    return rearranged(dual, [*mine, *mine_t, *carry, *carry_t]), out_nonzero
+    counts = num_consts, len(start), expand.count * sum(consts)
+    mine, carry, mine_more, carry_more = cut(dual.jaxpr.invars, *counts)
+    return rearranged(dual, [*mine, *mine_more, *carry, *carry_more]), out_nonzero
 
 
 @by_program

@@ -29,14 +29,13 @@ from perspex.tracing.trace import state
 from perspex.transforms import discharge
 from perspex.transforms.checks import Checks
 from perspex.transforms.dce import dce_closed, dce_jaxpr, without_effects
+from perspex.transforms.expansion import Carried, Expand, Expanding
 from perspex.transforms.higher_order import (
-    HigherOrder,
     Residuals,
     batch_in_front,
     check_operands,
     place_residuals,
 )
-from perspex.transforms.jvp import jvp_jaxpr
 from perspex.transforms.linearize import Rest, split_jaxpr
 from perspex.transforms.programs import by_program, cut, merge, partition, pick, program, with_gaps
 from perspex.transforms.transpose import transpose_jaxpr
@@ -88,7 +87,7 @@ def is_saved(policy: Policy | None, eqn: JaxprEqn) -> bool:
     )
 
 
-class Remat(HigherOrder):
+class Remat(Expanding):
     """The call as an equation; `differentiated` marks the half that computes residuals again."""
 
     name = "remat2"
@@ -123,14 +122,10 @@ class Remat(HigherOrder):
         outs = self(*discharge.values(operands), **{**params, "jaxpr": pure.closed})
         return discharge.settle(operands, refs, pure.written, outs)
 
-    def jvp(
-        self, primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr, **params: Any
-    ) -> tuple[list[Any], list[Any]]:
-        nonzero = tuple([t is not None for t in tangents])
-        body, out_nonzero = jvp_jaxpr(jaxpr, nonzero)
-        outs = self(*primals, *pick(tangents, nonzero), jaxpr=body, **params)
-        results, found = cut(outs, len(out_nonzero))
-        return results, with_gaps(found, out_nonzero)
+    def expanded(
+        self, expand: Expand, primals: Any, carried: Carried, *, jaxpr: ClosedJaxpr, **params: Any
+    ) -> tuple[list[Any], list[list[Any] | None]]:
+        return expand.call(jaxpr, primals, carried, lambda c, xs: self(*xs, jaxpr=c, **params))
 
     def batch(
         self, axis: Axis, operands: Any, axes: Any, *, jaxpr: ClosedJaxpr, **params: Any

@@ -24,8 +24,8 @@ from perspex.tracing.staging import eval_jaxpr
 from perspex.transforms import discharge
 from perspex.transforms.checks import Checks
 from perspex.transforms.dce import dce_closed
+from perspex.transforms.expansion import Carried, Expand, Expanding
 from perspex.transforms.higher_order import (
-    HigherOrder,
     Residuals,
     batch_in_front,
     check_operands,
@@ -34,7 +34,7 @@ from perspex.transforms.higher_order import (
     place_residuals,
     rearranged,
 )
-from perspex.transforms.jvp import jvp_jaxpr, tangent_aval
+from perspex.transforms.jvp import tangent_aval
 from perspex.transforms.linearize import Rest, split_jaxpr
 from perspex.transforms.programs import by_program, cut, merge, partition, pick, with_gaps
 from perspex.transforms.sequence import sequenced
@@ -59,7 +59,7 @@ class Sizes(NamedTuple):
         return {**params, **mine}
 
 
-class Scan(HigherOrder):
+class Scan(Expanding):
     """The loop as an equation.
 
     Params: `jaxpr` of one step, of whose arguments the first `num_consts` are consts and the next
@@ -107,21 +107,21 @@ class Scan(HigherOrder):
         results, rows = cut(outs, len(params["jaxpr"].out_avals))
         return discharge.settle(operands, refs, found.written, [*results, *after, *rows])
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[list[Any], list[Any]]:
+    def expanded(
+        self, expand: Expand, primals: Sequence[Any], carried: Carried, **params: Any
+    ) -> tuple[list[Any], list[list[Any] | None]]:
         sizes = Sizes.of(params)
-        nonzero = tuple([t is not None for t in tangents])
-        body, in_nonzero, out_nonzero = _jvp_body(params["jaxpr"], sizes, nonzero)
-        extra = Sizes(*map(sum, cut(in_nonzero, *sizes)[:2]))
-        given = instantiated(tangents, primals, in_nonzero)
+        nonzero = tuple([t is not None for t in carried])
+        body, in_nonzero, out_nonzero = _expanded_body(params["jaxpr"], sizes, expand, nonzero)
+        extra = Sizes(*_extra(expand, in_nonzero, sizes))
+        given = expand.filled(carried, primals, in_nonzero)
         groups = zip(cut(primals, *sizes), cut(given, *extra), strict=True)
         whole = Sizes(sizes.consts + extra.consts, sizes.carry + extra.carry)
-        operands = [x for primal, tangent in groups for x in (*primal, *tangent)]
+        operands = [x for primal, more in groups for x in (*primal, *more)]
         outs = self(*operands, **whole.params(params, body))
-        ys = len(out_nonzero) - sizes.carry
-        carry, carry_t, ys, ys_t = cut(outs, sizes.carry, extra.carry, ys)
-        return [*carry, *ys], with_gaps([*carry_t, *ys_t], out_nonzero)
+        count = len(out_nonzero) - sizes.carry
+        carry, carry_more, ys, ys_more = cut(outs, sizes.carry, extra.carry, count)
+        return expand.apart([*carry, *ys, *carry_more, *ys_more], out_nonzero)
 
     def batch(
         self, axis: Axis, operands: Sequence[Any], axes: Sequence[int | None], **params: Any
@@ -239,27 +239,32 @@ def _discharged_body(jaxpr: ClosedJaxpr, sizes: Sizes, refs: tuple[bool, ...]) -
     return _Discharged(body, Sizes(len(fixed), len(mine) + sizes.carry), carried, pure.written)
 
 
+def _extra(expand: Expand, nonzero: Sequence[bool], sizes: Sizes) -> list[int]:
+    """How many arrays the consts carry along, and how many the carry."""
+    return [expand.count * sum(flags) for flags in cut(nonzero, *sizes)[:2]]
+
+
 @by_program
-def _jvp_body(
-    jaxpr: ClosedJaxpr, sizes: Sizes, nonzero: tuple[bool, ...]
+def _expanded_body(
+    jaxpr: ClosedJaxpr, sizes: Sizes, expand: Expand, nonzero: tuple[bool, ...]
 ) -> tuple[ClosedJaxpr, tuple[bool, ...], tuple[bool, ...]]:
-    """The step with tangents, and which arguments and which results have one."""
+    """The step on values that carry something along, and which arguments and results do."""
     consts, start, xs = cut(nonzero, *sizes)
     ys = len(jaxpr.out_avals) - sizes.carry
 
     def step(carry: tuple[bool, ...]) -> Any:
         full = (*consts, *carry, *xs)
-        body, out_nonzero = jvp_jaxpr(jaxpr, full, (*carry, *[False] * ys))
+        body, out_nonzero = expand.program(jaxpr, full, (*carry, *[False] * ys))
         return (body, full, out_nonzero), out_nonzero[: sizes.carry]
 
     body, full, out_nonzero = fixpoint(step, start)
-    counts = [sum(flags) for flags in cut(full, *sizes)]
-    primals, tangents = cut(body.jaxpr.invars, len(full))
-    groups = zip(cut(primals, *sizes), cut(tangents, *counts[:2]), strict=True)
+    counts = _extra(expand, full, sizes)
+    primals, more = cut(body.jaxpr.invars, len(full))
+    groups = zip(cut(primals, *sizes), cut(more, *counts), strict=True)
     outs = cut(body.jaxpr.outvars, sizes.carry, ys, counts[1])
     body = rearranged(
         body,
-        [v for primal, tangent in groups for v in (*primal, *tangent)],
+        [v for primal, mine in groups for v in (*primal, *mine)],
         [*outs[0], *outs[2], *outs[1], *outs[3]],
     )
     return body, full, out_nonzero

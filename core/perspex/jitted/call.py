@@ -14,22 +14,21 @@ from perspex.tracing.staging import hoist_consts
 from perspex.transforms import discharge
 from perspex.transforms.checks import Checks
 from perspex.transforms.dce import dce_closed
+from perspex.transforms.expansion import Carried, Expand, Expanding
 from perspex.transforms.higher_order import (
-    HigherOrder,
     Residuals,
     batch_in_front,
     check_operands,
     place_residuals,
 )
-from perspex.transforms.jvp import jvp_jaxpr
 from perspex.transforms.linearize import Rest, Split, split_jaxpr
-from perspex.transforms.programs import by_program, cut, merge, partition, pick, with_gaps
+from perspex.transforms.programs import by_program, merge, partition, pick, with_gaps
 from perspex.transforms.sequence import sequenced
 from perspex.transforms.transpose import transpose_jaxpr
 from perspex.transforms.vmap import batch_jaxpr
 
 
-class Jit(HigherOrder):
+class Jit(Expanding):
     """A call of a compiled function: one equation, one function of the module."""
 
     name = "jit"
@@ -62,14 +61,10 @@ class Jit(HigherOrder):
         outs = self.call(pure.closed, discharge.values(operands), params)
         return discharge.settle(operands, refs, pure.written, outs)
 
-    def jvp(
-        self, primals: Any, tangents: Any, *, jaxpr: ClosedJaxpr, **params: Any
-    ) -> tuple[list[Any], list[Any]]:
-        nonzero = tuple([t is not None for t in tangents])
-        body, out_nonzero = jvp_jaxpr(jaxpr, nonzero)
-        outs = self.call(body, [*primals, *pick(tangents, nonzero)], params)
-        results, found = cut(outs, len(out_nonzero))
-        return results, with_gaps(found, out_nonzero)
+    def expanded(
+        self, expand: Expand, primals: Any, carried: Carried, *, jaxpr: ClosedJaxpr, **params: Any
+    ) -> tuple[list[Any], list[list[Any] | None]]:
+        return expand.call(jaxpr, primals, carried, lambda c, xs: self.call(c, xs, params))
 
     def batch(
         self, axis: Axis, operands: Any, axes: Any, *, jaxpr: ClosedJaxpr, **params: Any

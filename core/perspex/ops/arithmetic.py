@@ -104,6 +104,9 @@ class Quotient(Elementwise):
         out = self(*primals)
         return out, self(sub(tx, mul(out, ty)), y)
 
+    def taylor(self, series: Any, *operands: Any, **params: Any) -> Any:
+        return series.quotient(*operands)
+
     def checked(self, checks: Any, *operands: Any, **params: Any) -> Any:
         checks.divides(operands[1])
         return super().checked(checks, *operands, **params)
@@ -296,6 +299,9 @@ conj: Elementwise = unary(
     transposed=lambda ct, x: [conj(ct) if typeof(x).dtype.kind == "c" else real(ct)],
 )
 conj.says("The complex conjugate of a number.", "conj(1 + 2j) -> 1.-2.j")
+for _row in (neg, add, sub, real, imag, complex, conj):
+    _row.degree = 1
+mul.degree = 2
 
 
 class Copy(Structural):
@@ -332,6 +338,7 @@ class SelectN(Primitive):
     """
 
     name = "select_n"
+    degree = 1
     elementwise = True
     lowers_keys = True
 

@@ -75,6 +75,7 @@ class ConvGeneralDilated(Primitive):
     """The convolution; see the module."""
 
     name = "conv_general_dilated"
+    degree = 2
     makes_nan = True
     printed: ClassVar[dict[str, Any]] = {"out_sharding": None}
 

@@ -73,6 +73,7 @@ class DynamicSlice(Primitive):
     """The slice of size `slice_sizes` that starts at the scalars after the operand."""
 
     name = "dynamic_slice"
+    degree = 1
     only_moves = True
     lowers_keys = True
 
@@ -144,6 +145,7 @@ class DynamicUpdateSlice(Primitive):
     """The operand with the slice that starts at the scalars after the update replaced by it."""
 
     name = "dynamic_update_slice"
+    degree = 1
     only_moves = True
     lowers_keys = True
 

@@ -284,3 +284,4 @@ add_any = binary(
         ct if is_linear(y) else None,
     ],
 )
+add_any.degree = 1

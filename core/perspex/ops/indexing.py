@@ -72,6 +72,7 @@ class Gather(Primitive):
     """The windows of size `slice_sizes` of the operand that start at the given indices."""
 
     name = "gather"
+    degree = 1
     only_moves = True
 
     def type(
@@ -495,6 +496,7 @@ class ScatterAdd(Scatter):
     """The operand with the updates added at the given indices."""
 
     name = "scatter-add"
+    degree = 1
     combine = add
 
     def jvp(self, primals: Any, tangents: Any, **params: Any) -> Any:

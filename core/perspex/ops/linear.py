@@ -142,6 +142,7 @@ class DotGeneral(Primitive):
     """Sums of products over the contracting axes, for each index of the batch axes."""
 
     name = "dot_general"
+    degree = 2
     makes_nan = True
     quiet: ClassVar[dict[str, Any]] = {"precision": None, "preferred_element_type": None}
 

@@ -75,6 +75,7 @@ class Pad(Primitive):
     """
 
     name = "pad"
+    degree = 1
     makes_nan = True
     only_moves = True
 
@@ -251,6 +252,7 @@ class Concatenate(Primitive):
     """The operands one after another along an axis; the other axes agree."""
 
     name = "concatenate"
+    degree = 1
     only_moves = True
 
     def type(self, *avals: ShapedArray, dimension: int) -> ShapedArray:
@@ -317,6 +319,7 @@ class Split(Primitive):
     """Consecutive parts of the operand along an axis, of the given sizes."""
 
     name = "split"
+    degree = 1
     only_moves = True
     multiple_results = True
 
@@ -373,6 +376,7 @@ class Stack(Primitive):
     """The operands, which have one shape, along a new axis."""
 
     name = "stack"
+    degree = 1
     only_moves = True
 
     def type(self, *avals: ShapedArray, axis: int) -> ShapedArray:
@@ -418,6 +422,7 @@ class Unstack(Primitive):
     """The operand at each index of an axis."""
 
     name = "unstack"
+    degree = 1
     only_moves = True
     multiple_results = True
 
@@ -557,6 +562,7 @@ class OptimizationBarrier(Primitive):
     """The operands, none of them available before all are, and nothing moved across."""
 
     name = "optimization_barrier"
+    degree = 1
     only_moves = True
     multiple_results = True
 

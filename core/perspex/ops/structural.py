@@ -26,6 +26,7 @@ class Structural(Primitive):
     """A primitive that is linear in its single array operand, and mostly moves its elements."""
 
     only_moves = True
+    degree = 1
 
     if TYPE_CHECKING:
 

@@ -14,6 +14,7 @@ A `Rule` works on flat lists; `rules.function` makes one of a user's function ov
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
@@ -134,6 +135,10 @@ class FunctionCall(Primitive):
     ) -> tuple[list[Any], list[Any]]:
         return call.jvp(without_numbers(primals), tangents)
 
+    def taylor(self, series: Any, *args: Any, call: Rule) -> Any:
+        # As in JAX, the function itself is expanded: a rule is for first derivatives.
+        return series.inline(call.primal, args)
+
     def call_batched(self, trace: BatchTrace, args: Sequence[Any], *, call: Rule) -> list[Any]:
         return call.batched(trace, args)
 
@@ -213,6 +218,10 @@ class CustomCall(WholeCall):
             return rule.jvp(primals[first:], tangents[first:])
         except errors.UnexpectedTracerError as error:
             raise closes_over_the_past(rule.name, rule.rule_name, error) from error
+
+    def taylor(self, series: Any, *operands: Any, **params: Any) -> Any:
+        closed: ClosedJaxpr = params[self.program]
+        return series.inline(functools.partial(eval_jaxpr, closed.jaxpr, closed.consts), operands)
 
     def batch(
         self, axis: Axis, operands: Any, axes: Any, **params: Any

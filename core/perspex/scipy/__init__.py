@@ -12,11 +12,13 @@ if TYPE_CHECKING:
     from perspex.scipy import cluster as cluster
     from perspex.scipy import fft as fft
     from perspex.scipy import integrate as integrate
+    from perspex.scipy import interpolate as interpolate
     from perspex.scipy import linalg as linalg
     from perspex.scipy import ndimage as ndimage
     from perspex.scipy import optimize as optimize
     from perspex.scipy import signal as signal
     from perspex.scipy import sparse as sparse
+    from perspex.scipy import spatial as spatial
     from perspex.scipy import special as special
     from perspex.scipy import stats as stats
 
@@ -24,11 +26,13 @@ __all__ = [
     "cluster",
     "fft",
     "integrate",
+    "interpolate",
     "linalg",
     "ndimage",
     "optimize",
     "signal",
     "sparse",
+    "spatial",
     "special",
     "stats",
 ]

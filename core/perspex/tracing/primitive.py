@@ -46,6 +46,8 @@ class Primitive:
       the list of values; `b.in_avals` and `b.out_avals` are the avals of this equation.
     * `jvp(primals, tangents, **params)` returns primal and tangent results; `None` is a symbolic
       zero, both in `tangents` and in the tangent returned.
+    * `taylor(series, *operands, **params)` is the result where some operands are series of the
+      trace `series` (`transforms.taylor`). It follows from `jvp`; a `degree` makes it shorter.
     * `transpose(ct, *operands, **params)` gives one cotangent per operand. Operands in which the
       equation is linear are `Linear` placeholders; for the others the cotangent is `None`. `ct` is
       the cotangent of the result, or the list of them (`None` for zero) for multiple results.
@@ -103,6 +105,9 @@ class Primitive:
     only_moves: bool = False
     # Arithmetic: among its results may be a NaN where there is none among the operands.
     makes_nan: bool = False
+    # The degree of the results in the inexact operands together, if they are homogeneous in them: 1
+    # where the operation is linear, 2 for a product of two.
+    degree: int | None = None
     # Two in a row are one: `merged(first, params)` gives its operands and params.
     merges: bool = False
     # Params that are not printed: always (`...`), or when they have the given value.
@@ -161,6 +166,14 @@ class Primitive:
 
     def jvp(self, *args: Any, **kwargs: Any) -> Any:
         raise self.missing("jvp")
+
+    def taylor(self, series: Any, *operands: Any, **params: Any) -> Any:
+        """The result at series: by the `degree`, or else by `jvp`."""
+        if self.degree == 1:
+            return series.linear(self, operands, params)
+        if self.degree == 2:
+            return series.bilinear(self, operands, params)
+        return series.derived(self, operands, params)
 
     def transpose(self, *args: Any, **kwargs: Any) -> Any:
         raise self.missing("transpose")

@@ -10,7 +10,6 @@ next to nothing.
 from __future__ import annotations
 
 import functools
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -23,15 +22,15 @@ from perspex.ops.structural import zeros
 from perspex.tracing.past import UNKNOWN, Names
 from perspex.tracing.primitive import Primitive
 from perspex.tracing.staging import eval_jaxpr
-from perspex.tracing.trace import concrete_value, refuse_leaks
+from perspex.tracing.trace import refuse_leaks
 from perspex.transforms.programs import by_program, cut, pick, program, strong, with_gaps
-from perspex.transforms.trace import TransformTrace, TransformTracer
+from perspex.transforms.trace import PrimalTracer, TransformTrace
 
 
-class JvpTracer(TransformTracer):
+class JvpTracer(PrimalTracer):
     """A primal with its tangent."""
 
-    __slots__ = ("primal", "tangent")
+    __slots__ = ("tangent",)
 
     def __init__(self, trace: JvpTrace, primal: Any, tangent: Any) -> None:
         self._trace = trace
@@ -39,28 +38,6 @@ class JvpTracer(TransformTracer):
         self.primal = primal
         self.tangent = tangent
         self.aval = shaped(primal)
-
-    @property
-    def _inner(self) -> Any:
-        return self.primal
-
-    # Outside `jit` the primal is a number, on which Python may depend: derivatives are taken at it.
-
-    def concrete_value(self) -> Any:
-        return concrete_value(self.primal)
-
-    def __bool__(self) -> bool:
-        return bool(self.primal)
-
-    def __int__(self) -> int:
-        return int(self.primal)
-
-    def __index__(self) -> int:
-        return operator.index(self.primal)
-
-    def item(self, *args: int) -> Any:
-        """The primal as a Python number, which has no derivative."""
-        return self.primal.item(*args)
 
     def __repr__(self) -> str:
         return f"JvpTracer(primal={self.primal!r}, tangent={self.tangent!r})"

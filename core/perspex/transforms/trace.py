@@ -6,6 +6,7 @@ and calls the rule of the operation *below*, in the trace that was current when 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -15,7 +16,15 @@ from perspex.base import source
 from perspex.ir.avals import ShapedArray
 from perspex.tracing import provenance
 from perspex.tracing.past import UNKNOWN, Argument, Names, Past, Result
-from perspex.tracing.trace import Trace, Tracer, bottom, once_more, state, under
+from perspex.tracing.trace import (
+    Trace,
+    Tracer,
+    bottom,
+    concrete_value,
+    once_more,
+    state,
+    under,
+)
 
 _capture = source.capture
 _set_depth = config.trace_depth.cell.set_local
@@ -32,6 +41,36 @@ class TransformTracer(Tracer):
     @property
     def _inner(self) -> Any:
         raise NotImplementedError
+
+
+class PrimalTracer(TransformTracer):
+    """A value with what belongs to its derivatives.
+
+    Outside `jit` the primal is a number, on which Python may depend: derivatives are taken at it.
+    """
+
+    __slots__ = ("primal",)
+    primal: Any
+
+    @property
+    def _inner(self) -> Any:
+        return self.primal
+
+    def concrete_value(self) -> Any:
+        return concrete_value(self.primal)
+
+    def __bool__(self) -> bool:
+        return bool(self.primal)
+
+    def __int__(self) -> int:
+        return int(self.primal)
+
+    def __index__(self) -> int:
+        return operator.index(self.primal)
+
+    def item(self, *args: int) -> Any:
+        """The primal as a Python number, which has no derivative."""
+        return self.primal.item(*args)
 
 
 class TransformTrace(Trace):

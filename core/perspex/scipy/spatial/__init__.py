@@ -1,0 +1,3 @@
+"""`scipy.spatial`: rotations."""
+
+from perspex.scipy.spatial import transform as transform

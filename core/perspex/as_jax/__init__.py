@@ -21,6 +21,7 @@ from perspex.as_jax import absent, version, workers
 from perspex.as_jax.doors.table import DIALECTS, DOORS, PRIVATE
 from perspex.base import jax_finder, views, xla
 from perspex.base.public import MODULES
+from perspex.tracing import array_methods
 
 JAX_VERSION = version.__version__
 
@@ -64,7 +65,7 @@ def _names(target: Any) -> list[str]:
     return getattr(target, "__all__", None) or [
         name
         for name, value in vars(target).items()
-        if (name[0] != "_" or name == "__array_namespace_info__")
+        if (name[0] != "_" or name.startswith("__array_"))
         and not (isinstance(value, ModuleType) and value.__name__ not in _OBJECTS)
         and not (name in _METHODS or name.endswith("ipython_extension"))
     ]
@@ -140,5 +141,6 @@ def _make(name: str) -> ModuleType:
 
 
 jax_finder.check_alone()
+array_methods.set_standard(lambda: importlib.import_module("jax.numpy"))
 jax_finder.finder.make = _make
 workers.follow()

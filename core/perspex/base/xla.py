@@ -99,8 +99,17 @@ def with_type(array: Any, aval: Any, sharding: Any) -> Any:
 batched_device_put = _jax.batched_device_put
 batched_copy = _jax.batched_copy_array_to_devices_with_sharding
 REUSE_INPUT = _jax.ArrayCopySemantics.REUSE_INPUT
-to_dlpack = _jax.buffer_to_dlpack_managed_tensor
 from_dlpack = _jax.dlpack_managed_tensor_to_buffer
+
+
+def to_dlpack(x: Any, stream: Any, max_version: tuple[int, int] | None, copied: bool) -> Any:
+    """An array as a capsule of DLPack, of a version that its consumer takes where jaxlib can."""
+    if jaxlib_version < (0, 12):  # it makes capsules without a version, which every consumer takes
+        return _jax.buffer_to_dlpack_managed_tensor(x, stream=stream)
+    return _jax.buffer_to_dlpack_managed_tensor(
+        x, stream=stream, max_version=max_version, copied=copied
+    )
+
 
 # ---- Devices and shardings ----------------------------------------------------------------------
 

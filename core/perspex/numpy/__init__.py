@@ -22,6 +22,7 @@ from perspex.numpy.indexing.at import *
 from perspex.numpy.indexing.put import *
 from perspex.numpy.indexing.read import *
 from perspex.numpy.indexing.take import *
+from perspex.numpy.inspection import __array_api_version__ as __array_api_version__
 from perspex.numpy.inspection import __array_namespace_info__ as __array_namespace_info__
 from perspex.numpy.joining import *
 from perspex.numpy.logic import *

@@ -9,8 +9,11 @@ import numpy as np
 
 from perspex import dtypes
 from perspex.runtime import client
+from perspex.tracing.array_methods import API_VERSION
 
-__all__ = ["__array_namespace_info__"]
+__all__ = ["__array_api_version__", "__array_namespace_info__"]
+
+__array_api_version__ = API_VERSION
 
 _KINDS = {
     "bool": ["bool"],

@@ -18,7 +18,6 @@ from perspex.ir.avals import ShapedArray
 from perspex.layout.formats import Format, Layout
 from perspex.runtime import client, interruptible
 from perspex.runtime.callbacks import explained
-from perspex.runtime.dispatch import device_put
 from perspex.runtime.executable import deleted_error
 from perspex.runtime.keys import KeyArray
 from perspex.runtime.shards import Shard, shards
@@ -176,12 +175,6 @@ class _Face(array_type.Array):
         """The devices that hold the array."""
         return xla.sharding_of(self).device_set
 
-    def to_device(self, device: Any, *, stream: Any = None) -> Any:
-        """The array on `device`."""
-        if stream is not None:
-            raise NotImplementedError("to_device takes no stream")
-        return device_put(self, device)
-
     def block_until_ready(self) -> Any:
         """Wait until the numbers are there; returns the array."""
         if not events.listeners:
@@ -284,7 +277,7 @@ class _Face(array_type.Array):
             raise deleted_error(self)
         _check_single(self)
         array = array_methods.face.copy(self) if copy else self
-        return xla.to_dlpack(array, stream=stream)
+        return xla.to_dlpack(array, stream, max_version, bool(copy))
 
     def __dlpack_device__(self) -> tuple[int, int]:
         _check_single(self)

@@ -23,6 +23,35 @@ def set_namespace(namespace: Any) -> None:
     face = namespace
 
 
+# The version of the array API standard, https://data-apis.org/array-api.
+API_VERSION = "2025.12"
+
+
+def _face() -> Any:
+    return face
+
+
+_standard: Callable[[], Any] = _face
+
+
+def set_standard(find: Callable[[], Any]) -> None:
+    """Make `find()` what the arrays call their namespace: where `jax` is Perspex, `jax.numpy`."""
+    global _standard
+    _standard = find
+
+
+def standard(api_version: str | None) -> Any:
+    """The namespace of arrays in the sense of the standard.
+
+    Raises `ValueError` for another version of the standard.
+    """
+    if api_version is not None and api_version != API_VERSION:
+        raise ValueError(
+            f"{api_version=!r} is not available; available versions are: {[API_VERSION]}"
+        )
+    return _standard()
+
+
 # Types that an operator takes as the other operand; anything else is `NotImplemented`, so that
 # Python tries the other operand's method and then raises its TypeError.
 _operand_types: set[type] = {bool, int, float, complex, np.ndarray}

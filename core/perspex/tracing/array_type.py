@@ -182,7 +182,6 @@ class Array(Operators):
         def global_shards(self) -> list[Any]: ...
         def addressable_data(self, index: int) -> Array: ...
         def devices(self) -> set[Any]: ...
-        def to_device(self, device: Any, *, stream: None = None) -> Array: ...
         def block_until_ready(self) -> Self: ...
         def copy_to_host_async(self) -> None: ...
         def delete(self) -> None: ...
@@ -343,7 +342,15 @@ class Array(Operators):
         return np.asarray(self).tobytes(order)  # type: ignore[arg-type]
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
-        return array_methods.face
+        return array_methods.standard(api_version)
+
+    def to_device(self, device: Any, *, stream: None = None) -> Array:
+        """The array on `device`: a device, a sharding, or `None` for where it is."""
+        if stream is not None:
+            raise NotImplementedError(
+                f"to_device takes no stream, got {stream}; XLA orders what runs on a device"
+            )
+        return array_methods.face.asarray(self, device=device)
 
     @forwarded
     def all(

@@ -64,6 +64,7 @@ ACROSS = {
     "core/control/test_programs": "loops, branches and calls in one another",
     "core/lax/test_functions": "what all functions of `lax` have in common",
     "core/nn/test_nn": "all functions of `nn`",
+    "core/numpy/test_array_api": "the array API standard",
     "core/numpy/test_manipulation": "joining, shaping and padding",
     "core/ops/test_completeness": "which rules each primitive has",
     "core/random/test_distributions": "the distributions of samples",

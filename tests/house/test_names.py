@@ -92,7 +92,7 @@ def told() -> list[list[str]]:
 
 def test_what_the_page_calls_missing_is_missing() -> None:
     names, modules, _ = page()
-    assert len(names) > 5 and len(modules) > 5
+    assert len(names) > 5 and modules
     is_there, can_be_imported, _ = told()
     assert is_there == [] and can_be_imported == []
 

@@ -92,6 +92,8 @@ class _Module(ModuleType):
         self.__dict__["__perspex__"] = target
         # How views are named that other packages give to this module.
         self.__dict__["__views__"] = f"{target.__name__}.".removeprefix("perspex.")
+        if name == "jax.numpy":  # what arrays call their namespace from now on
+            array_methods.set_standard(self)
         if name == "jax":
             names = {key: getattr(version, key) for key in version.__all__}
             self.__dict__.update(names)
@@ -141,6 +143,5 @@ def _make(name: str) -> ModuleType:
 
 
 jax_finder.check_alone()
-array_methods.set_standard(lambda: importlib.import_module("jax.numpy"))
 jax_finder.finder.make = _make
 workers.follow()

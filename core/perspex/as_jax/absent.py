@@ -68,7 +68,9 @@ _ABSENT: dict[str, Absent] = {
         "the partitioner is Shardy, which takes no Python", "jax.shard_map",
         ("SdyShardingRule", "custom_partitioning", "custom_partitioning_sharding_rule"),
     ),
-    "jax.experimental.key_reuse": Absent("keys are not followed", "jax.random.split", ...),
+    "jax.experimental.key_reuse": Absent(
+        "keys are followed while a program runs", "jax.debug_key_reuse(True)", ...
+    ),
     "jax.distributed": Absent(
         _CPU, "jax.devices() of this process",
         ("initialize", "is_initialized", "shutdown"),
@@ -120,12 +122,36 @@ _ABSENT: dict[str, Absent] = {
     "jax.interpreters.xla": Absent("it is jaxlib's", "jax.devices()[0].client", ("Backend",)),
     "jax._src.earray": Absent("arrays of new dtypes are not supported", "a pytree", ("EArray",)),
     "jax.debug": Absent(_LATER, "breakpoint() in a callback", ("breakpoint",)),
+    "jax.experimental.buffer_callback": Absent(
+        "buffers of devices are not handed to Python", "jax.pure_callback", ...
+    ),
     "jax.experimental.compute_on": Absent(_LATER, "jax.device_put to the host", ...),
-    "jax.experimental.jet": Absent(_LATER, "jax.jvp in jax.jvp", ...),
+    "jax.experimental.fused": Absent("it is for kernels on GPUs", "jax.jit", ...),
+    "jax.experimental.overlap": Absent(
+        "XLA orders operations", "jax.lax.optimization_barrier", ...
+    ),
+    "jax.experimental.profiler": Absent(
+        "it reads what XLA profiled on NVIDIA GPUs", "jax.profiler.trace", ...
+    ),
+    "jax.experimental.random": Absent(
+        "a generator that changes hides its keys", "jax.random.split", ...
+    ),
+    "jax.experimental.rnn": Absent("it calls cuDNN", "jax.lax.scan of a cell", ...),
+    "jax.experimental.roofline": Absent(
+        _LATER, "jax.jit(f).lower(...).compile().cost_analysis()", ...
+    ),
+    "jax.experimental.scheduling_groups": Absent(
+        "XLA orders operations", "jax.lax.optimization_barrier", ...
+    ),
+    "jax.experimental.source_mapper": Absent(
+        "the text of a program has your lines", "jax.jit(f).lower(...).compile().as_text()", ...
+    ),
+    "jax.experimental.thunky": Absent(_KERNELS, "write the kernel with jax.numpy", ...),
+    "jax.experimental.transfer": Absent(_CPU, "jax.device_put", ...),
+    "jax.experimental.xla_metadata": Absent(_LATER, "jax.named_scope", ...),
     "jax.experimental.mesh_utils": Absent(
         _CPU, "create_device_mesh", ("create_hybrid_device_mesh",)
     ),
-    "jax.experimental.ode": Absent(_LATER, "diffrax, or jax.lax.scan", ...),
     "jax.ffi": Absent(_LATER, "jax.pure_callback", ...),
     "jax.sharding": Absent(_LATER, "jax.set_mesh and NamedSharding", ("explicit_axes",)),
 }  # fmt: skip

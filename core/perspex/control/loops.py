@@ -295,7 +295,7 @@ def _expanded_body(
         return (dual, out_nonzero), out_nonzero
 
     dual, out_nonzero = fixpoint(step, start)
-    counts = num_consts, len(start), expand.count * sum(consts)
+    counts = num_consts, len(start), expand.width * sum(consts)
     mine, carry, mine_more, carry_more = cut(dual.jaxpr.invars, *counts)
     return rearranged(dual, [*mine, *mine_more, *carry, *carry_more]), out_nonzero
 

@@ -241,7 +241,7 @@ def _discharged_body(jaxpr: ClosedJaxpr, sizes: Sizes, refs: tuple[bool, ...]) -
 
 def _extra(expand: Expand, nonzero: Sequence[bool], sizes: Sizes) -> list[int]:
     """How many arrays the consts carry along, and how many the carry."""
-    return [expand.count * sum(flags) for flags in cut(nonzero, *sizes)[:2]]
+    return [expand.width * sum(flags) for flags in cut(nonzero, *sizes)[:2]]
 
 
 @by_program

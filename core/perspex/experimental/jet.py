@@ -28,7 +28,6 @@ def jet(
     primals: Sequence[ArrayLike],
     series: Sequence[Sequence[ArrayLike]],
     factorial_scaled: bool = True,
-    **_: Any,
 ) -> tuple[PyTree, PyTree]:
     """The value of a function along a curve, and its derivatives up to some order.
 

@@ -31,8 +31,8 @@ Dynamics = Callable[..., Any]
 
 # The tableau of Dormand and Prince (1980): when each stage is evaluated, from which other stages,
 # the weights of the solution, and those of the embedded solution of order 4.
-_NODES = [0, 1 / 5, 3 / 10, 4 / 5, 8 / 9, 1, 1]
-_STAGES = [
+_NODES = [0.0, 1 / 5, 3 / 10, 4 / 5, 8 / 9, 1, 1]
+_STAGES: list[list[float]] = [
     [0, 0, 0, 0, 0, 0, 0],
     [1 / 5, 0, 0, 0, 0, 0, 0],
     [3 / 40, 9 / 40, 0, 0, 0, 0, 0],

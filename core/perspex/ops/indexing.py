@@ -593,10 +593,7 @@ class ScatterExtremum(Scatter):
         return out, div(scatter_add(moved_x, i, moved_u, **params), count)
 
 
-gather = Gather()
-scatter = Scatter()
-scatter_add = ScatterAdd()
-scatter_sub = ScatterSub()
-scatter_mul = ScatterMul()
+gather, scatter = Gather(), Scatter()
+scatter_add, scatter_sub, scatter_mul = ScatterAdd(), ScatterSub(), ScatterMul()
 scatter_min = ScatterExtremum("scatter-min", min)
 scatter_max = ScatterExtremum("scatter-max", max)

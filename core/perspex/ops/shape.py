@@ -18,13 +18,13 @@ from perspex.ir.avals import ShapedArray
 from perspex.ops.elementwise import select, sub
 from perspex.ops.lowering import emit_part
 from perspex.ops.structural import (
+    JointlyLinear,
     Structural,
     broadcast_in_dim,
     check_rank,
     check_same_dtype,
     inserted,
     is_linear,
-    linear_jvp,
     move_axis,
     reduce_sum,
     reshape,
@@ -68,16 +68,14 @@ class Rev(Structural):
         return self(operands[0], dimensions=tuple([d + (d >= at) for d in dimensions])), at
 
 
-class Pad(Primitive):
+class Pad(JointlyLinear):
     """Padding around and between elements: `(low, high, interior)` for each axis.
 
     Negative `low` and `high` take elements away, after the interior padding went in.
     """
 
     name = "pad"
-    degree = 1
     makes_nan = True
-    only_moves = True
 
     def type(
         self, x: ShapedArray, value: ShapedArray, *, padding_config: PaddingConfig
@@ -117,9 +115,6 @@ class Pad(Primitive):
                 "interior_padding": types.integers(interior),
             },
         )
-
-    def jvp(self, primals: Any, tangents: Any, **params: Any) -> Any:
-        return linear_jvp(self, primals, tangents, **params)
 
     def transpose(self, ct: Any, x: Any, value: Any, *, padding_config: PaddingConfig) -> Any:
         # The cotangents of the elements of `x` that the padding took away are zeros.
@@ -248,12 +243,10 @@ class Slice(Structural):
         return out, at
 
 
-class Concatenate(Primitive):
+class Concatenate(JointlyLinear):
     """The operands one after another along an axis; the other axes agree."""
 
     name = "concatenate"
-    degree = 1
-    only_moves = True
 
     def type(self, *avals: ShapedArray, dimension: int) -> ShapedArray:
         if not avals:
@@ -287,9 +280,6 @@ class Concatenate(Primitive):
     def physical(self, in_avals: Any, out_avals: Any, params: dict[str, Any]) -> dict[str, Any]:
         return params
 
-    def jvp(self, primals: Any, tangents: Any, *, dimension: int) -> Any:
-        return linear_jvp(self, primals, tangents, dimension=dimension)
-
     def transpose(self, ct: Any, *operands: Any, dimension: int) -> Any:
         shape = typeof(ct).shape
         cts: list[Any] = []
@@ -315,12 +305,10 @@ def part(x: Any, start: int, stop: int, axis: int, shape: Sequence[int]) -> Any:
     )
 
 
-class Split(Primitive):
+class Split(JointlyLinear):
     """Consecutive parts of the operand along an axis, of the given sizes."""
 
     name = "split"
-    degree = 1
-    only_moves = True
     multiple_results = True
 
     def type(self, x: ShapedArray, *, sizes: tuple[int, ...], axis: int) -> Any:
@@ -351,9 +339,6 @@ class Split(Primitive):
     def physical(self, in_avals: Any, out_avals: Any, params: dict[str, Any]) -> dict[str, Any]:
         return params
 
-    def jvp(self, primals: Any, tangents: Any, **params: Any) -> Any:
-        return linear_jvp(self, primals, tangents, **params)
-
     def transpose(self, ct: Any, x: Any, *, sizes: tuple[int, ...], axis: int) -> Any:
         if all(c is None for c in ct):
             return [None]
@@ -372,12 +357,10 @@ class Split(Primitive):
         return outs, [at] * len(outs)
 
 
-class Stack(Primitive):
+class Stack(JointlyLinear):
     """The operands, which have one shape, along a new axis."""
 
     name = "stack"
-    degree = 1
-    only_moves = True
 
     def type(self, *avals: ShapedArray, axis: int) -> ShapedArray:
         if not avals:
@@ -406,9 +389,6 @@ class Stack(Primitive):
     def physical(self, in_avals: Any, out_avals: Any, params: dict[str, Any]) -> dict[str, Any]:
         return params
 
-    def jvp(self, primals: Any, tangents: Any, *, axis: int) -> Any:
-        return linear_jvp(self, primals, tangents, axis=axis)
-
     def transpose(self, ct: Any, *operands: Any, axis: int) -> Any:
         cts = unstack(ct, axis=axis)
         return [c if is_linear(x) else None for c, x in zip(cts, operands, strict=True)]
@@ -418,12 +398,10 @@ class Stack(Primitive):
         return self(*fronted, axis=axis + 1), 0
 
 
-class Unstack(Primitive):
+class Unstack(JointlyLinear):
     """The operand at each index of an axis."""
 
     name = "unstack"
-    degree = 1
-    only_moves = True
     multiple_results = True
 
     def type(self, x: ShapedArray, *, axis: int) -> Any:
@@ -442,9 +420,6 @@ class Unstack(Primitive):
 
     def physical(self, in_avals: Any, out_avals: Any, params: dict[str, Any]) -> dict[str, Any]:
         return params
-
-    def jvp(self, primals: Any, tangents: Any, **params: Any) -> Any:
-        return linear_jvp(self, primals, tangents, **params)
 
     def transpose(self, ct: Any, x: Any, *, axis: int) -> Any:
         if all(c is None for c in ct):

@@ -37,6 +37,20 @@ class Structural(Primitive):
         return self(*primals, **params), None if t is None else self(t, **params)
 
 
+class JointlyLinear(Primitive):
+    """A primitive that is linear in all its operands together."""
+
+    only_moves = True
+    degree = 1
+
+    def jvp(self, primals: Any, tangents: Any, **params: Any) -> Any:
+        out = self(*primals, **params)
+        if all(t is None for t in tangents):
+            return out, [None] * len(out) if self.multiple_results else None
+        full = [zeros_like(x) if t is None else t for x, t in zip(primals, tangents, strict=True)]
+        return out, self(*full, **params)
+
+
 # ---- Building blocks of rules -----------------------------------------------------------------
 
 
@@ -168,15 +182,6 @@ def check_rank(name: str, what: str, values: Sequence[Any], ndim: int) -> None:
             f"{name}: {what} must have one entry for each of the {ndim} axes of the operand, "
             f"got {tuple(values)}"
         )
-
-
-def linear_jvp(primitive: Primitive, primals: Any, tangents: Any, **params: Any) -> Any:
-    """The jvp of an operation that is linear in all its operands together."""
-    out = primitive(*primals, **params)
-    if all(t is None for t in tangents):
-        return out, [None] * len(out) if primitive.multiple_results else None
-    full = [zeros_like(x) if t is None else t for x, t in zip(primals, tangents, strict=True)]
-    return out, primitive(*full, **params)
 
 
 # ---- The operations -----------------------------------------------------------------------------

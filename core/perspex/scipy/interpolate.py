@@ -67,10 +67,10 @@ class RegularGridInterpolator:
         self.method = method
         self.bounds_error = bounds_error
         check_arraylike("RegularGridInterpolator", values)
-        if len(points) > np.ndim(values):  # type: ignore[arg-type]
+        if len(points) > np.ndim(values):
             raise ValueError(
                 f"RegularGridInterpolator: there are {len(points)} point arrays, but values has "
-                f"{np.ndim(values)} dimensions"  # type: ignore[arg-type]
+                f"{np.ndim(values)} dimensions"
             )
         self.values = inexact("RegularGridInterpolator", values)
         self.fill_value = None

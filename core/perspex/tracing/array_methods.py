@@ -27,17 +27,13 @@ def set_namespace(namespace: Any) -> None:
 API_VERSION = "2025.12"
 
 
-def _face() -> Any:
-    return face
+_standard: Any = None
 
 
-_standard: Callable[[], Any] = _face
-
-
-def set_standard(find: Callable[[], Any]) -> None:
-    """Make `find()` what the arrays call their namespace: where `jax` is Perspex, `jax.numpy`."""
+def set_standard(namespace: Any) -> None:
+    """Make `namespace` what arrays call theirs: `jax.numpy`, where that is Perspex."""
     global _standard
-    _standard = find
+    _standard = namespace
 
 
 def standard(api_version: str | None) -> Any:
@@ -49,7 +45,7 @@ def standard(api_version: str | None) -> Any:
         raise ValueError(
             f"{api_version=!r} is not available; available versions are: {[API_VERSION]}"
         )
-    return _standard()
+    return _standard or face
 
 
 # Types that an operator takes as the other operand; anything else is `NotImplemented`, so that
@@ -159,6 +155,14 @@ class Operators:
     __gt__, __ge__ = _binary("greater"), _binary("greater_equal")
     __neg__, __pos__ = _unary("negative"), _unary("positive")
     __abs__, __invert__ = _unary("abs"), _unary("bitwise_not")
+
+    def to_device(self, device: Any, *, stream: None = None) -> Any:
+        """The array on `device`: a device, a sharding, or `None` for where it is."""
+        if stream is not None:
+            raise NotImplementedError(
+                f"to_device takes no stream, got {stream}; XLA orders what runs on a device"
+            )
+        return face.asarray(self, device=device)
 
     # Arrays compare elementwise, so they have no hash, as in NumPy.
     __hash__ = None  # type: ignore[assignment]

@@ -344,14 +344,6 @@ class Array(Operators):
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         return array_methods.standard(api_version)
 
-    def to_device(self, device: Any, *, stream: None = None) -> Array:
-        """The array on `device`: a device, a sharding, or `None` for where it is."""
-        if stream is not None:
-            raise NotImplementedError(
-                f"to_device takes no stream, got {stream}; XLA orders what runs on a device"
-            )
-        return array_methods.face.asarray(self, device=device)
-
     @forwarded
     def all(
         self,

@@ -21,20 +21,20 @@ Carried = Sequence[Sequence[Any] | None]
 
 
 class Expand(NamedTuple):
-    """How programs carry `count` arrays along with a value.
+    """How programs carry `width` arrays along with a value.
 
     `program(closed, nonzero, instantiate)` is like `jvp_jaxpr`. Programs are remembered by it.
     """
 
     program: Callable[..., tuple[ClosedJaxpr, tuple[bool, ...]]]
-    count: int
+    width: int
 
     def apart(
         self, outs: Sequence[Any], nonzero: Sequence[bool]
     ) -> tuple[list[Any], list[list[Any] | None]]:
         """The results of such a program, and what those that are marked carry."""
         results, found = cut(outs, len(nonzero))
-        return results, with_gaps(grouped(found, self.count), nonzero)
+        return results, with_gaps(grouped(found, self.width), nonzero)
 
     def call(
         self,
@@ -49,8 +49,8 @@ class Expand(NamedTuple):
 
     def filled(self, carried: Carried, primals: Sequence[Any], wanted: Sequence[bool]) -> list[Any]:
         """What the values marked `wanted` carry, flat, with zeros for nothing."""
-        given = [[None] * self.count if t is None else list(t) for t in pick(carried, wanted)]
-        likes = [x for x in pick(primals, wanted) for _ in range(self.count)]
+        given = [[None] * self.width if t is None else list(t) for t in pick(carried, wanted)]
+        likes = [x for x in pick(primals, wanted) for _ in range(self.width)]
         return instantiated(flattened(given), likes, [True] * len(likes))
 
 

@@ -15,9 +15,10 @@ Three things make nearly all of them:
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from perspex import config
 from perspex.ir.avals import shaped
@@ -305,7 +306,8 @@ def taylor(
     return found
 
 
-class Programs(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Programs:
     """From a program to the one on terms up to `order`; called as `jvp_jaxpr` is."""
 
     order: int

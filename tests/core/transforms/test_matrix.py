@@ -3,8 +3,8 @@
 The operations are the records of `tests/core/ops`; a record has a NumPy reference, and all expected
 numbers come from that: derivatives are central differences of it in double precision, batches are
 loops over it. One compiled program per operation and dtype holds the whole row of the matrix: jvp,
-jvp of jvp, vjp, jvp of vjp, vjp of vjp, vmap, vmap of grad, grad of vmap, and function and gradient
-inside `scan`, inside `cond` and under `checkpoint`.
+jvp of jvp, the Taylor series, vjp, jvp of vjp, vjp of vjp, vmap, vmap of grad, grad of vmap, and
+function and gradient inside `scan`, inside `cond` and under `checkpoint`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import perspex
 from core import ops
 from perspex import config, lax
 from perspex import numpy as pnp
+from perspex.transforms.taylor import taylor
 
 LANES = 3
 STEP, SECOND_STEP = 1e-5, 2e-4
@@ -179,6 +180,7 @@ def matrix(f: Row, xs: list[Any], batch: list[Any]) -> dict[str, Any]:
         "jvp of jvp": lambda: perspex.jvp(slope, tuple(xs), tuple(ts))[1],
         "jvp of grad": lambda: perspex.jvp(descent, tuple(xs), tuple(ts))[1],
         "grad of grad": lambda: along(perspex.grad(descent, places)(*xs), ts),
+        "taylor": lambda: taylor(f, xs, [[t, None] for t in ts], 2)[1],
     }
     return {name: make() for name, make in second.items() if str(f.case.op) not in ONCE} | {
         "jvp": slope(*xs),
@@ -221,6 +223,9 @@ def test_every_transform_of_every_operation(case: Case) -> None:
         assert_near(found["jvp"][k], slope, first, "jvp")
         if "jvp of jvp" in found:
             assert_near(found["jvp of jvp"][k], curve, second * bend, "jvp of jvp")
+            terms = found["taylor"][k] or [np.zeros_like(slope)] * 2
+            assert_near(terms[0], slope, first, "taylor, order 1")
+            assert_near(2 * terms[1], curve, second * bend, "taylor, order 2")
         values = np.stack([f.reference(lane)[k] for lane in range(LANES)])
         assert_near(found["vmap"][k], values, first, "vmap")
         many_slopes = np.stack([s[k] for s in slopes])

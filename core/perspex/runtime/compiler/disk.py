@@ -130,6 +130,14 @@ def _reopened(folder: Folder) -> Folder | None:
     return _folder(folder.path)
 
 
+def reset() -> None:
+    """Open the folder again when it is needed next, also one that was refused."""
+    global _opened
+    with _lock:
+        _opened = None
+    problems.clear()
+
+
 # ---- what went wrong ----------------------------------------------------------------------------
 
 # There is one warning for each kind of problem. Problems occur in threads that cannot warn, so they

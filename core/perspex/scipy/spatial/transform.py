@@ -270,7 +270,7 @@ class Slerp(NamedTuple):
                 "Expected number of rotations to be equal to number of timestamps given, got "
                 f"{len(rotations)} rotations and {at.shape[0]} timestamps."
             )
-        first, second = rotations[:-1], rotations[1:]
+        first, second = Rotation(rotations.quat[:-1]), Rotation(rotations.quat[1:])
         return cls(at, pnp.diff(at), first, (first.inv() * second).as_rotvec())
 
     def __call__(self, times: ArrayLike) -> Rotation:
@@ -284,7 +284,9 @@ class Slerp(NamedTuple):
             raise ValueError(f"`times` must be at most 1-dimensional, got shape {at.shape}.")
         i = pnp.maximum(pnp.searchsorted(self.times, at) - 1, 0)
         part = (at - self.times[i]) / self.timedelta[i]
-        return self.rotations[i] * Rotation.from_rotvec(self.rotvecs[i] * part[..., None])
+        return Rotation(self.rotations.quat[i]) * Rotation.from_rotvec(
+            self.rotvecs[i] * part[..., None]
+        )
 
 
 def _axes(seq: str, least: int) -> tuple[tuple[int, ...], bool]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import sys
 from types import ModuleType
 from typing import Any
 
@@ -35,6 +36,9 @@ _OURS = {"perspex.events", "perspex.numpy.segments"}
 # What stands elsewhere in ours, because it needs more than the modules below its own.
 _ELSEWHERE = {"jax.sharding": {"auto_axes": "perspex.api.placing", "reshard": "perspex"}}
 _METHODS = {"at", "getitem", "iterate", "view"}
+
+# Loaded by `import jax` in jax. `array_api_compat` looks for tracers in it if it is loaded.
+_LOADED = ("core",)
 
 # The modules of jax, and where Perspex has them.
 _TARGETS = {"jax" + name.removeprefix("perspex"): name for name in MODULES - _OBJECTS - _OURS} | {
@@ -97,6 +101,8 @@ class _Module(ModuleType):
         if name == "jax":
             names = {key: getattr(version, key) for key in version.__all__}
             self.__dict__.update(names)
+            for key in _LOADED:
+                sys.modules[f"jax.{key}"] = self.__dict__[key] = _Later(f"jax.{key}")
 
     def __getattr__(self, name: str) -> Any:
         if _is_module(f"{self.__name__}.{name}"):
@@ -122,6 +128,22 @@ class _Module(ModuleType):
 
     def __dir__(self) -> list[str]:
         return sorted({*self.__dict__, *self.__all__, *views.names(self.__views__)})
+
+
+class _Later(ModuleType):
+    """A module that is made when somebody asks it for a name, and loaded before."""
+
+    def _made(self) -> Any:
+        module: Any = self
+        module.__class__ = _Module
+        module.__init__(self.__name__, _target(self.__name__))
+        return module
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._made(), name)
+
+    def __dir__(self) -> list[str]:
+        return dir(self._made())
 
 
 def _make(name: str) -> ModuleType:

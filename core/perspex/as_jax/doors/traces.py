@@ -19,6 +19,10 @@ class _TraceKind(type):
     def __instancecheck__(cls, x: Any) -> bool:
         return isinstance(x, cls.everything) if cls.is_open else type.__instancecheck__(cls, x)
 
+    def __subclasscheck__(cls, kind: type) -> bool:
+        whole = cls.everything if cls.is_open else cls
+        return type.__subclasscheck__(whole, kind)
+
     @property
     def is_open(cls) -> bool:
         return cls.__module__ == __name__

@@ -187,9 +187,10 @@ OURS = {
         "pytype_aval_mappings",
     },  # fmt: skip
     "jax.errors": {"StaleCaptureError", "StaleCaptureWarning", "TracerTruthValueError"},
+    "jax.experimental": {"shard_map"},
     "jax.lax": {"zeros_like_array"},
     "jax.numpy.linalg": {"EigResult", "EighResult", "QRResult", "SVDResult", "SlogdetResult"},
-    "jax.scipy": {"optimize"},
+    "jax.scipy": {"optimize", "spatial"},
     "jax.typing": {"Array"},
 }
 
@@ -201,8 +202,10 @@ import importlib, json
 import perspex.as_jax
 found = {}
 names = perspex.as_jax._TARGETS.keys() - perspex.as_jax._INSIDE.keys()
-# Two that have no names of their own in JAX's documentation.
-for name in names - {"jax.example_libraries", "jax.experimental.pjit"} | {"jax.core"}:
+# Some that have no names of their own in JAX's documentation.
+bare = {"jax.example_libraries", "jax.scipy.spatial"}
+bare |= {f"jax.experimental.{name}" for name in ("compilation_cache", "pjit", "shard_map")}
+for name in names - bare | {"jax.core"}:
     module = importlib.import_module(name)
     assert [n for n in dir(module) if not hasattr(module, n)] == [], name
     found[name] = [n for n in module.__all__ if n[0] != "_"]

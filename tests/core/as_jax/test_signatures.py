@@ -100,6 +100,8 @@ OTHER = {
     "jax / custom_gradient": "fun with_logs remat with_accums",
     "jax.custom_derivatives / custom_gradient": "fun with_logs remat with_accums",
     "jax / linearize": "in_nzs",
+    # It ignores misspelt names.
+    "jax.experimental.jet / jet": "names",
     "jax / vjp": "saveable_args in_nzs",
     "custom_vjp(f) / defvjp": "generic_batching",
     # Compiling for other devices than the arguments': not yet built.

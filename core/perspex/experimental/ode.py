@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,6 +28,16 @@ from perspex.rules.custom_vjp import custom_vjp
 __all__ = ["odeint"]
 
 Dynamics = Callable[..., Any]
+
+
+class _Settings(NamedTuple):
+    """The keyword arguments of `odeint`."""
+
+    rtol: float
+    atol: float
+    mxstep: float
+    hmax: float
+
 
 # The tableau of Dormand and Prince (1980): when each stage is evaluated, from which other stages,
 # the weights of the solution, and those of the embedded solution of order 4.
@@ -115,16 +125,14 @@ def odeint(
     if not dtypes.issubdtype(getattr(t, "dtype", None), np.floating):
         raise TypeError(f"t must be an array of floats, but got {t}.")
     converted, consts = closure_convert(func, y0, t[0], *args)
-    return _solved(converted, rtol, atol, mxstep, hmax, y0, t, *args, *consts)
+    settings = _Settings(rtol, atol, mxstep, hmax)
+    return _solved(converted, settings, y0, t, *args, *consts)
 
 
-@functools.partial(jit, static_argnums=(0, 1, 2, 3, 4))
+@functools.partial(jit, static_argnums=(0, 1))
 def _solved(
     func: Dynamics,
-    rtol: float,
-    atol: float,
-    mxstep: float,
-    hmax: float,
+    settings: _Settings,
     y0: PyTree,
     times: Any,
     *args: PyTree,
@@ -135,16 +143,13 @@ def _solved(
     def flat(y: Any, t: Any, *args: Any) -> Any:
         return ravel_pytree(func(unravel(y), t, *args))[0]
 
-    return vmap(unravel)(_integrated(flat, rtol, atol, mxstep, hmax, y0, times, *args))
+    return vmap(unravel)(_integrated(flat, settings, y0, times, *args))
 
 
-@functools.partial(custom_vjp, nondiff_argnums=(0, 1, 2, 3, 4))
+@functools.partial(custom_vjp, nondiff_argnums=(0, 1))
 def _integrated(
     func: Dynamics,
-    rtol: float,
-    atol: float,
-    mxstep: float,
-    hmax: float,
+    settings: _Settings,
     y0: Any,
     times: Any,
     *args: PyTree,
@@ -158,14 +163,14 @@ def _integrated(
         def until(carry: Any, target: Any) -> tuple[Any, Any]:
             def is_short(state: Any) -> Any:
                 steps, _, _, t, dt, _, _ = state
-                return (t < target) & (steps < mxstep) & (dt > 0)
+                return (t < target) & (steps < settings.mxstep) & (dt > 0)
 
             def step(state: Any) -> Any:
                 steps, y, f, t, dt, before, coefficients = state
                 after, f_after, error, stages = _step(slope, y, f, t, dt)
-                ratio = _error_ratio(error, rtol, atol, y, after)
+                ratio = _error_ratio(error, settings, y, after)
                 quartic = _quartic(y, after, stages, dt)
-                next_dt = pnp.clip(_next_step(dt, ratio), 0.0, hmax)
+                next_dt = pnp.clip(_next_step(dt, ratio), 0.0, settings.hmax)
                 taken = (after, f_after, t + dt, next_dt, t, quartic)
                 repeated = (y, f, t, next_dt, before, coefficients)
                 chosen = [pnp.where(ratio <= 1, a, b) for a, b in zip(taken, repeated, strict=True)]
@@ -177,7 +182,7 @@ def _integrated(
             return tuple(after), pnp.polyval(coefficients, part)
 
         f0 = slope(y0, times[0])
-        dt = pnp.clip(_first_step(slope, times[0], y0, rtol, atol, f0), 0.0, hmax)
+        dt = pnp.clip(_first_step(slope, times[0], y0, settings, f0), 0.0, settings.hmax)
         start = (y0, f0, times[0], dt, times[0], pnp.stack([y0] * 5))
         _, ys = lax.scan(until, start, times[1:])
         return pnp.concatenate([y0[None], ys])
@@ -205,9 +210,9 @@ def _quartic(y: Any, after: Any, stages: Any, dt: Any) -> Any:
     return pnp.dot(pnp.array(_QUARTIC, y.dtype), known)
 
 
-def _error_ratio(error: Any, rtol: float, atol: float, y: Any, after: Any) -> Any:
+def _error_ratio(error: Any, settings: _Settings, y: Any, after: Any) -> Any:
     """The root mean square of the error over what is allowed: at most 1 for a step that is kept."""
-    allowed = atol + rtol * pnp.maximum(pnp.abs(y), pnp.abs(after))
+    allowed = settings.atol + settings.rtol * pnp.maximum(pnp.abs(y), pnp.abs(after))
     return pnp.sqrt(pnp.mean(pnp.abs(error / allowed.astype(error.dtype)) ** 2))
 
 
@@ -218,10 +223,10 @@ def _next_step(dt: Any, ratio: Any) -> Any:
     return dt * pnp.where(ratio == 0, 10.0, factor)
 
 
-def _first_step(slope: Dynamics, t: Any, y: Any, rtol: float, atol: float, f: Any) -> Any:
+def _first_step(slope: Dynamics, t: Any, y: Any, settings: _Settings, f: Any) -> Any:
     """The length of the first step (Hairer, Norsett and Wanner, II.4), of a method of order 4."""
     y, f = promote_dtypes("odeint", y, f, to=dtypes.to_inexact_dtype)
-    scale = (atol + rtol * pnp.abs(y)).astype(y.dtype)
+    scale = (settings.atol + settings.rtol * pnp.abs(y)).astype(y.dtype)
     d0, d1 = pnp.linalg.norm(y / scale), pnp.linalg.norm(f / scale)
     small = (d0 < 1e-5) | (d1 < 1e-5)
     h0 = pnp.where(small, 1e-6, 0.01 * d0 / d1)
@@ -235,21 +240,16 @@ def _first_step(slope: Dynamics, t: Any, y: Any, rtol: float, atol: float, f: An
 
 def _forward(
     func: Dynamics,
-    rtol: float,
-    atol: float,
-    mxstep: float,
-    hmax: float,
+    settings: _Settings,
     y0: Any,
     times: Any,
     *args: PyTree,
 ) -> tuple[Any, Any]:
-    ys = _integrated(func, rtol, atol, mxstep, hmax, y0, times, *args)
+    ys = _integrated(func, settings, y0, times, *args)
     return ys, (ys, times, args)
 
 
-def _backward(
-    func: Dynamics, rtol: float, atol: float, mxstep: float, hmax: float, residuals: Any, ct: Any
-) -> tuple[Any, ...]:
+def _backward(func: Dynamics, settings: _Settings, residuals: Any, ct: Any) -> tuple[Any, ...]:
     """The cotangents of `y0`, the times and the arguments, by the adjoint equation."""
     ys, times, args = residuals
 
@@ -266,9 +266,7 @@ def _backward(
         start_ct = start_ct - time_ct
         interval = pnp.stack([-times[i], -times[i - 1]])
         state = (ys[i], y_ct, start_ct, args_ct)
-        path = odeint(
-            adjoint, state, interval, *args, rtol=rtol, atol=atol, mxstep=mxstep, hmax=hmax
-        )
+        path = odeint(adjoint, state, interval, *args, **settings._asdict())
         _, y_ct, start_ct, args_ct = tree.map(lambda x: x[1], path)
         return (y_ct + ct[i - 1], start_ct, args_ct), time_ct
 

@@ -232,7 +232,7 @@ class Slerp(NamedTuple):
     >>> from perspex.scipy.spatial.transform import Rotation, Slerp
     >>> import perspex.numpy as jnp
     >>> turn = Slerp.init([0, 1], Rotation.from_euler("z", jnp.array([[0.0], [1.0]])))
-    >>> turn(jnp.array([0.25, 0.5])).magnitude()
+    >>> turn(jnp.array([0.25, 0.5])).magnitude().round(4)
     Array([0.25, 0.5 ], dtype=float32)
     """
 

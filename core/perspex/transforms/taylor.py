@@ -35,8 +35,9 @@ from perspex.transforms.jvp import is_differentiable, tangent_aval
 from perspex.transforms.programs import by_program, cut, pick, program, strong, with_gaps
 from perspex.transforms.trace import PrimalTracer, TransformTrace
 
-# The terms of an operation's results: `rule(k)` lists those of order `k`, one for each result.
-Rule = Callable[[int], Sequence[Any]]
+# The terms of an operation's results: `rule(k)` lists those of order `k`, one for each result. It
+# is `None` where all are zero.
+Rule = Callable[[int], Sequence[Any] | None]
 
 
 class Terms:
@@ -44,15 +45,16 @@ class Terms:
 
     __slots__ = ("rows", "rule")
 
-    def __init__(self, rule: Rule, rows: Sequence[Sequence[Any]] = ()) -> None:
+    def __init__(self, rule: Rule, rows: Sequence[Sequence[Any] | None] = ()) -> None:
         self.rule = rule
         self.rows = list(rows)
 
-    def row(self, k: int) -> Sequence[Any]:
-        """The terms of order `k`, from 1 on."""
+    def term(self, k: int, index: int) -> Any:
+        """The term of order `k`, from 1 on, of one of the results."""
         while len(self.rows) < k:
             self.rows.append(self.rule(len(self.rows) + 1))
-        return self.rows[k - 1]
+        row = self.rows[k - 1]
+        return None if row is None else row[index]
 
 
 class Series(PrimalTracer):
@@ -71,7 +73,7 @@ class Series(PrimalTracer):
 
     def term(self, k: int) -> Any:
         """The term of order `k`; `None` is zero."""
-        return self.primal if k == 0 else self._terms.row(k)[self._index]
+        return self.primal if k == 0 else self._terms.term(k, self._index)
 
     def derivative(self) -> Series:
         """The series of the derivative, whose term `k` is `(k + 1) x_{k+1}`."""
@@ -167,10 +169,10 @@ class TaylorTrace(TransformTrace):
         avals = [typeof(x) for x in operands]
         smooth = [is_differentiable(aval) for aval in avals]
 
-        def rule(k: int) -> Sequence[Any]:
+        def rule(k: int) -> Sequence[Any] | None:
             terms = [self.term(x, k) for x in operands]
             if all(t is None for t in terms):
-                return _Nothing()
+                return None
             given = [
                 x if not flag else zeros(tangent_aval(aval)) if t is None else t
                 for x, t, aval, flag in zip(operands, terms, avals, smooth, strict=True)
@@ -255,16 +257,6 @@ class TaylorTrace(TransformTrace):
         zero = tangent_aval(typeof(x))
         terms = [self.term(x, k) for k in range(1, self.order + 1)]
         return [zeros(zero) if t is None else t for t in terms]
-
-
-class _Nothing(Sequence[Any]):
-    """No term, for any number of results."""
-
-    def __getitem__(self, i: Any) -> Any:
-        return None
-
-    def __len__(self) -> int:
-        return 0
 
 
 def _beyond(k: int) -> Sequence[Any]:

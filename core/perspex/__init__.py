@@ -189,6 +189,8 @@ if _collects:
     _gc.enable()
 
 if _typing.TYPE_CHECKING:
+    from perspex import ffi as ffi
+    from perspex import memory as memory
     from perspex import monitoring as monitoring
     from perspex import profiler as profiler
     from perspex.api.environment import print_environment_info as print_environment_info
@@ -202,6 +204,8 @@ else:
     _LATER = {
         "ad": "perspex.ad",
         "export": "perspex.export",
+        "ffi": "perspex.ffi",
+        "memory": "perspex.memory",
         "monitoring": "perspex.monitoring",
         "pmap": "perspex.api.pmap",
         "print_environment_info": "perspex.api.environment",

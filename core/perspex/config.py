@@ -70,7 +70,7 @@ default_prng_impl = Flag(
     "default_prng_impl",
     "threefry2x32",
     "The generator behind `random.key` and `PRNGKey`.",
-    one_of("threefry2x32", "rbg", "unsafe_rbg"),
+    one_of("threefry2x32", "threefry4x32", "rbg", "unsafe_rbg", "philox2x32", "philox4x32"),
     True,
 )
 enable_custom_prng = Flag("enable_custom_prng", False, "`PRNGKey` gives typed keys.", boolean, True)

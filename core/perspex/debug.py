@@ -3,15 +3,18 @@
     debug.print("x = {x}", x=x)       print values, formatted where they are known
     debug.log("x = {x}", x=x)         the same by way of `logging`
     debug.callback(f, x)              call any function with them
+    debug.breakpoint()                stop at a prompt that knows the variables
+    debug.inspect_array_sharding(x, callback=f)    tell `f` how the compiler cuts a value
     debug.visualize_array_sharding(x)    show which part of an array lies on which device
 
-The first three work inside `jit`, loops, branches and all transforms, where Python's own `print`
+The first four work inside `jit`, loops, branches and all transforms, where Python's own `print`
 would run once, while the function is traced, and see no numbers. None changes what is computed.
 """
 
 from __future__ import annotations
 
 import functools
+import importlib
 import logging
 import string
 from collections.abc import Callable, Sequence
@@ -21,17 +24,24 @@ import numpy as np
 
 from perspex import tree
 from perspex.base import source, views
+from perspex.base.effects import DebugEffect as DebugEffect
+from perspex.base.effects import OrderedDebugEffect as OrderedDebugEffect
+from perspex.base.tree_paths import PyTree
 from perspex.control.callback import (
     FlatCallback,
     LogRecord,
+    arrays_apart,
     debug_callback_p,
     debug_effect,
     debug_print_p,
     hashable,
 )
-from perspex.ir.avals import shaped
+from perspex.control.inspecting import inspect_sharding_p
 
-__all__ = ["callback", "log", "print"]
+__all__ = [
+    "DebugEffect", "OrderedDebugEffect", "breakpoint", "callback", "inspect_array_sharding", "log",
+    "print",
+]  # fmt: skip
 
 
 def print(  # the name that users know, in place of Python's
@@ -148,7 +158,7 @@ def _show(
     if not isinstance(fmt, str):
         raise TypeError(f"debug.{what}: expected a format string, got {type(fmt)}")
     has_placeholders = skip_format_check or _check_format(fmt, args, kwargs)
-    arrays, in_tree, static = _flatten(args, kwargs)
+    arrays, in_tree, static = arrays_apart(args, kwargs)
     debug_print_p(
         *arrays,
         fmt=fmt,
@@ -219,7 +229,7 @@ def _call(
             "first argument to jax.debug.callback must be callable, but got an object of type "
             f"{type(function)}"
         )
-    arrays, in_tree, static = _flatten(args, kwargs)
+    arrays, in_tree, static = arrays_apart(args, kwargs)
     debug_callback_p(
         *arrays,
         callback=FlatCallback(function, in_tree, static),
@@ -228,20 +238,24 @@ def _call(
     )
 
 
-def _flatten(
-    args: Sequence[Any], kwargs: dict[str, Any]
-) -> tuple[list[Any], Any, tuple[tuple[int, Any], ...]]:
-    """The arrays among the leaves, the tree of all, and the others with their positions."""
-    leaves, in_tree = tree.flatten((tuple(args), kwargs))
-    arrays, static = [], []
-    for i, leaf in enumerate(leaves):
-        try:
-            shaped(leaf)
-        except TypeError:
-            static.append((i, hashable(leaf)))
-        else:
-            arrays.append(leaf)
-    return arrays, in_tree, tuple(static)
+def inspect_array_sharding(value: PyTree, *, callback: Callable[[Any], None]) -> None:
+    """Tell a function how arrays lie on devices, also values inside of a program.
+
+    An array outside a program has its sharding: the function is called at once. In a program for
+    several devices the compiler decides, and calls the function when it compiles; for one device it
+    is called when the program is lowered. A program that is run again is not compiled again.
+
+    Args:
+      value: a pytree of arrays.
+      callback: takes the sharding, of each array.
+
+    >>> import perspex.numpy as pnp
+    >>> seen = []
+    >>> inspect_array_sharding(pnp.zeros(3), callback=seen.append)
+    >>> seen[0].num_devices
+    1
+    """
+    tree.map(lambda x: inspect_sharding_p(x, callback=callback), value)
 
 
 class _FormatCheck(string.Formatter):
@@ -283,10 +297,18 @@ def _check_format(fmt: str, args: Sequence[Any], kwargs: dict[str, Any]) -> bool
 
 
 # A type checker would take every misspelt name for a view.
-if not TYPE_CHECKING:
+if TYPE_CHECKING:
+    from perspex.api.breakpoints import breakpoint as breakpoint
+else:
+    # What few programs use is imported when it is.
+    _LATER = {"breakpoint": "perspex.api.breakpoints"}
 
     def __getattr__(name: str) -> object:
+        if name in _LATER:
+            found = globals()[name] = getattr(importlib.import_module(_LATER[name]), name)
+            found.__module__ = __name__
+            return found
         return views.find("debug.", name)
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), *views.names("debug.")})
+        return sorted({*globals(), *_LATER, *views.names("debug.")})

@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from perspex.base import xla
+from perspex.layout import memories
 from perspex.layout.abstract import AbstractDevice as AbstractDevice
 from perspex.layout.abstract import AbstractMesh as AbstractMesh
 from perspex.layout.abstract import AxisType as AxisType
@@ -404,7 +405,7 @@ class NamedSharding(Sharding):
     Raises:
       ValueError: if `spec` names an axis that the mesh does not have.
       TypeError: if `mesh` is not a `Mesh`, or `spec` is not a `PartitionSpec`.
-      NotImplementedError: for another memory than the usual one.
+      ValueError: for a memory that the devices do not have.
 
     >>> import perspex
     >>> NamedSharding(perspex.make_mesh((1,), ("x",)), PartitionSpec("x")).shard_shape((8, 3))
@@ -425,19 +426,12 @@ class NamedSharding(Sharding):
                         f"{spec} names the axis {name!r}, and the mesh has the axes "
                         f"{mesh.axis_names}"
                     )
-        usual = mesh.devices.flat[0].default_memory().kind
-        if memory_kind not in (None, usual):
-            known = sorted({m.kind for m in mesh.devices.flat[0].addressable_memories()})
-            raise NotImplementedError(
-                f"arrays over several devices lie in the memory {usual!r}, got memory_kind="
-                f"{memory_kind!r} (the devices have {known})"
-            )
         self.mesh, self.spec = mesh, spec
-        self.memory_kind = usual
+        self.memory_kind = memories.check(mesh.devices.flat[0], memory_kind)
         # jaxlib reads these two.
         self._memory_kind = memory_kind
         self._internal_device_list = mesh._internal_device_list
-        self._key = (mesh, spec)
+        self._key = (mesh, spec, self.memory_kind)
         self._hash = hash(self._key)
 
     def __eq__(self, other: object) -> bool:
@@ -448,6 +442,10 @@ class NamedSharding(Sharding):
 
     def __repr__(self) -> str:
         return f"NamedSharding(mesh={self.mesh}, spec={self.spec}, memory_kind={self.memory_kind})"
+
+    def with_memory_kind(self, kind: str) -> NamedSharding:
+        """The sharding for another memory of the devices."""
+        return NamedSharding(self.mesh, self.spec, kind)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a sharding names devices of this process and cannot be pickled")
@@ -534,8 +532,10 @@ class NamedSharding(Sharding):
         """Whether `other` places arrays with `ndim` axes in the same way."""
         if other.__class__ is not NamedSharding:
             return False
-        return self._internal_device_list == other._internal_device_list and (
-            self._placement(ndim) == other._placement(ndim)
+        return (
+            self.memory_kind == other.memory_kind
+            and self._internal_device_list == other._internal_device_list
+            and self._placement(ndim) == other._placement(ndim)
         )
 
     def _placement(self, ndim: int) -> tuple[tuple[int, ...], tuple[int, ...]]:

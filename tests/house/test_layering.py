@@ -32,7 +32,7 @@ LAYERS = [
     "rules",
     "arguments typing lax numpy random nn scipy image core dlpack flatten_util stages tree_util "
     "checkpoint_policies ad ad_checkpoint custom_batching custom_derivatives extend debug events "
-    "example_libraries experimental export monitoring profiler ref test_util",
+    "example_libraries experimental export ffi memory monitoring profiler ref test_util",
     "as_jax",
 ]
 RANK = {name: (i, j) for i, row in enumerate(LAYERS) for j, name in enumerate(row.split())}
@@ -40,8 +40,8 @@ RANK = {name: (i, j) for i, row in enumerate(LAYERS) for j, name in enumerate(ro
 # The modules that may lie loose: public ones, with JAX's names but for `events`.
 LOOSE = {
     "perspex": "__init__ ad ad_checkpoint checkpoint_policies config core custom_batching "
-    "custom_derivatives debug dlpack dtypes errors events extend flatten_util image monitoring "
-    "profiler ref sharding stages test_util tree tree_util typing",
+    "custom_derivatives debug dlpack dtypes errors events extend ffi flatten_util image memory "
+    "monitoring profiler ref sharding stages test_util tree tree_util typing",
     "perspex_magics": "__init__ session",
 }
 

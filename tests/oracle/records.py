@@ -19,7 +19,7 @@ from .process import Oracle
 
 Outcome = list[Any]
 # What the process of a recorder finds in its environment.
-VARIABLES = dict.fromkeys(["shard_maps", "shardings"], {"JAX_NUM_CPU_DEVICES": "8"})
+VARIABLES = dict.fromkeys(["meshes", "shard_maps", "shardings"], {"JAX_NUM_CPU_DEVICES": "8"})
 
 
 def read(name: str) -> dict[str, Outcome]:

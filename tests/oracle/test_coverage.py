@@ -16,8 +16,8 @@ from .evaluate import Library
 # Those with a derivative that no case of `compositions` leads to.
 REASONS = {
     "real JAX has no derivative of it": """
-        cholesky_update composite householder_product igamma_grad_a io_callback linear_call ormqr
-        pbroadcast pmax pmin reduce_window symmetric_product
+        cholesky_update composite ffi_call householder_product igamma_grad_a io_callback linear_call
+        ormqr pbroadcast pmax pmin reduce_window symmetric_product
     """,
     "along a named axis: with the axis mapped, as by `across`, it is another operation": """
         all_gather all_to_all axis_index ppermute psum reduce_scatter
@@ -36,12 +36,14 @@ REASONS = {
     "gives integers, booleans, bits or keys: its derivative is zero": """
         argmin clz eq_to le_to lt_to lu_pivots_to_permutation mulhi population_count random_clone
         random_fold_in random_unwrap random_wrap reduce_and reduce_xor rng_bit_generator shift_left
-        shift_right_arithmetic threefry2x32 xor
+        shift_right_arithmetic threefry2x32 threefry4x32 philox2x32 philox4x32 xor
     """,
     "prints, and is otherwise `debug_callback`": "debug_print",
     "JAX's slope by a is wrong for some x: a test of `scipy.special` has finite differences": """
         hyp1f1_by_a hyp1f1_by_b
     """,
+    "an identity: compared in `cases/memories.txt`": "device_put",
+    "has no results: compared in `recorders/meshes.py`": "inspect_sharding",
     "needs several devices: compared in `recorders/shardings.py`": "sharding_constraint",
     "needs several devices: compared in `recorders/shard_maps.py`": """
         psum_invariant pvary shard_map

@@ -13,7 +13,8 @@ from typing import Any
 from perspex import dtypes, tree
 from perspex.api.shapes import ShapeDtypeStruct
 from perspex.base.tree_paths import PyTree
-from perspex.control.callback import VMAP_METHODS, FlatCallback, io_callback_p, pure_callback_p
+from perspex.control import vmap_methods
+from perspex.control.callback import FlatCallback, io_callback_p, pure_callback_p
 from perspex.ir.avals import ShapedArray, shaped
 from perspex.sharding import Sharding
 
@@ -62,11 +63,7 @@ def pure_callback(
     >>> f(pnp.array([3.0, 1.0, 2.0]))
     Array([2., 4., 6.], dtype=float32)
     """
-    if vmap_method not in (None, *VMAP_METHODS):
-        allowed = [*VMAP_METHODS, None]
-        raise ValueError(
-            f"vmap_method must be on of the allowed methods {allowed}, but got: {vmap_method}"
-        )
+    vmap_methods.check(vmap_method)
     operands, flat = _flatten("pure_callback", callback, args, kwargs)
     avals, out_tree = _results("pure_callback", result_shape_dtypes)
     outs = pure_callback_p(

@@ -19,7 +19,7 @@ from perspex.jitted.signature import Options, Places, unjitted
 from perspex.jitted.stale import POLICIES
 from perspex.runtime import client
 from perspex.runtime.client import Device
-from perspex.sharding import Sharding, SingleDeviceSharding
+from perspex.sharding import NamedSharding, Sharding, SingleDeviceSharding
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")
@@ -193,7 +193,8 @@ def jit(
     )
     placed = [_shardings(in_shardings, "in_shardings"), _shardings(out_shardings, "out_shardings")]
     single = {d for _, found in placed for d in found}
-    if single and (len(single) > 1 or any(p is not None for p, _ in placed)):
+    spread = any(isinstance(s, NamedSharding) for p, _ in placed if p for s in p.leaves)
+    if single and (len(single) > 1 or spread):
         raise ValueError(
             "jit runs a function on one device or on the devices of one mesh, but got shardings of "
             f"{sorted(map(str, single))} and others"
@@ -239,9 +240,16 @@ def _shardings(given: Any, name: str) -> tuple[Places | None, set[Any]]:
     except ValueError as error:
         raise ValueError(f"jit: {name}: {error}") from None
     single = {xla.device_of(s) for s in found if isinstance(s, SingleDeviceSharding)}
-    if single and all(s is None or isinstance(s, SingleDeviceSharding) for s in found):
+    is_single = single and not any(isinstance(s, NamedSharding) for s in found)
+    # A program takes its arguments from any memory of the device.
+    if is_single and (name == "in_shardings" or all(map(_is_usual, found))):
         return None, single
     return Places(tuple(found), structure), single
+
+
+def _is_usual(sharding: Any) -> bool:
+    """Whether a sharding of one device names the memory in which results are anyway."""
+    return sharding is None or sharding == client.sharding(xla.device_of(sharding))
 
 
 def _resolve(

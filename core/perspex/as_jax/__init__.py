@@ -30,7 +30,7 @@ JAX_VERSION = version.__version__
 _WHY = "docs/names.md says why, and what to use instead."
 
 # Modules of ours that are objects in jax: it has no module `jax.config`.
-_OBJECTS = {"perspex.ad", "perspex.checkpoint_policies", "perspex.config"}
+_OBJECTS = {"perspex.ad", "perspex.checkpoint_policies", "perspex.config", "perspex.memory"}
 # Ours alone, or somewhere else in jax: what methods of arrays call stands in `perspex.numpy`.
 _OURS = {"perspex.events", "perspex.numpy.segments"}
 # What stands elsewhere in ours, because it needs more than the modules below its own.

@@ -41,7 +41,7 @@ class KeyType:
     Equal arguments give the same object. An element is stored as an array of `key_shape` uint32.
 
     Args:
-      generator: the name of the generator, `threefry2x32`.
+      generator: the name of the generator, `threefry2x32`, or what stands for one without.
       tag: its short form, `fry`.
       key_shape: the shape of one key in numbers.
 
@@ -57,13 +57,13 @@ class KeyType:
     """What NumPy calls dtypes that are neither numbers nor booleans."""
     physical_dtype = np.dtype("uint32")
 
-    generator: str
+    generator: Any
     tag: str
     key_shape: tuple[int, ...]
     name: str
     itemsize: int
 
-    def __new__(cls, generator: str, tag: str, key_shape: tuple[int, ...]) -> KeyType:
+    def __new__(cls, generator: Any, tag: str, key_shape: tuple[int, ...]) -> KeyType:
         arguments = generator, tag, tuple(key_shape)
         found = cls._pool.get(arguments)
         if found is None:

@@ -24,15 +24,35 @@ class Effect:
         return self.name
 
 
+class DebugEffect(Effect):
+    """The effect of `debug.print` and its kin."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__("Debug", False)
+
+
+class OrderedDebugEffect(Effect):
+    """The effect of `debug.print` and its kin where these keep their order."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__("OrderedDebug", True)
+
+
 Effects = frozenset[Effect]
 
 no_effects: Effects = frozenset()
 # Something for a person to see: it may run again where a transform computes a value again.
-debug = Effect("Debug", False)
-ordered_debug = Effect("OrderedDebug", True)
+debug = DebugEffect()
+ordered_debug = OrderedDebugEffect()
 # Something that the world sees: it happens exactly as often as the program says.
 io = Effect("IO", False)
 ordered_io = Effect("OrderedIO", True)
+# A call of a compiled function that says that it has an effect.
+ffi = Effect("FFI", False)
 # An exception if something is wrong: `checkify` makes it a result.
 check = Effect("Check", False)
 # Reads or writes a mutable array. Programs that are lowered or transformed have none of it

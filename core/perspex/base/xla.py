@@ -173,6 +173,11 @@ def register_gpu(kind: str, api: Any, functions: Any) -> None:
 
 
 register_custom_call_target = xla_client.register_custom_call_target
+register_custom_call_as_batch_partitionable = xla_client.register_custom_call_as_batch_partitionable
+register_custom_type = xla_client.register_custom_type
+register_custom_call_partitioner = xla_client.register_custom_call_partitioner
+# The name under which the partitioner calls a function with the sharding of a value.
+encode_inspect_sharding_callback = _jax.encode_inspect_sharding_callback
 set_tracebacks_enabled = _jax.set_tracebacks_enabled
 
 # ---- Compiled calls -----------------------------------------------------------------------------

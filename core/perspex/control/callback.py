@@ -22,24 +22,14 @@ import numpy as np
 from perspex import tree
 from perspex.base import effects
 from perspex.base.effects import Effect, Effects
-from perspex.control.scan import scan_p
-from perspex.ir.avals import ShapedArray
-from perspex.ops.structural import broadcast_in_dim, move_axis, to_front
+from perspex.control.vmap_methods import Opaque
+from perspex.ir.avals import ShapedArray, shaped
 from perspex.runtime.callbacks import HostCall, from_host, to_host, wait_in_order
 from perspex.runtime.dispatch import put_beside
 from perspex.runtime.keys import KeyArray
 from perspex.tracing.primitive import Primitive
 from perspex.tracing.trace import Tracer, bottom, leaked, state, typeof
-from perspex.transforms.programs import cut, merge, partition, program
 from perspex.transforms.sequence import TOKEN
-
-VMAP_METHODS = (
-    "sequential",
-    "sequential_unrolled",
-    "expand_dims",
-    "broadcast_all",
-    "legacy_vectorized",
-)
 
 
 class Same:
@@ -113,16 +103,30 @@ def with_static(arrays: Sequence[Any], static: Sequence[tuple[int, Any]]) -> lis
     return leaves
 
 
+def arrays_apart(
+    args: Sequence[Any], kwargs: dict[str, Any]
+) -> tuple[list[Any], Any, tuple[tuple[int, Any], ...]]:
+    """The arrays among the leaves, the tree of all, and the others with their positions."""
+    leaves, in_tree = tree.flatten((tuple(args), kwargs))
+    arrays, static = [], []
+    for i, leaf in enumerate(leaves):
+        try:
+            shaped(leaf)
+        except TypeError:
+            static.append((i, hashable(leaf)))
+        else:
+            arrays.append(leaf)
+    return arrays, in_tree, tuple(static)
+
+
 def _beside(out: Any, operands: Sequence[Any]) -> Any:
     """The result of a call with concrete arrays, on the devices to which one is committed."""
     return put_beside(out, next((x for x in operands if getattr(x, "committed", False)), None))
 
 
-class HostCallback(Primitive):
+class HostCallback(Opaque):
     """A call of Python as an equation. `what` is the function that users know."""
 
-    multiple_results = True
-    lowers_keys = True
     on_host = True
     what: str
 
@@ -204,27 +208,7 @@ class HostCallback(Primitive):
             ]
             outs = [_beside(out, operands) for out in outs]
             return outs, [0] * len(outs)
-        batched = [at is not None for at in axes]
-        consts, xs = partition(operands, batched)
-        places = [at for at in axes if at is not None]
-        xs = [move_axis(x, at, 0) for x, at in zip(xs, places, strict=True)]
-
-        def step(*args: Any) -> list[Any]:
-            shared, mine = cut(args, len(consts))
-            return self(*merge(batched, shared, mine), **params)
-
-        rows_of = [typeof(x) for x in xs]
-        of_one = [*map(typeof, consts), *[a.update(shape=a.shape[1:]) for a in rows_of]]
-        outs = scan_p(
-            *[*consts, *xs],
-            jaxpr=program(step, of_one, self.name),
-            length=axis_size,
-            reverse=False,
-            unroll=unroll,
-            num_consts=len(consts),
-            num_carry=0,
-        )
-        return outs, [0] * len(outs)
+        return super().one_by_one(axis_size, operands, axes, params, unroll)
 
 
 def _example(operands: Sequence[Any], axes: Sequence[int | None], i: int) -> list[Any]:
@@ -347,33 +331,7 @@ class PureCallback(HostCallback):
     def batch(
         self, axis_size: int, operands: Any, axes: Any, **params: Any
     ) -> tuple[list[Any], list[int | None]]:
-        method = params["vmap_method"]
-        if method == "sequential":
-            return self.one_by_one(axis_size, operands, axes, params)
-        if method == "sequential_unrolled":
-            return self.one_by_one(axis_size, operands, axes, params, unroll=axis_size)
-        if method is None:
-            raise NotImplementedError(
-                "vmap is only supported for the pure_callback primitive when vmap_method is one of "
-                f"{', '.join(map(repr, VMAP_METHODS[:-1]))}, or {VMAP_METHODS[-1]!r}. "
-                "Got vmap_method=None. 'sequential' calls the callback once for each example."
-            )
-        sizes = {"expand_dims": 1, "broadcast_all": axis_size, "legacy_vectorized": None}
-        given = [_spread(x, at, sizes[method]) for x, at in zip(operands, axes, strict=True)]
-        avals = tuple([a.update(shape=(axis_size, *a.shape)) for a in params["result_avals"]])
-        outs = self(*given, **{**params, "result_avals": avals})
-        return outs, [0] * len(outs)
-
-
-def _spread(x: Any, at: int | None, size: int | None) -> Any:
-    """A batch with its axis in front; what is not batched gets an axis of length `size`, if any."""
-    if at is not None:
-        return move_axis(x, at, 0)
-    if size == 1:
-        shape = typeof(x).shape
-        dims = tuple(range(1, len(shape) + 1))
-        return broadcast_in_dim(x, shape=(1, *shape), broadcast_dimensions=dims)
-    return x if size is None else to_front(x, None, size)
+        return self.by_method(axis_size, operands, axes, params)
 
 
 class IOCallback(HostCallback):

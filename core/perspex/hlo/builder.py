@@ -60,6 +60,10 @@ class Module:
         self.holds_nan = False
         # The Python functions that the program calls, by the number with which it names them.
         self.callbacks: list[Any] = []
+        # The Python functions that the compiler calls while it compiles.
+        self.asked: list[Any] = []
+        # Where the program will run: a device, or devices of a mesh. Few lowerings have to know.
+        self.place: Any = None
         # A program lowered as a function, by identity; the program is kept so that its id is.
         self.functions: dict[tuple[int, int], tuple[ClosedJaxpr, str]] = {}
         # The region for each device of a mesh that is being written.

@@ -117,7 +117,7 @@ def numbered(at: Any, name: str) -> Any:
 
 
 @functools.cache
-def string(value: str) -> Any:
+def string(value: str | bytes) -> Any:
     return ir.StringAttr.get(value, context)
 
 
@@ -203,7 +203,9 @@ def attribute_of(value: Any) -> Any:
     """A Python value as an attribute; `TypeError` for a value that is none."""
     if isinstance(value, (bool, np.bool_)):
         return boolean(bool(value))
-    if isinstance(value, str):
+    if isinstance(value, (ir.Attribute, ir.Type)):
+        return value
+    if isinstance(value, (str, bytes)):
         return string(value)
     if isinstance(value, (tuple, list)):
         return array([attribute_of(x) for x in value])
@@ -220,6 +222,10 @@ def attribute_of(value: Any) -> Any:
         if isinstance(element, ir.IntegerType):
             return ir.IntegerAttr.get(element, int(value))
         return ir.FloatAttr.get(element, float(value), loc=unknown)
+    if isinstance(value, np.ndarray) and 0 in value.strides and value.size:
+        raise ValueError(
+            "NumPy arrays with zero strides are not supported as MLIR attributes; pass x.copy()"
+        )
     if isinstance(value, np.ndarray) and value.ndim:
         return dense(value, ShapedArray(value.shape, value.dtype))
     if isinstance(value, np.ndarray):

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from perspex import config, tree
 from perspex.base.xla import PjitFunction
 from perspex.ir.avals import ShapedArray, shaped
-from perspex.ops.placing import sharding_constraint
+from perspex.ops.placing import in_program
 
 
 class Options(NamedTuple):
@@ -46,7 +46,7 @@ def broadcast_places(places: Any, arrays: Any, name: str) -> list[Any]:
 def constrained(arrays: Sequence[Any], shardings: Sequence[Any]) -> list[Any]:
     """Values of a traced function, those with a sharding placed as it says."""
     return [
-        x if sharding is None else sharding_constraint(x, sharding=sharding)
+        x if sharding is None else in_program(x, sharding)
         for x, sharding in zip(arrays, shardings, strict=True)
     ]
 

@@ -34,6 +34,10 @@ class _OneDevice:
         """The memory of the device."""
         return self._memory_kind or self._device.default_memory().kind
 
+    def with_memory_kind(self, kind: str) -> Any:
+        """The sharding for another memory of the device."""
+        return SingleDeviceSharding(self._device, memory_kind=kind)
+
     @property
     def device_set(self) -> set[Any]:
         """The device."""

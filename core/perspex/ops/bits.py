@@ -15,10 +15,12 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from perspex import config
 from perspex.ir.avals import ShapedArray
 from perspex.ir.jaxpr import ClosedJaxpr
 from perspex.ops.elementwise import (
@@ -42,81 +44,89 @@ _UNSIGNED = {n: np.dtype(f"uint{n}") for n in (8, 16, 32, 64)}
 _ROTATIONS = (13, 15, 26, 6), (17, 29, 16, 24)
 # The third word of the key schedule is the parity of the key and this constant, so that no key
 # makes the schedule all zeros.
-_PARITY = np.uint32(0x1BD11BDA)
+PARITY = np.uint32(0x1BD11BDA)
 
 
 # ---- The hash -----------------------------------------------------------------------------------
 
 
-class Threefry2x32(Primitive):
-    """The hash of the counter `(x, y)` under the key `(k, l)`, a pair: all uint32.
+class CounterHash(Primitive):
+    """The hash of the words of a counter under those of a key: all uint32.
 
-    The operands have one shape or are scalars.
+    The operands, first the key's, have one shape or are scalars. There are `count` results, as the
+    counter has words. `rounds` computes them.
     """
 
-    name = "threefry2x32"
     multiple_results = True
+
+    def __init__(self, name: str, rounds: Callable[..., Sequence[Any]], count: int) -> None:
+        super().__init__()
+        self.name = name
+        self.rounds = rounds
+        self.count = count
 
     def type(self, *avals: ShapedArray) -> Any:
         if any(a.dtype != _U32 for a in avals):
             found = ", ".join([a.str_short() for a in avals])
-            raise TypeError(f"threefry2x32 takes uint32 keys and counters, got {found}; convert")
-        out = ShapedArray(broadcast_shape(self.name, avals), _U32)
-        return out, out
+            raise TypeError(f"{self.name} takes uint32 keys and counters, got {found}; convert")
+        return (ShapedArray(broadcast_shape(self.name, avals), _U32),) * self.count
 
     def lower(self, b: Any, *values: Any) -> Any:
-        return b.call(_rounds_program(tuple(b.in_avals)), values, self.name)
+        return b.call(_rounds_program(self, tuple(b.in_avals)), values, self.name)
 
     def jvp(self, primals: Any, tangents: Any) -> Any:
-        return self(*primals), [None, None]
+        return self(*primals), [None] * self.count
 
     def batch(self, axis_size: int, operands: Any, axes: Any) -> Any:
         outs, at = batch_elementwise(self, axis_size, operands, axes)
-        return outs, [at, at]
-
-
-threefry2x32 = Threefry2x32()
+        return outs, [at] * self.count
 
 
 @functools.lru_cache(maxsize=256)
-def _rounds_program(avals: tuple[ShapedArray, ...]) -> ClosedJaxpr:
+def _rounds_program(hash: CounterHash, avals: tuple[ShapedArray, ...]) -> ClosedJaxpr:
     """The hash as a program; the same object for the same types, so that a module has it once."""
-    # All rounds written out. JAX rolls them into a loop of five on CPU, which compiles in 70-120 ms
-    # where this takes 30-45, and runs for 3-8 ms on a million counters where this takes 1.5.
-    jaxpr, _ = stage(_rounds, avals, threefry2x32.name)
+    # All rounds written out. JAX rolls those of Threefry-2x32 into a loop of five on CPU, which
+    # compiles in 70-120 ms where this takes 30-45, and runs for 3-8 ms on a million counters where
+    # this takes 1.5.
+    with config.enable_x64(True):
+        jaxpr, _ = stage(hash.rounds, avals, hash.name)
     return ClosedJaxpr(jaxpr.replace(eqns=[eqn.replace(source=None) for eqn in jaxpr.eqns]))
 
 
 def _rounds(k: Any, l: Any, x: Any, y: Any) -> tuple[Any, Any]:  # noqa: E741
-    schedule = k, l, bitwise_xor(bitwise_xor(k, l), _PARITY)
+    schedule = k, l, bitwise_xor(bitwise_xor(k, l), PARITY)
     x, y = add(x, k), add(y, l)
     for i in range(5):
         for distance in _ROTATIONS[i % 2]:
             x = add(x, y)
-            y = bitwise_xor(x, _rotate_left(y, distance))
+            y = bitwise_xor(x, rotate_left(y, distance))
         x = add(x, schedule[(i + 1) % 3])
         y = add(y, add(schedule[(i + 2) % 3], np.uint32(i + 1)))
     return x, y
 
 
-def _rotate_left(x: Any, distance: int) -> Any:
+def rotate_left(x: Any, distance: int) -> Any:
     return bitwise_or(
         shift_left(x, np.uint32(distance)), shift_right_logical(x, np.uint32(32 - distance))
     )
 
 
+threefry2x32 = CounterHash("threefry2x32", _rounds, 2)
+
+
 # ---- Counters -----------------------------------------------------------------------------------
 
 
-def _words(keys: Any) -> tuple[Any, Any]:
-    """The two numbers of each key."""
+def words(keys: Any) -> list[Any]:
+    """The numbers of each key, one array for each number."""
     shape = typeof(keys).shape
     last = len(shape) - 1
-    first, second = [squeeze(part(keys, i, i + 1, last, shape), dimensions=(last,)) for i in (0, 1)]
-    return first, second
+    return [
+        squeeze(part(keys, i, i + 1, last, shape), dimensions=(last,)) for i in range(shape[last])
+    ]
 
 
-def _positions(shape: Shape) -> tuple[Any, Any]:
+def positions(shape: Shape) -> tuple[Any, Any]:
     """The position of each element in row-major order, as high and low 32 bits."""
     size = math.prod(shape)
     if not shape:
@@ -132,8 +142,8 @@ def _hash_each(keys: Any, shape: Shape) -> tuple[Any, Any, Shape]:
     """The hash of the positions in `shape` under each key, and the shape of that."""
     batch = typeof(keys).shape[:-1]
     full = (*batch, *shape)
-    k, l = [_lead(word, full) for word in _words(keys)]  # noqa: E741
-    high, low = [_trail(word, full) for word in _positions(shape)]
+    k, l = [lead(word, full) for word in words(keys)]  # noqa: E741
+    high, low = [trail(word, full) for word in positions(shape)]
     first, second = threefry2x32(k, l, high, low)
     return first, second, full
 
@@ -156,13 +166,13 @@ def _hash_pairs(keys: Any, count: int) -> Any:
         zero = broadcast_in_dim(np.uint32(0), shape=(1,), broadcast_dimensions=())
         second = concatenate(second, zero, dimension=0)
     full = (*batch, half)
-    k, l = [_lead(word, full) for word in _words(keys)]  # noqa: E741
-    pair = threefry2x32(k, l, _trail(first, full), _trail(second, full))
+    k, l = [lead(word, full) for word in words(keys)]  # noqa: E741
+    pair = threefry2x32(k, l, trail(first, full), trail(second, full))
     both = concatenate(*pair, dimension=len(batch))
     return part(both, 0, count, len(batch), (*batch, 2 * half)) if count % 2 else both
 
 
-def _lead(x: Any, shape: Shape) -> Any:
+def lead(x: Any, shape: Shape) -> Any:
     """An array of the first axes of `shape` repeated along the others; scalars stay scalars."""
     ndim = typeof(x).ndim
     if ndim in (0, len(shape)):
@@ -170,7 +180,7 @@ def _lead(x: Any, shape: Shape) -> Any:
     return broadcast_in_dim(x, shape=shape, broadcast_dimensions=tuple(range(ndim)))
 
 
-def _trail(x: Any, shape: Shape) -> Any:
+def trail(x: Any, shape: Shape) -> Any:
     """An array of the last axes of `shape` repeated along the others; scalars stay scalars."""
     ndim = typeof(x).ndim
     if ndim in (0, len(shape)):
@@ -195,7 +205,7 @@ def seed(seeds: Any) -> Any:
 
 def fold_in(keys: Any, data: Any) -> Any:
     """A new key from each key and each 32-bit number; the numbers are scalar or as many."""
-    first, second = threefry2x32(*_words(keys), np.uint32(0), convert(data, _U32))
+    first, second = threefry2x32(*words(keys), np.uint32(0), convert(data, _U32))
     return stack(first, second, axis=typeof(first).ndim)
 
 
@@ -217,7 +227,7 @@ def random_bits(keys: Any, *, bit_width: int, shape: Shape, partitionable: bool)
     if partitionable:
         first, second, _ = _hash_each(keys, shape)
         if bit_width == 64:
-            return _join(first, second)
+            return join(first, second)
         return convert(bitwise_xor(first, second), dtype)
     return reshape(_bits_of_pairs(keys, bit_width, math.prod(shape)), new_sizes=full)
 
@@ -232,7 +242,7 @@ def _bits_of_pairs(keys: Any, bit_width: int, size: int) -> Any:
         return words
     if bit_width == 64:
         halves = [part(words, i, i + size, last, (*batch, count)) for i in (0, size)]
-        return _join(*halves)
+        return join(*halves)
     # Several numbers to a word, the lowest bits first.
     pieces = 32 // bit_width
     shifts = bit_width * np.arange(pieces, dtype=_U32)
@@ -241,6 +251,6 @@ def _bits_of_pairs(keys: Any, bit_width: int, size: int) -> Any:
     return part(flat, 0, size, last, (*batch, count * pieces))
 
 
-def _join(high: Any, low: Any) -> Any:
+def join(high: Any, low: Any) -> Any:
     """64-bit numbers from their halves."""
     return bitwise_or(shift_left(convert(high, _U64), np.uint64(32)), convert(low, _U64))

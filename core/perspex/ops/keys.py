@@ -7,6 +7,7 @@ lowering is that function written in place.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -18,7 +19,7 @@ from perspex.base import xla
 from perspex.hlo import types
 from perspex.ir.avals import ShapedArray
 from perspex.ir.jaxpr import ClosedJaxpr
-from perspex.ops import bits, rbg
+from perspex.ops import bits, counters, rbg
 from perspex.ops.families import batch_elementwise, broadcast_shape
 from perspex.ops.lowering import expand
 from perspex.ops.structural import broadcast_in_dim, convert, move_axis
@@ -29,9 +30,15 @@ _UNSIGNED = {n: np.dtype(f"uint{n}") for n in (8, 16, 32, 64)}
 
 
 class Generator:
-    """A family of keys: their dtype, and the functions of their numbers. Compared by identity."""
+    """A family of keys: their dtype, and the functions of their numbers. Compared by identity.
 
-    __slots__ = ("dtype", "fold_in", "name", "random_bits", "seed", "split", "tag")
+    `repeats` is how often a key has the two halves of its seed, one after the other; 0 where it has
+    something else. One that is not `built_in` is a user's, and has no name that finds it.
+    """
+
+    __slots__ = (
+        "built_in", "dtype", "fold_in", "name", "random_bits", "repeats", "seed", "split", "tag",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -43,10 +50,14 @@ class Generator:
         split: Callable[..., Any],
         fold_in: Callable[..., Any],
         random_bits: Callable[..., Any],
+        repeats: int = 0,
+        built_in: bool = True,
     ) -> None:
         self.name = name
         self.tag = tag
-        self.dtype = dtypes.KeyType(name, tag, key_shape)
+        self.dtype = dtypes.KeyType(name if built_in else self, tag, key_shape)
+        self.repeats = repeats
+        self.built_in = built_in
         self.seed = seed
         self.split = split
         self.fold_in = fold_in
@@ -64,6 +75,7 @@ THREEFRY = Generator(
     split=bits.split,
     fold_in=bits.fold_in,
     random_bits=bits.random_bits,
+    repeats=1,
 )
 
 RBG = Generator(
@@ -74,6 +86,7 @@ RBG = Generator(
     split=rbg.split,
     fold_in=rbg.fold_in,
     random_bits=rbg.random_bits,
+    repeats=2,
 )
 UNSAFE_RBG = Generator(
     "unsafe_rbg",
@@ -83,15 +96,36 @@ UNSAFE_RBG = Generator(
     split=rbg.unsafe_split,
     fold_in=rbg.unsafe_fold_in,
     random_bits=rbg.random_bits,
+    repeats=2,
 )
 
-GENERATORS: dict[str, Generator] = {g.name: g for g in (THREEFRY, RBG, UNSAFE_RBG)}
+
+def _of_counters(how: counters.Counters, tag: str) -> Generator:
+    return Generator(
+        how.hash.name,
+        tag,
+        (how.length,),
+        seed=how.seed,
+        split=how.split,
+        fold_in=how.fold_in,
+        random_bits=how.random_bits,
+    )
+
+
+PHILOX_2 = _of_counters(counters.PHILOX_2, "phx2")
+PHILOX_4 = _of_counters(counters.PHILOX_4, "phx4")
+THREEFRY_4 = _of_counters(counters.THREEFRY_4, "fry4")
+
+GENERATORS: dict[str, Generator] = {
+    g.name: g for g in (THREEFRY, RBG, UNSAFE_RBG, PHILOX_2, PHILOX_4, THREEFRY_4)
+}
 """All generators, by the name that `impl=` takes."""
 
 
 def generator_of(dtype: Any) -> Generator:
     """The generator that keys of `dtype` belong to."""
-    return GENERATORS[dtype.generator]
+    found = dtype.generator
+    return found if found.__class__ is Generator else GENERATORS[found]
 
 
 class KeyPrimitive(Primitive):
@@ -112,10 +146,11 @@ class KeyPrimitive(Primitive):
         return aval
 
 
-def _write(b: Any, function: Callable[..., Any], *values: Any) -> Any:
-    """Write `function` of the numbers `values` where the builder stands."""
+def _write(b: Any, impl: Generator, function: Callable[..., Any], *values: Any) -> Any:
+    """Write a function of a generator, of the numbers `values`, where the builder stands."""
     avals = [aval.physical() for aval in b.in_avals]
-    with config.enable_x64(True):  # 64-bit numbers in between are not the user's
+    # 64-bit numbers in between are not the user's.
+    with config.enable_x64(True) if impl.built_in else contextlib.nullcontext():
         (out,) = expand(b, function, *values, avals=avals)
     return out
 
@@ -126,10 +161,10 @@ def _write(b: Any, function: Callable[..., Any], *values: Any) -> Any:
 # 515.
 
 
-def _write_apart(b: Any, function: Callable[..., Any], *values: Any) -> Any:
+def _write_apart(b: Any, impl: Generator, function: Callable[..., Any], *values: Any) -> Any:
     """Like `_write`, with the result behind a barrier where that helps."""
     (out,) = b.out_avals
-    value = _write(b, function, *values)
+    value = _write(b, impl, function, *values)
     if b.platform != "cpu":
         return value
     return b.op("stablehlo.optimization_barrier", value, aval=out.physical())
@@ -189,7 +224,7 @@ class RandomSeed(KeyPrimitive):
         return ShapedArray(seeds.shape, impl.dtype)
 
     def lower(self, b: Any, seeds: Any, *, impl: Generator) -> Any:
-        return _write(b, impl.seed, seeds)
+        return _write(b, impl, impl.seed, seeds)
 
     def batch(self, axis_size: int, operands: Any, axes: Any, *, impl: Generator) -> Any:
         return self(*operands, impl=impl), axes[0]
@@ -206,8 +241,8 @@ class RandomSplit(Drawing):
         return ShapedArray((*self.keys(keys).shape, *shape), keys.dtype)
 
     def lower(self, b: Any, keys: Any, **params: Any) -> Any:
-        split = functools.partial(generator_of(b.in_avals[0].dtype).split, **params)
-        return _write_apart(b, split, keys)
+        impl = generator_of(b.in_avals[0].dtype)
+        return _write_apart(b, impl, functools.partial(impl.split, **params), keys)
 
 
 class RandomFoldIn(KeyPrimitive):
@@ -223,7 +258,8 @@ class RandomFoldIn(KeyPrimitive):
         return ShapedArray(broadcast_shape(self.name, (self.keys(keys), data)), keys.dtype)
 
     def lower(self, b: Any, keys: Any, data: Any) -> Any:
-        return _write(b, generator_of(b.in_avals[0].dtype).fold_in, keys, data)
+        impl = generator_of(b.in_avals[0].dtype)
+        return _write(b, impl, impl.fold_in, keys, data)
 
     def batch(self, axis_size: int, operands: Any, axes: Any) -> Any:
         return batch_elementwise(self, axis_size, operands, axes)
@@ -242,10 +278,11 @@ class RandomBits(Drawing):
         return ShapedArray((*self.keys(keys).shape, *shape), _UNSIGNED[bit_width])
 
     def lower(self, b: Any, keys: Any, **params: Any) -> Any:
-        draw = functools.partial(generator_of(b.in_avals[0].dtype).random_bits, **params)
-        if b.platform == "cpu" and not xla.KEEPS_BARRIERS:
+        impl = generator_of(b.in_avals[0].dtype)
+        draw = functools.partial(impl.random_bits, **params)
+        if b.platform == "cpu" and not xla.KEEPS_BARRIERS and impl.built_in:
             return _call_apart(b, draw, keys)
-        return _write_apart(b, draw, keys)
+        return _write_apart(b, impl, draw, keys)
 
 
 class RandomWrap(KeyPrimitive):

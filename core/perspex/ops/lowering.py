@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from perspex.hlo import types
-from perspex.ir.avals import ShapedArray
+from perspex.ir.avals import ShapedArray, shaped
+from perspex.ir.jaxpr import Jaxpr
 from perspex.tracing.staging import stage
 
 
@@ -23,10 +26,18 @@ def expand(
         return list(out) if isinstance(out, (tuple, list)) else [out]
 
     jaxpr, consts = stage(flat, b.in_avals if avals is None else avals)
-    assert not consts, "a lower rule closes over numbers only"
     for eqn in jaxpr.eqns:
         eqn.source = None  # all of it belongs where the equation itself was written
-    return b.inline(jaxpr, values)
+    return inline(b, jaxpr, consts, values)
+
+
+def inline(b: Any, jaxpr: Jaxpr, consts: Sequence[Any], values: Sequence[Any]) -> list[Any]:
+    """Emit a program with its constants here; returns its results."""
+    if not consts:
+        return b.inline(jaxpr, values)
+    given = [b.constant(np.asarray(x), shaped(x)) for x in consts]
+    whole = jaxpr.replace(constvars=(), invars=[*jaxpr.constvars, *jaxpr.invars])
+    return b.inline(whole, [*given, *values])
 
 
 def emit_part(b: Any, x: Any, given: ShapedArray, out: ShapedArray, start: int, axis: int) -> Any:

@@ -30,6 +30,7 @@ from perspex.ops.keys import (
 )
 from perspex.random import lineage
 from perspex.random.arguments import default_generator, is_key, keys_aval
+from perspex.random.generators import PRNGSpec
 from perspex.random.sampling import on_key
 from perspex.runtime import client
 from perspex.runtime.dispatch import EVAL
@@ -82,6 +83,10 @@ def _resolve(name: str, impl: Any, dtype: Any) -> Generator:
         return default_generator()
     if isinstance(given, dtypes.KeyType):
         return generator_of(given)
+    if isinstance(given, Generator):
+        return given
+    if isinstance(given, PRNGSpec):
+        return given.generator
     if isinstance(given, str):
         if given in GENERATORS:
             return GENERATORS[given]
@@ -178,7 +183,7 @@ def _key(name: str, seed: Any, generator: Generator) -> Any:
         seed = np.int64(seed)
     if isinstance(seed, np.integer):
         seed = seed.astype(dtypes.canonicalize_dtype(seed.dtype))
-        if state.trace is EVAL:
+        if state.trace is EVAL and generator.repeats:
             return _key_on_host(seed, generator)
     if seed is None:
         raise ValueError(f"{name}: None is no seed; pass an integer")
@@ -196,7 +201,7 @@ def _key(name: str, seed: Any, generator: Generator) -> Any:
 def _key_on_host(seed: np.integer, generator: Generator) -> KeyArray:
     """The key of a number, without a program: none to compile, and nothing to wait for."""
     high = int(seed) >> 32 & _LOW if seed.itemsize == 8 else 0
-    words = (high, int(seed) & _LOW) * (generator.dtype.key_shape[0] // 2)
+    words = (high, int(seed) & _LOW) * generator.repeats
     numbers = np.array(words, _U32)
     numbers.flags.writeable = False
     base = put(numbers, client.default_device())
@@ -262,14 +267,15 @@ def wrap_key_data(
     return random_wrap(key_bits_array, impl=generator)
 
 
-def key_impl(keys: ArrayLike) -> str:
+def key_impl(keys: ArrayLike) -> str | PRNGSpec:
     """The name of the generator of keys.
 
     Args:
       keys: typed keys, or the numbers of keys of the default generator.
 
     Returns:
-      The name, such as `"threefry2x32"`, which `impl` of `key` takes.
+      The name, such as `"threefry2x32"`, which `impl` of `key` takes; for a generator of your own
+      (`jax.extend.random.define_prng_impl`) what that gave.
 
     Raises:
       TypeError: if `keys` is neither keys nor numbers of keys.
@@ -278,7 +284,8 @@ def key_impl(keys: ArrayLike) -> str:
     >>> random.key_impl(random.key(0))
     'threefry2x32'
     """
-    return keys_aval("key_impl", keys).dtype.generator
+    generator = generator_of(keys_aval("key_impl", keys).dtype)
+    return generator.name if generator.name in GENERATORS else PRNGSpec(generator)
 
 
 def split(key: ArrayLike, num: int | Sequence[int] = 2) -> Array:

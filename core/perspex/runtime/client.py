@@ -12,6 +12,7 @@ from perspex import config
 from perspex.base import environment, source, xla
 from perspex.base.xla import SEVERAL_RUN_AHEAD
 from perspex.layout.formats import Format
+from perspex.layout.memories import usual
 from perspex.runtime import fork, platforms
 from perspex.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding, context_mesh
 
@@ -176,6 +177,8 @@ def resolve(place: Any) -> Any:
         return place
     if isinstance(place, PartitionSpec):
         return on_context_mesh(place)
+    if isinstance(place, SingleDeviceSharding) and place._memory_kind not in (None, usual(place)):
+        return place
     return sharding(resolve_device(place))
 
 

@@ -21,7 +21,9 @@ from perspex.base.recent import Recent
 from perspex.dtypes import float0
 from perspex.ir.avals import PYTHON_SCALARS, ShapedArray, shaped
 from perspex.ir.jaxpr import ClosedJaxpr, Jaxpr, Literal
-from perspex.ops.placing import sharding_constraint
+from perspex.layout.memories import MemorySpace, kind_of
+from perspex.ops.placing import device_put as device_put_p
+from perspex.ops.placing import in_program, sharding_constraint
 from perspex.runtime import client, invalid
 from perspex.runtime.compiler import pressure
 from perspex.runtime.executable import Executable, Lowered, deleted_error, placed
@@ -252,10 +254,11 @@ def device_put(
 
     Args:
       x: a pytree of arrays and numbers.
-      device: a device, a sharding, a `PartitionSpec` inside `with mesh:`, or (where JAX takes no
-        text) a platform's name, whose first device it means; or a pytree of them that is a prefix
-        of `x`. It commits the arrays to that place, so that computations with them run there.
-        With `None`, arrays stay where they are, and everything else goes to the default device.
+      device: a device, a sharding, a `memory.Space`, a `PartitionSpec` inside `with mesh:`, or
+        (where JAX takes no text) a platform's name, whose first device it means; or a pytree of
+        them that is a prefix of `x`. It commits the arrays to that place, so that computations with
+        them run there. With `None`, arrays stay where they are, and everything else goes to the
+        default device.
       src: where `x` is; arrays know that themselves.
       donate, may_alias: whether the memory of `x` may be reused. Both only permit it, and here no
         memory of `x` is given up.
@@ -294,6 +297,8 @@ def _device_put(x: Any, device: Any, donate: Any, may_alias: bool | None) -> Any
         )
         found = [device_put(leaf, place) for leaf, place in zip(leaves, places, strict=True)]
         return tree.unflatten(structure, found)
+    elif isinstance(device, MemorySpace):
+        return tree.map(lambda leaf: _put_in_memory(leaf, device), x)
     else:
         target, committed = client.resolve(device), True
     return tree.map(lambda leaf: _put_leaf(leaf, target, committed), x)
@@ -337,10 +342,20 @@ def put_beside(out: Any, like: Any) -> Any:
     return device_put(out, sharding)
 
 
+def _put_in_memory(x: Any, space: MemorySpace) -> Any:
+    """`x` where it lies, or on the default device, but in that memory."""
+    if isinstance(x, Tracer):
+        return device_put_p(x, devices=(space,))
+    array = getattr(x, "base", x) if hasattr(x, "aval") else x
+    is_array = array.__class__ is xla.ArrayImpl
+    lies = xla.sharding_of(array) if is_array else client.sharding(client.default_device())
+    return _put_leaf(x, lies.with_memory_kind(kind_of(space)), True)
+
+
 def _put_leaf(x: Any, sharding: Any, committed: bool) -> Any:
     is_named = sharding.__class__ is NamedSharding
     if isinstance(x, Tracer):
-        return sharding_constraint(x, sharding=sharding) if is_named else x
+        return in_program(x, sharding)
     if getattr(x, "dtype", None) == float0:
         return x
     from_key = getattr(x, "base", None) if hasattr(x, "aval") else None
@@ -351,7 +366,7 @@ def _put_leaf(x: Any, sharding: Any, committed: bool) -> Any:
     if not isinstance(x, xla.ArrayImpl):
         if sharding is None:
             return put(x, client.default_device())
-        return put(x, sharding if is_named else xla.device_of(sharding), committed)
+        return put(x, sharding, committed)
     if x.is_deleted():
         raise deleted_error(x)
     lies = xla.sharding_of(x)
@@ -360,7 +375,10 @@ def _put_leaf(x: Any, sharding: Any, committed: bool) -> Any:
     if not is_named or lies.__class__ is not NamedSharding:
         return copy_to(x, sharding, committed)
     sharding.check(x.aval.shape)
-    if lies._internal_device_list != sharding._internal_device_list:
+    if (
+        lies._internal_device_list != sharding._internal_device_list
+        or lies.memory_kind != sharding.memory_kind
+    ):
         return copy_to(x, sharding)
     # The same devices exchange their parts among themselves.
     return under(EVAL, EVAL.bind, sharding_constraint, (x,), {"sharding": sharding})

@@ -23,7 +23,7 @@ from perspex.hlo.located import located
 from perspex.hlo.numbering import numbered_bytecode
 from perspex.ir.avals import ShapedArray
 from perspex.ir.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, count_eqns
-from perspex.ops.placing import OnMesh
+from perspex.ops.placing import OnMesh, results_in_memory
 from perspex.runtime import client as platform
 from perspex.runtime import fork, interruptible, invalid, key_reuse, memory, profile
 from perspex.runtime.callbacks import Engine, Engines, execute
@@ -156,13 +156,19 @@ class Lowered:
         jaxpr, self.consts = self._place_constants(jaxpr, closed.consts)
         hidden = len(self.consts) + self.is_ordered
         given: list[dict[str, Any]] = [{} for _ in range(hidden)] + self._alias(jaxpr)
-        results, mesh = [], ""
-        self.said: list[NamedSharding | None] = []
+        results: list[dict[str, Any]] = [{} for _ in jaxpr.outvars]
+        mesh = ""
+        self.said: list[NamedSharding | None] = [None] * len(results)
+        self.memories = results_in_memory(jaxpr)
         if place.__class__ is Spread:
             results, mesh = self._spread(jaxpr, given), place.mesh.in_program
+        for i, kind in enumerate(self.memories):
+            if kind is not None:
+                results[i]["mhlo.memory_kind"] = types.string(kind)
         here = self.device.client.platform
         self.is_foreign = tuple(platforms) not in ((), (here,))
         self.module = Module(f"jit_{name}", platforms[0] if platforms else here, numbers, mesh)
+        self.module.place = place
         with events.Phase("lower", name):
             self.module.main(jaxpr, given, results, platforms)
         if events.listeners:
@@ -294,7 +300,7 @@ class Lowered:
         options = cache.options_for(self.place, compiler_options)
         with events.Phase("compile", self.name) as phase:
             key = b""  # a program that calls Python functions is not looked for
-            if not self.module.callbacks:
+            if not (self.module.callbacks or self.module.asked):
                 key = cache.key(self.module.module, self.place, compiler_options)
             found, where = cache.remembered(key), cache.MEMORY
             if found is None:
@@ -328,7 +334,8 @@ class Lowered:
         # modules share, is not made for that.
         code, calls = numbered_bytecode(self.module.module), self.module.callbacks
 
-        is_apart = not calls and compiling.is_for(client, code)
+        is_asked = bool(self.module.asked)
+        is_apart = not (calls or is_asked) and compiling.is_for(client, code)
 
         def work() -> Compiled:
             if is_apart:
@@ -378,6 +385,10 @@ class Executable:
         self.token_place = len(self.consts) if lowered.is_ordered else None
         results = [*[TOKEN] * lowered.is_ordered, *self.out_avals]
         shardings = results_of(xla, self.place, [aval.ndim for aval in results], lowered.said)
+        shardings = [
+            sharding if kind is None else sharding.with_memory_kind(kind)
+            for sharding, kind in zip(shardings, lowered.memories, strict=True)
+        ]
         self.handlers = [
             result_handler(aval.physical(), sharding, self.committed)
             for aval, sharding in zip(results, shardings, strict=True)

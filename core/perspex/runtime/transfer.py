@@ -11,7 +11,7 @@ import numpy as np
 from perspex.base import events, xla
 from perspex.ir.avals import ShapedArray, shaped
 from perspex.runtime import client as platform
-from perspex.sharding import NamedSharding
+from perspex.sharding import NamedSharding, SingleDeviceSharding
 
 _batched_device_put = xla.batched_device_put
 # For at least so many bytes, the processor time of the transfer is counted.
@@ -44,9 +44,11 @@ def put(x: Any, place: Any, committed: bool = False, aval: ShapedArray | None = 
     if place.__class__ is NamedSharding:
         out = _put_parts(host, place, aval)
     else:
-        out = _batched_device_put(
-            aval, platform.sharding(place), [host], [place], committed, enable_x64=True
-        )
+        if place.__class__ is SingleDeviceSharding:
+            sharding, device = place, xla.device_of(place)
+        else:
+            sharding, device = platform.sharding(place), place
+        out = _batched_device_put(aval, sharding, [host], [device], committed, enable_x64=True)
     if ran_before is not None:
         events.count_as_phase(ran_before)
     if is_heard:
@@ -87,7 +89,8 @@ def part(x: Any, i: int) -> Any:
     shape = sharding.shard_shape(x.aval.shape)
     aval = ShapedArray(shape, x.aval.dtype, x.aval.weak_type)
     device = sharding.mesh.devices.flat[i]
-    return xla.with_type(xla.parts_of(x)[i], aval, platform.sharding(device))
+    one = platform.sharding(device).with_memory_kind(sharding.memory_kind)
+    return xla.with_type(xla.parts_of(x)[i], aval, one)
 
 
 def assembled(x: Any) -> np.ndarray:

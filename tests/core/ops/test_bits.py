@@ -171,7 +171,7 @@ def test_positions_of_more_than_32_bits() -> None:
     last = {"start_indices": (2**20 - 1, 2**14 - 3), "limit_indices": shape, "strides": None}
 
     def ends() -> Any:
-        return [ops.slice(x, **last) for x in bits._positions(shape)]
+        return [ops.slice(x, **last) for x in bits.positions(shape)]
 
     with config.enable_x64(True):
         high, low = jit(ends)()

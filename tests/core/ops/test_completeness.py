@@ -86,7 +86,7 @@ NOT_LINEAR = {
     "tokens are no numbers": "after_all",
     "random keys and bits are no vector space": """
         random_bits random_clone random_fold_in random_seed random_split random_unwrap random_wrap
-        rng_bit_generator rng_uniform threefry2x32
+        philox2x32 philox4x32 rng_bit_generator rng_uniform threefry2x32 threefry4x32
     """,
 }
 # As in JAX. What is differentiated takes floats, and its derivative is a product of those.
@@ -122,12 +122,13 @@ NO_JVP = {
     "schur": "its vectors are free to turn in a block of two rows, and where eigenvalues are equal",
 }
 UNTRACED = {"custom_call": "a Python function: it is called, or becomes the program of an equation"}
+AUTHORS = {"custom_partitioning": "its author writes the rules, around it, as in JAX"}
 GAPS = {
-    "transpose": NO_TRANSPOSE | UNTRACED | ON_REFS,
-    "batch": NO_BATCH | UNTRACED | ON_REFS,
+    "transpose": NO_TRANSPOSE | UNTRACED | AUTHORS | ON_REFS,
+    "batch": NO_BATCH | UNTRACED | AUTHORS | ON_REFS,
     "type": UNTRACED,
     "lower": UNTRACED | ON_REFS,
-    "jvp": NO_JVP | ON_REFS,
+    "jvp": NO_JVP | AUTHORS | ON_REFS,
 }
 
 # What moves elements as they are has a meaning for typed keys too.

@@ -10,10 +10,12 @@ import numpy as np
 
 from perspex.as_jax.doors.primitive import Primitive
 from perspex.base.xla import ir as ir
-from perspex.hlo import types
+from perspex.hlo import foreign, types
 from perspex.hlo.builder import Builder, Module
+from perspex.hlo.types import attribute_of as ir_attribute
 from perspex.ir.avals import ShapedArray, shaped
-from perspex.ir.jaxpr import ClosedJaxpr, Jaxpr
+from perspex.ir.jaxpr import ClosedJaxpr
+from perspex.ops.lowering import inline
 from perspex.tracing.staging import stage
 
 __all__ = [
@@ -173,15 +175,9 @@ def lower_fun(fun: Callable[..., Any], multiple_results: bool = True) -> Rule:
             return list(out) if multiple_results else [out]
 
         jaxpr, consts = stage(flat, list(ctx.avals_in), getattr(fun, "__name__", "function"))
-        return _inline(_here(ctx), jaxpr, consts, values)
+        return inline(_here(ctx), jaxpr, consts, values)
 
     return rule
-
-
-def _inline(b: Builder, jaxpr: Jaxpr, consts: Sequence[Any], values: Sequence[Any]) -> list[Any]:
-    given = [b.constant(np.asarray(x), shaped(x)) for x in consts]
-    whole = jaxpr.replace(constvars=(), invars=[*jaxpr.constvars, *jaxpr.invars])
-    return b.inline(whole, [*given, *values])
 
 
 def jaxpr_subcomp(
@@ -225,38 +221,19 @@ def custom_call(
     """
     if result_shapes is not None:
         raise NotImplementedError("mlir.custom_call: results of dynamic shape are not supported")
-    if isinstance(backend_config, dict):
-        config: Any = ir.DictAttr.get(backend_config, types.context)
-    else:
-        text = backend_config or ""
-        config = types.string(text if isinstance(text, str) else text.decode())
-    attributes = {
-        "call_target_name": types.string(call_target_name),
-        "has_side_effect": types.boolean(has_side_effect),
-        "api_version": types.integer(api_version, 32),
-        "called_computations": types.array([types.symbol(name) for name in called_computations]),
-        "backend_config": config,
-        **(extra_attributes or {}),
-    }
-    if operand_output_aliases:
-        alone = len(result_types) == 1
-        pairs = tuple(sorted(operand_output_aliases.items()))
-        attributes["output_operand_aliases"] = types.aliases(pairs, alone)
-    for name, layouts in (("operand_layouts", operand_layouts), ("result_layouts", result_layouts)):
-        if layouts is not None:
-            attributes[name] = types.array([_layout(layout) for layout in layouts])
-    return ir.Operation.create(
-        "stablehlo.custom_call",
-        results=list(result_types),
-        operands=flatten_ir_values(operands),
-        attributes=attributes,
+    return foreign.custom_call(
+        call_target_name,
+        flatten_ir_values(operands),
+        result_types,
+        backend_config=backend_config,
+        has_side_effect=has_side_effect,
+        called_computations=called_computations,
+        api_version=api_version,
+        operand_output_aliases=operand_output_aliases,
+        operand_layouts=operand_layouts,
+        result_layouts=result_layouts,
+        extra_attributes=extra_attributes,
     )
-
-
-def _layout(minor_to_major: Sequence[int]) -> Any:
-    numbers = np.asarray(minor_to_major, np.int64)
-    index = ir.IndexType.get(types.context)
-    return ir.DenseIntElementsAttr.get(numbers, type=index, context=types.context)
 
 
 def emit_python_callback(
@@ -320,11 +297,6 @@ def dense_bool_array(xs: Sequence[bool]) -> Any:
 def dense_int_elements(xs: Any) -> Any:
     """Integers of 64 bits as the elements of a tensor."""
     return ir.DenseIntElementsAttr.get(np.asarray(xs, np.int64), context=types.context)
-
-
-def ir_attribute(val: Any) -> Any:
-    """A Python value as an attribute."""
-    return types.attribute_of(val)
 
 
 def ir_constant(val: Any, **options: Any) -> Any:

@@ -6,6 +6,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 OTHER  := .venv-newest
+ECOSYSTEM := .venv-ecosystem
 PANEL  := $(VENV)/share/jupyter/labextensions/perspex
 ARGS   ?=
 MINUTES ?= 10
@@ -18,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help lab demo panel panel-test check test test-all soak fuzz bench format clean lint types house \
-	unit programs newest panel-check panel-check-if-node panel-ui-if-node ecosystem
+	unit programs newest panel-check panel-check-if-node panel-ui-if-node ecosystem suites libraries
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,12 +36,24 @@ lab: $(STAMP)  ## JupyterLab on examples/ with the Perspex kernel; ARGS="--port 
 	$(BIN)/jupyter lab $(AS_ROOT) --notebook-dir=examples \
 		--MultiKernelManager.default_kernel_name=perspex $(ARGS)
 
-ecosystem:  ## libraries built on JAX, on Perspex and on jax: examples/ecosystem; ARGS="replay ..."
-	@test -e .venv-ecosystem/.installed || { $(NEWEST) -m venv .venv-ecosystem && \
-		.venv-ecosystem/bin/python -m pip install --quiet --editable . && \
-		.venv-ecosystem/bin/python -m pip install --quiet -r examples/ecosystem/requirements.txt && \
-		touch .venv-ecosystem/.installed; }
-	.venv-ecosystem/bin/python examples/ecosystem/compare.py $(ARGS)
+ecosystem: $(ECOSYSTEM)/.libraries  ## libraries built on JAX, on Perspex and on jax; ARGS="replay --rounds 3"
+	$(ECOSYSTEM)/bin/python examples/ecosystem/compare.py $(ARGS)
+
+suites: $(ECOSYSTEM)/.libraries  ## the tests of such libraries, where they differ from jax; ARGS="chex --again"
+	$(ECOSYSTEM)/bin/python -m pip install --quiet -r examples/ecosystem/suites.txt
+	$(ECOSYSTEM)/bin/python examples/ecosystem/suites.py $(ARGS)
+
+# pip says what it fetches: the libraries are a gigabyte, jax among them, which Perspex leaves alone.
+$(ECOSYSTEM)/.libraries: $(ECOSYSTEM)/.few examples/ecosystem/requirements.txt
+	@echo "ecosystem: installing the libraries of examples/ecosystem/requirements.txt"
+	$(ECOSYSTEM)/bin/python -m pip install -r examples/ecosystem/requirements.txt
+	@touch $@
+
+$(ECOSYSTEM)/.few: pyproject.toml examples/ecosystem/few.txt
+	@echo "ecosystem: making $(ECOSYSTEM), with Perspex and the libraries of examples/ecosystem/few.txt"
+	$(or $(NEWEST),$(error ecosystem: no Python 3.13 was found)) -m venv $(ECOSYSTEM)
+	$(ECOSYSTEM)/bin/python -m pip install --editable . -r examples/ecosystem/few.txt
+	@touch $@
 
 demo: $(STAMP)  ## run examples/quickstart.ipynb without a browser, write build/quickstart.html
 	$(BIN)/python -m perspex_kernel.run examples/quickstart.ipynb --html build/quickstart.html $(ARGS)
@@ -82,6 +95,7 @@ test: $(STAMP)  ## before every merge: every test of one Python, and the panel's
 test-all: $(STAMP)  ## what continuous integration runs besides: newest Python, browser, more programs
 	$(MAKE) --no-print-directory programs
 	$(MAKE) --no-print-directory newest
+	$(MAKE) --no-print-directory libraries
 	$(MAKE) --no-print-directory panel-ui-if-node
 
 # Everything as users have it: XLA optimizes, and no program is there before it is compiled.
@@ -125,6 +139,16 @@ test-newest: $(OTHER)/.installed
 		$(addprefix tests/core/,as_jax base control jitted runtime tracing) \
 		tests/core/transforms/test_random_programs.py
 
+# Notebooks with libraries in the Perspex kernel, held against figures that jax had.
+libraries:
+	@if [ -n "$(NEWEST)" ]; then $(MAKE) --no-print-directory test-libraries; \
+	else echo "libraries: no Python 3.13 was found, so no library built on JAX was tested"; fi
+
+.PHONY: test-libraries
+test-libraries: $(ECOSYSTEM)/.few
+	$(ECOSYSTEM)/bin/python examples/ecosystem/compare.py --recorded \
+		eight_schools replay optax_schedules equinox_mlp
+
 $(OTHER)/.installed: pyproject.toml
 	$(or $(NEWEST),$(error no Python 3.13 was found)) -m venv $(OTHER)
 	$(OTHER)/bin/python -m pip install --quiet "jaxlib>=0.12,<0.13" ml_dtypes numpy opt_einsum \
@@ -144,5 +168,5 @@ format: $(STAMP)  ## put every file into shape
 
 clean:  ## remove what the targets made
 	rm -rf labextension/dist labextension/lib labextension/node_modules labextension/src/contract.ts
-	rm -rf $(VENV) $(OTHER) build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(OTHER) $(ECOSYSTEM) build dist .pytest_cache .mypy_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

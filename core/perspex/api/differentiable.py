@@ -13,7 +13,7 @@ from perspex.api.calls import Call
 from perspex.control.bodies import place
 from perspex.ir.avals import ShapedArray, shaped
 from perspex.ir.references import is_ref_type
-from perspex.jitted.signature import function_name
+from perspex.jitted.signature import function_name, name_after
 from perspex.tracing.array_type import ArrayLike
 from perspex.transforms.jvp import is_differentiable
 
@@ -138,7 +138,7 @@ def check_outputs(what: str, aval: ShapedArray, call: Call, holomorphic: bool) -
 
 def described(made: Callable[..., Any], fun: Callable[..., Any], text: str) -> Callable[..., Any]:
     """Give `made` the name of `fun`, and documentation."""
-    functools.update_wrapper(made, fun, updated=())
+    name_after(made, fun)
     made.__doc__ = text.format(fun=function_name(fun))
     return made
 

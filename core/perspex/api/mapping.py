@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import operator
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
@@ -13,7 +12,7 @@ from perspex.api.calls import Call, argument_avals, check_callable
 from perspex.base.tree_paths import PyTree
 from perspex.control.bodies import parameter, place
 from perspex.ir.avals import ShapedArray, shaped
-from perspex.jitted.signature import function_name
+from perspex.jitted.signature import function_name, name_after
 from perspex.ops.refs import set as set_ref
 from perspex.ops.structural import broadcast_in_dim, convert, move_axis, reduce_sum, to_front
 from perspex.tracing.axes import Axis
@@ -120,7 +119,7 @@ def vmap(
         ]
         return tree.unflatten(call.out_tree, results)
 
-    functools.update_wrapper(mapped, fun, updated=())
+    name_after(mapped, fun)
     name, doc = function_name(fun), getattr(fun, "__doc__", None)
     mapped.__doc__ = (
         f"Vectorized version of {name}. Takes similar arguments as {name} but with additional "
@@ -140,11 +139,11 @@ def _with_containers(
     def batch(x: Any, axis: int) -> Any:
         return containers[type(x)].batch(x, axis, size)
 
-    @functools.wraps(fun, updated=())
     def adapted(*args: Any, **kwargs: Any) -> Any:
         args = _adapted(example, args, in_axes)
         return _adapted(batch, fun(*args, **_adapted(example, kwargs, 0)), out_axes)
 
+    name_after(adapted, fun)
     return adapted
 
 

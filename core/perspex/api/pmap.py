@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -15,6 +14,7 @@ from perspex.api.jit import jit
 from perspex.api.mapping import column, common_size
 from perspex.api.shard_map import shard_map
 from perspex.base.tree_paths import PyTree
+from perspex.jitted.signature import name_after
 from perspex.ops.structural import move_axis, squeeze, to_front
 from perspex.runtime import client
 from perspex.runtime.dispatch import device_put
@@ -121,7 +121,7 @@ def pmap(
                 call.out_tree, [y if at is None else to_front(y, None, 1) for y, at in pairs]
             )
 
-        functools.update_wrapper(on_one, fun, updated=())
+        name_after(on_one, fun)
         outs = shard_map(
             on_one,
             mesh=mesh,
@@ -138,7 +138,7 @@ def pmap(
         ]
         return tree.unflatten(call.out_tree, found)
 
-    functools.update_wrapper(on_devices, fun, updated=())
+    name_after(on_devices, fun)
     compiled = jit(on_devices, static_argnums=static, donate_argnums=_positions(donate_argnums))
 
     def mapped(*args: Any, **kwargs: Any) -> Any:
@@ -155,7 +155,7 @@ def pmap(
             given[i] = x
         return compiled(*given, **tree.unflatten(call.named_tree, put[count:]))
 
-    functools.update_wrapper(mapped, fun, updated=())
+    name_after(mapped, fun)
     mapped.lower = compiled.lower  # type: ignore[attr-defined]
     return mapped  # type: ignore[return-value]
 

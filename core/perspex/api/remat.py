@@ -15,7 +15,7 @@ from perspex.control.remat import Policy, remat_p
 from perspex.ir.jaxpr import Jaxpr, Literal
 from perspex.jitted.call import jit_p
 from perspex.jitted.compiled import Compiled
-from perspex.jitted.signature import Options, function_name
+from perspex.jitted.signature import Options, function_name, name_after
 from perspex.ops.names import name_p
 from perspex.transforms.jvp import is_differentiable
 from perspex.transforms.linearize import linearize
@@ -80,7 +80,6 @@ def checkpoint(
     # `fun` with some arguments given, kept so that what was staged for it is found again.
     variants: dict[Any, Callable[..., Any]] = {}
 
-    @functools.wraps(fun)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         f: Callable[..., Any] = fun
         if numbers or names:
@@ -107,6 +106,7 @@ def checkpoint(
         )
         return tree.unflatten(body.out_tree, outs)
 
+    name_after(checkpointed, fun, updated=functools.WRAPPER_UPDATES)
     return checkpointed  # type: ignore[return-value]
 
 

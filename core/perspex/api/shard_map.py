@@ -10,7 +10,7 @@ from perspex import config, tree
 from perspex.api.calls import Call
 from perspex.base.tree_paths import PyTree
 from perspex.control.shard_map import Regions, Specs, names_in, shard_map_p, spread_results
-from perspex.jitted.signature import function_name
+from perspex.jitted.signature import function_name, name_after
 from perspex.sharding import Mesh, NamedSharding, PartitionSpec, context_mesh
 from perspex.tracing.axes import Axis
 from perspex.tracing.staging import stage_closed
@@ -120,7 +120,7 @@ def shard_map(
             )
         return _Mapped(f, found, axis_names, check_vma).call(args, in_specs, out_specs)
 
-    functools.update_wrapper(mapped, f, updated=())
+    name_after(mapped, f)
     return mapped
 
 

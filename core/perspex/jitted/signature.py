@@ -80,7 +80,21 @@ def function_name(fun: Any) -> str:
     """The name of a callable as it is shown."""
     while isinstance(fun, functools.partial):
         fun = fun.func
-    return getattr(fun, "__name__", None) or type(fun).__name__
+    name = getattr(fun, "__name__", None)
+    return name if name and isinstance(name, str) else type(fun).__name__
+
+
+def name_after(made: Any, fun: Any, updated: Sequence[str] = ()) -> None:
+    """Give a wrapper the name and the documentation of a callable.
+
+    A callable object of a library may have anything under `__name__`; then its class is named.
+    `updated` is as in `functools.update_wrapper`.
+    """
+    if isinstance(getattr(fun, "__name__", ""), str):
+        functools.update_wrapper(made, fun, updated=updated)
+    else:
+        functools.update_wrapper(made, fun, assigned=(), updated=updated)
+        made.__name__ = made.__qualname__ = function_name(fun)
 
 
 def unjitted(fun: Any) -> Any:

@@ -6,6 +6,7 @@ import functools
 import os
 import threading
 import warnings
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from perspex import config
@@ -42,6 +43,8 @@ _SEVERAL = "xla_force_host_platform_device_count"
 
 _lock = threading.Lock()
 _clients: dict[str, Any] = {}
+# Those made so far, by platform.
+started = MappingProxyType(_clients)
 # The same, by what they were asked for: the default, an alias, or a list of names.
 _asked: dict[str, Any] = {}
 _BEST = "the best there is"

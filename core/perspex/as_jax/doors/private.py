@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from perspex import dtypes as our_dtypes
 from perspex.as_jax.doors import zeros
-from perspex.base.pytree_registry import containers
+from perspex.base.pytree_registry import PyTreeDef, containers, default_registry
 from perspex.base.source import is_internal, register_internal
 from perspex.base.xla import JAXLIB_VERSION
 from perspex.ops.arithmetic import stop_gradient
@@ -18,6 +18,7 @@ from perspex.runtime import client as clients
 from perspex.runtime import platforms
 from perspex.runtime.callbacks import effects_barrier
 from perspex.tree import flatten_one_level as _flatten_one_level
+from perspex.tree import structure
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -65,7 +66,7 @@ class distributed:  # noqa: N801
 class xla_bridge:  # noqa: N801
     """The platforms that have been started."""
 
-    _backends: dict[str, Any] = {}  # noqa: RUF012 - filled when it is asked for
+    _backends = clients.started
     get_backend = staticmethod(clients.client)
 
     @staticmethod
@@ -100,16 +101,40 @@ class literals:  # noqa: N801
     LiteralArray = TypedNdArray
 
 
+def _one_level(x: Any) -> tuple[list[Any], Any]:
+    children, data = _flatten_one_level(x)
+    return list(children), data
+
+
+class _Entry(NamedTuple):
+    """How a container is taken apart, by one level, and put together again."""
+
+    kind: type
+
+    def to_iter(self, x: Any) -> tuple[list[Any], Any]:
+        """The children of a container, and its static data."""
+        return _one_level(x)
+
+    def from_iter(self, data: Any, children: Iterable[Any]) -> Any:
+        """A container of these children."""
+        given = list(children)
+        leaves = [structure(0)] * len(given)
+        node = (self.kind, data)
+        return PyTreeDef.from_node_data_and_children(default_registry, node, leaves).unflatten(
+            given
+        )
+
+
 class _Registered:
-    """Which classes are containers."""
+    """Which classes are containers, and how each is taken apart."""
 
     def __contains__(self, kind: Any) -> bool:
         return kind in containers
 
-
-def _one_level(x: Any) -> tuple[list[Any], Any]:
-    children, data = _flatten_one_level(x)
-    return list(children), data
+    def __getitem__(self, kind: Any) -> _Entry:
+        if kind not in self:
+            raise KeyError(kind)
+        return _Entry(kind)
 
 
 class tree_util:  # noqa: N801

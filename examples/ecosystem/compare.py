@@ -191,7 +191,10 @@ def in_kernel(path: Path) -> Any:
     notebook = nbformat.read(path, as_version=4)
     notebook.cells.append(nbformat.v4.new_code_cell(_SHOW))
     where = {"metadata": {"path": str(path.parent)}}
-    NotebookClient(notebook, kernel_name="perspex", timeout=600, resources=where).execute()
+    quiet = ["--log-level=ERROR"]
+    NotebookClient(
+        notebook, kernel_name="perspex", timeout=600, extra_arguments=quiet, resources=where
+    ).execute()
     shown = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     assert any("image/png" in output.get("data", {}) for output in shown), "no plot was shown"
     printed = "".join(o.text for o in notebook.cells[-1].outputs if o.output_type == "stream")

@@ -91,6 +91,7 @@ class Remat(Expanding):
     """The call as an equation; `differentiated` marks the half that computes residuals again."""
 
     name = "remat2"
+    opens_on_host = True
 
     def type(self, *avals: ShapedArray, jaxpr: ClosedJaxpr, **params: Any) -> Any:
         check_operands("checkpoint", avals, jaxpr.in_avals)

@@ -6,6 +6,7 @@ with new types and repeats the call without Python afterwards.
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
 import weakref
@@ -149,6 +150,11 @@ class EagerProgram:
 
     def __init__(self, primitive: Primitive, params: dict[str, Any]) -> None:
         self.weight = 0
+        if primitive.opens_on_host:
+            body = params["jaxpr"]
+            if any(eqn.primitive.on_host for eqn in body.eqns):
+                self.fast = functools.partial(eval_jaxpr, body.jaxpr, body.consts)
+                return
         this = weakref.ref(self)
 
         def grow(executable: Executable) -> None:

@@ -99,6 +99,8 @@ class Primitive:
     untraced: bool = False
     # Outside every trace `evaluate` is called instead of a compiled program.
     on_host: bool = False
+    # A call that outside every trace goes operation by operation if some are `on_host`.
+    opens_on_host: bool = False
     # `lower` deals with typed keys itself, instead of being given their numbers.
     lowers_keys: bool = False
     # Puts numbers elsewhere and computes none.

@@ -33,7 +33,7 @@ class Trace:
     `jit_key` is what the C++ fast paths see: 0 lets them run, 1 sends every call to Python.
     """
 
-    __slots__ = ("alive",)
+    __slots__ = ("__weakref__", "alive")
     jit_key = 1
     # Whether operations become equations, instead of being done.
     writes = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -13,7 +14,8 @@ from perspex.tracing.trace import typeof as shaped_abstractify
 
 __all__ = [
     "argnums_partial", "debug_info", "donation_vector", "flatten_axes", "flatten_fun",
-    "flatten_fun_nokwargs", "rebase_donate_argnums", "safe_map", "shaped_abstractify",
+    "flatten_fun_nokwargs", "infer_argnums_and_argnames", "rebase_donate_argnums", "safe_map",
+    "shaped_abstractify",
 ]  # fmt: skip
 
 
@@ -101,6 +103,27 @@ def donation_vector(
     for name, child in named:
         flags += [name in donate_argnames] * child.num_leaves
     return tuple(flags)
+
+
+def infer_argnums_and_argnames(
+    sig: inspect.Signature,
+    argnums: int | Iterable[int] | None,
+    argnames: str | Iterable[str] | None,
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """The positions and the names of arguments, of which one or the other is given."""
+    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums or ())
+    names = (argnames,) if isinstance(argnames, str) else tuple(argnames or ())
+    count = len(sig.parameters)
+    both = [
+        (i, name)
+        for i, (name, parameter) in enumerate(sig.parameters.items())
+        if parameter.kind is parameter.POSITIONAL_OR_KEYWORD
+    ]
+    if argnums is None:
+        numbers = tuple([i for i, name in both if name in names])
+    elif argnames is None:
+        names = tuple([name for i, name in both if i in numbers or i - count in numbers])
+    return numbers, names
 
 
 def rebase_donate_argnums(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -227,17 +228,16 @@ class OpaqueTraceState:
         return hash(self._trace)
 
 
-# What stands for each trace that somebody has asked about, by its number.
-_tags: dict[int, tuple[Any, TraceTag]] = {}
+# What stands for each trace that somebody has asked about. It holds no trace: a traced function
+# that has returned leaves none of its tracers behind.
+_tags: weakref.WeakKeyDictionary[Any, TraceTag] = weakref.WeakKeyDictionary()
 
 
 def _tag(trace: Any) -> TraceTag:
-    found = _tags.get(id(trace))
-    if found is None or found[0] is not trace:
-        for key in [key for key, (old, _) in _tags.items() if not old.alive]:
-            _tags.pop(key, None)
-        found = _tags[id(trace)] = (trace, TraceTag())
-    return found[1]
+    found = _tags.get(trace)
+    if found is None:
+        found = _tags[trace] = TraceTag()
+    return found
 
 
 def get_opaque_trace_state(convention: str | None = None) -> OpaqueTraceState:

@@ -43,10 +43,10 @@ _SEVERAL = "xla_force_host_platform_device_count"
 
 _lock = threading.Lock()
 _clients: dict[str, Any] = {}
-# Those made so far, by platform.
-started = MappingProxyType(_clients)
 # The same, by what they were asked for: the default, an alias, or a list of names.
 _asked: dict[str, Any] = {}
+# The clients made so far, by platform.
+started = MappingProxyType(_clients)
 _BEST = "the best there is"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -117,8 +118,15 @@ def texts(tree: ast.AST) -> Iterator[tuple[str, int]]:
             yield text, node.lineno
 
 
-TREES = {name: ast.parse(path.read_text(), str(path)) for name, path in MODULES.items()}
-IMPORTS = {name: list(imports(name, tree)) for name, tree in TREES.items()}
+@cache
+def trees() -> dict[str, ast.Module]:
+    """The syntax of each module: not read before a test asks, because all processes import this."""
+    return {name: ast.parse(path.read_text(), str(path)) for name, path in MODULES.items()}
+
+
+@cache
+def all_imports() -> dict[str, list[tuple[str, int]]]:
+    return {name: list(imports(name, tree)) for name, tree in trees().items()}
 
 
 def where(module: str, line: int) -> str:
@@ -127,7 +135,7 @@ def where(module: str, line: int) -> str:
 
 def test_imports_point_down() -> None:
     upward = []
-    for module, found in IMPORTS.items():
+    for module, found in all_imports().items():
         head, _, rest = module.partition(".")
         if head != "perspex" or not rest:
             continue
@@ -149,7 +157,7 @@ def test_roots_import_one_way() -> None:
         f"{where(name, line)} names {target}"
         for root, paths in FILES.items()
         for name in (module_name(root, path) for path in paths)
-        for target, line in [*IMPORTS[name], *texts(TREES[name])]
+        for target, line in [*all_imports()[name], *texts(trees()[name])]
         if target.partition(".")[0] in FORBIDDEN[root]
     ]
     assert not wrong, "\n".join(wrong)
@@ -160,7 +168,7 @@ def test_one_module_knows_jaxlib() -> None:
     allowed = {"perspex.base.xla", "perspex.runtime.compiler.child"}
     wrong = [
         f"{where(name, line)} imports {target}"
-        for name, found in IMPORTS.items()
+        for name, found in all_imports().items()
         for target, line in found
         if target.partition(".")[0] == "jaxlib" and name not in allowed
     ]
@@ -169,7 +177,8 @@ def test_one_module_knows_jaxlib() -> None:
 
 def test_no_cycle() -> None:
     graph = {
-        name: {t for t, _ in found if t in MODULES and t != name} for name, found in IMPORTS.items()
+        name: {t for t, _ in found if t in MODULES and t != name}
+        for name, found in all_imports().items()
     }
     try:
         TopologicalSorter(graph).prepare()
@@ -181,7 +190,7 @@ def test_no_cycle() -> None:
 def test_rooms_have_no_cycle(root: str) -> None:
     """The packages of the magics, too: which row each is on follows from that."""
     graph: dict[str, set[str]] = {}
-    for name, found in IMPORTS.items():
+    for name, found in all_imports().items():
         parts = name.split(".")
         if parts[0] == root and len(parts) > 1:
             targets = {t.split(".")[1] for t, _ in found if t.startswith(f"{root}.")}
@@ -196,7 +205,7 @@ def test_no_hidden_import() -> None:
     functions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
     hidden = {
         f"{where(name, line)} imports {target} inside a function"
-        for name, tree in TREES.items()
+        for name, tree in trees().items()
         for function in ast.walk(tree)
         if isinstance(function, functions)
         for target, line in imports(name, function)
@@ -218,7 +227,7 @@ def test_a_package_says_what_it_is_in_one_sentence() -> None:
     for name, path in MODULES.items():
         inner = len(name.split(".")) > 1 and path.name == "__init__.py"
         if inner and not is_namespace_of_users(name):
-            text = ast.get_docstring(TREES[name]) or ""
+            text = ast.get_docstring(trees()[name]) or ""
             if not text.endswith(".") or "\n\n" in text or ". " in text:
                 wrong[name] = text
     assert not wrong, wrong

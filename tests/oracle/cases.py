@@ -21,6 +21,7 @@ import ast
 import itertools
 import re
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,7 @@ def case_names() -> list[str]:
     return sorted(path.stem for path in (HERE / "cases").glob("*.txt"))
 
 
+@cache
 def load(name: str) -> Table:
     """Read `cases/<name>.txt`; a malformed case raises `ValueError` with its line."""
     text = (HERE / "cases" / f"{name}.txt").read_text(encoding="utf-8")

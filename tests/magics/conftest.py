@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import builtins
 import gc
 from collections.abc import Iterator
@@ -29,7 +30,9 @@ def shell(jupyter_home: object) -> Iterator[InteractiveShell]:
     gc.freeze()
     yield shell
     unload_ipython_extension(shell)
-    shell.reset()
+    # What IPython keeps for the end of the process: hundreds of shells would wait there.
+    atexit.unregister(shell.atexit_operations)
+    shell.atexit_operations()
     InteractiveShell.clear_instance()
 
 

@@ -283,6 +283,7 @@ class Heartbeat:
         self._sleep = threading.Lock()
         self._sleep.acquire()
         self._asleep = True
+        self._has_ended = False
         self._thread: threading.Thread | None = None
 
     def hear(self, event: events.Event) -> None:
@@ -314,6 +315,13 @@ class Heartbeat:
             with self._lock:
                 beat.finish()
 
+    def close(self) -> None:
+        """Nothing is watched any more, and the thread ends."""
+        self.cells.clear()
+        self._has_ended = True
+        with contextlib.suppress(RuntimeError):  # released already
+            self._sleep.release()
+
     def _look(self) -> None:
         with self._lock:
             for beat in self.cells.values():
@@ -322,6 +330,8 @@ class Heartbeat:
     def _run(self) -> None:
         while True:
             self._sleep.acquire()
+            if self._has_ended:
+                return
             self._asleep = False
             while not self._asleep:
                 self._look()
@@ -335,6 +345,6 @@ class Heartbeat:
 def show_heartbeat(session: Session) -> None:
     """Bring the heartbeat into a notebook."""
     heartbeat = Heartbeat(session.shell)
-    session.on_unload(heartbeat.cells.clear)
+    session.on_unload(heartbeat.close)
     session.on_unload(events.subscribe(heartbeat.hear, ("trace",)))
     session.on_cell(heartbeat.begin, heartbeat.end)

@@ -8,6 +8,7 @@ import time
 from types import SimpleNamespace
 
 import pytest
+from IPython.core.interactiveshell import InteractiveShell
 from support.shells import Notebook
 
 import perspex
@@ -224,4 +225,36 @@ def test_asleep_between_cells_and_cheap_to_wake(notebook: Notebook) -> None:
     assert pulse._asleep
     pulse.begin(SimpleNamespace())
     assert not pulse._asleep
-    pulse.cells.clear()
+    pulse.close()
+
+
+@pytest.mark.parametrize("is_asleep", [False, True])
+def test_its_thread_ends_when_the_extension_is_unloaded(
+    notebook: Notebook, is_asleep: bool
+) -> None:
+    pulse = Heartbeat(notebook.shell)
+    info = SimpleNamespace()
+    pulse.begin(info)
+    thread = pulse._thread
+    assert thread is not None
+    if is_asleep:
+        pulse.end(SimpleNamespace(info=info))
+        while not pulse._asleep:
+            thread.join(0.01)
+    assert thread.is_alive()
+    pulse.close()
+    thread.join(60)
+    assert not thread.is_alive()
+
+
+def test_unloading_leaves_no_thread(shell: InteractiveShell) -> None:
+    def beating() -> set[threading.Thread]:
+        return {t for t in threading.enumerate() if t.name == "perspex-heartbeat"}
+
+    notebook, before = Notebook(shell), beating()
+    notebook.ok("%load_ext perspex_magics")
+    notebook.ok("x = 1")
+    (thread,) = beating() - before
+    notebook.ok("%unload_ext perspex_magics")
+    thread.join(60)
+    assert not thread.is_alive()

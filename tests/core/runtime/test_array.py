@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import sys
 
 import ml_dtypes
 import numpy as np
@@ -73,6 +74,22 @@ def test_python_numbers_of_scalars() -> None:
         [1, 2][pnp.asarray(1.0)]
     with pytest.raises(ValueError, match="ambiguous"):
         bool(pnp.asarray([True, False]))
+
+
+@pytest.mark.parametrize("read", [float, int, bool, np.asarray, lambda x: x.item()])
+def test_reading_a_number_imports_nothing(read, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A method of jaxlib's looks for a module of jax each time, which takes 30 us."""
+    asked = []
+
+    class Asked:
+        def find_spec(self, name: str, *rest: object) -> None:
+            asked.append(name)
+
+    numbers = [pnp.float32(n) * 2 for n in (1, 2)]
+    assert read(numbers[0]) == 2 or read is bool  # what Python imports the first time
+    monkeypatch.setattr(sys, "meta_path", [Asked(), *sys.meta_path])
+    assert read(numbers[1]) == (4 if read is not bool else True)
+    assert not asked
 
 
 def test_operators_refuse_strangers() -> None:

@@ -308,6 +308,7 @@ class Copy(Structural):
     """The operand, in memory of its own where results are not shared."""
 
     name = "copy"
+    keeps_elements = True
 
     def type(self, x: ShapedArray) -> ShapedArray:
         return x

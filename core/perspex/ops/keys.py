@@ -199,6 +199,7 @@ class Drawing(KeyPrimitive):
     The layout is a param: a program may be lowered, and transformed, under another flag.
     """
 
+    consumes_key = True
     quiet: ClassVar[dict[str, Any]] = {"partitionable": True}
 
     def __call__(self, keys: Any, *, partitionable: bool | None = None, **params: Any) -> Any:

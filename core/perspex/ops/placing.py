@@ -38,6 +38,7 @@ class ShardingConstraint(OnMesh, Structural):
     """The operand, cut over the devices of a mesh as `sharding` says."""
 
     name = "sharding_constraint"
+    keeps_elements = True
     printed: ClassVar[dict[str, Any]] = {
         "context_mesh": None,
         "layout": None,

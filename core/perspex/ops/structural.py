@@ -191,6 +191,7 @@ class BroadcastInDim(Structural):
     """Axis `i` of the operand becomes axis `broadcast_dimensions[i]` of an array of `shape`."""
 
     name = "broadcast_in_dim"
+    keeps_elements = True
     # `x[:, None] - mean` broadcasts in two steps; in one, its transpose is one sum.
     merges = True
     quiet: ClassVar[dict[str, Any]] = {"shape": ..., "broadcast_dimensions": ()}
@@ -318,6 +319,7 @@ class Reshape(Structural):
     """The elements in row-major order, in another shape of the same size."""
 
     name = "reshape"
+    keeps_elements = True
     printed: ClassVar[dict[str, Any]] = {"dimensions": None, "sharding": None}
 
     def type(self, x: ShapedArray, *, new_sizes: tuple[int, ...]) -> ShapedArray:
@@ -377,6 +379,7 @@ class Squeeze(Structural):
     """The operand without the axes `dimensions`, which have size one."""
 
     name = "squeeze"
+    keeps_elements = True
 
     def type(self, x: ShapedArray, *, dimensions: tuple[int, ...]) -> ShapedArray:
         check_axes(self.name, dimensions, x.ndim)

@@ -17,10 +17,6 @@ from perspex.errors import KeyReuseError
 from perspex.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, sub_jaxprs
 from perspex.transforms.programs import by_program
 
-_CONSUME = {"random_bits", "random_split", "random_gamma"}
-# What gives the same keys in another form.
-_PASS_ON = {"reshape", "squeeze", "broadcast_in_dim", "copy", "sharding_constraint"}
-
 # The consumed arrays of numbers by their ids, while they live.
 _consumed: dict[int, Any] = {}
 
@@ -75,9 +71,9 @@ class _Reading:
 
     def read(self, eqn: JaxprEqn) -> None:
         name = eqn.primitive.name
-        if name in _CONSUME:
+        if eqn.primitive.consumes_key:
             self.consume(eqn.invars[0], eqn)
-        elif name in _PASS_ON and eqn.invars[0].__class__ is not Literal:
+        elif eqn.primitive.keeps_elements and eqn.invars[0].__class__ is not Literal:
             self.root[eqn.outvars[0]] = self.of(eqn.invars[0])
         elif name == "scan":
             consts, carry = eqn.params["num_consts"], eqn.params["num_carry"]

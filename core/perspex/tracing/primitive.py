@@ -103,6 +103,10 @@ class Primitive:
     opens_on_host: bool = False
     # `lower` deals with typed keys itself, instead of being given their numbers.
     lowers_keys: bool = False
+    # Uses up the typed key that is its first operand: nothing else may draw from it or split it.
+    consumes_key: bool = False
+    # Its result is its first operand in another form: of a typed key, the same key.
+    keeps_elements: bool = False
     # Puts numbers elsewhere and computes none.
     only_moves: bool = False
     # Arithmetic: among its results may be a NaN where there is none among the operands.

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support import kept
 
 import perspex
 from oracle import records
@@ -27,6 +28,7 @@ ENVIRONMENT = {
     **os.environ,
     "PYTHONPATH": str(HERE.parents[1] / "core"),
     "JAX_NUM_CPU_DEVICES": "8",
+    **kept.environment(),
 }
 
 

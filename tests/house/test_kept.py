@@ -20,6 +20,8 @@ TEST = "tests/core/numpy/test_sorting.py"
         ("tests/core/numpy/indexing/test_at.py", True),
         ("core/perspex/numpy/sorting.py", True),
         ("README.md", True),
+        ("tests/core/experimental/sparse/test_products.py", True),
+        ("tests/core/export/test_dynamic.py", True),
         ("tests/core/runtime/compiler/test_cache.py", False),
         ("tests/core/jitted/test_misses.py", False),
         ("tests/magics/compiling/test_cache.py", False),

@@ -18,6 +18,7 @@ from typing import Any
 import nbformat
 import pytest
 from nbclient import NotebookClient
+from support import kept
 
 EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
 EVERY_NOTEBOOK = sorted(EXAMPLES.rglob("*.ipynb"))
@@ -62,7 +63,11 @@ def agree(got: str, want: str) -> bool:
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=name_of)
-def test_notebook_runs_and_shows_what_it_should(path: Path) -> None:
+def test_notebook_runs_and_shows_what_it_should(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in kept.environment().items():
+        monkeypatch.setenv(name, value)
     notebook = read(path)
     client = NotebookClient(notebook, timeout=100, resources={"metadata": {"path": str(EXAMPLES)}})
     client.execute()

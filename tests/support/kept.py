@@ -1,12 +1,12 @@
 """Compiled programs that one run of the tests keeps for the next.
 
-Most of the time of the tests is XLA's. In the folders of `quick.FOLDERS` tests ask what a
-program computes, not how it came to be compiled. Perspex's own cache keeps their programs, and
-those of all doctests, on disk. The key of an entry is the program, XLA's options, the version of
+Most of the time of the tests is XLA's. In the folders of `FOLDERS` tests ask what a program
+computes, not how it came to be compiled. Perspex's own cache keeps their programs, and those of
+all doctests, on disk. The key of an entry is the program, XLA's options, the version of
 jaxlib and the processor, so a program that is lowered otherwise than before is compiled.
 
-`PERSPEX_TEST_CACHE` names the folder; set to nothing, it switches this off. All other tests, and
-every process that tests start, compile as they would without it.
+`PERSPEX_TEST_CACHE` names the folder; set to nothing, it switches this off. All other tests compile
+as they would without it. So does a process that a test starts, unless it has `environment()`.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from perspex.runtime.compiler import disk, storage
 
 ROOT = Path(__file__).resolve().parents[2]
 PLACE = os.environ.get("PERSPEX_TEST_CACHE", str(ROOT / "build" / "test-cache"))
+# Besides those that are quick, folders whose programs are compiled as users' are.
+FOLDERS = quick.FOLDERS | {"experimental", "export", "typing"}
 # Bytes. One run of all tests leaves a quarter of it.
 LIMIT = 10**9
 
@@ -32,7 +34,15 @@ def place(path: Path) -> str | None:
     if not PLACE:
         return None
     is_doctest = not path.is_relative_to(quick.TESTS)
-    return PLACE if is_doctest or quick.is_quick(path) else None
+    return PLACE if is_doctest or quick.lies_in(path, FOLDERS) else None
+
+
+def environment() -> dict[str, str]:
+    """Variables with which another process keeps its programs there, too."""
+    if not PLACE:
+        return {}
+    names = {"DIR": PLACE, "MAX_SIZE": "-1"}
+    return {f"PERSPEX_COMPILATION_CACHE_{name}": value for name, value in names.items()}
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -27,13 +27,13 @@ if jaxlib_version < (0, 12):  # there is no other way of writing code from 0.12 
     OPTIONS["xla_cpu_use_fusion_emitters"] = False
 
 
-def is_quick(path: Path) -> bool:
-    """Whether a file lies in one of `FOLDERS`, however deep."""
+def lies_in(path: Path, folders: set[str]) -> bool:
+    """Whether a file of tests lies in one of the folders, however deep."""
     inside = path.is_relative_to(TESTS)
-    return inside and bool(FOLDERS.intersection(path.relative_to(TESTS).parts[:-1]))
+    return inside and bool(folders.intersection(path.relative_to(TESTS).parts[:-1]))
 
 
 def options(path: Path) -> dict[str, Any]:
     """The options for the tests in a file."""
-    quick = is_quick(path) and not os.environ.get("PERSPEX_OPTIMIZED")
+    quick = lies_in(path, FOLDERS) and not os.environ.get("PERSPEX_OPTIMIZED")
     return OPTIONS if quick else {}

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support import kept
 
 from oracle import records
 
@@ -33,6 +34,7 @@ OTHERS = {
 
 def run(*args: str) -> str:
     env = {**os.environ, "PYTHONPATH": str(ROOT / "core"), "JAX_NUM_CPU_DEVICES": "8"}
+    env |= kept.environment()
     out = subprocess.run(
         [sys.executable, *args], env=env, capture_output=True, text=True, timeout=600
     )

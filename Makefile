@@ -19,7 +19,8 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help lab demo panel panel-test check test test-all soak fuzz bench format clean lint types house \
-	unit programs newest panel-check panel-check-if-node panel-ui-if-node ecosystem suites libraries
+	unit programs newest panel-check panel-contract panel-types panel-lint panel-models \
+	panel-check-if-node panel-ui-if-node ecosystem suites libraries
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -67,10 +68,19 @@ panel: $(STAMP)  ## build the panel of JupyterLab and install it; needs Node.js 
 panel-test: panel-check  ## the panel: lint, types, models, and every tab in a browser
 	npm --prefix labextension run --silent test:ui
 
-panel-check:
-	$(MAKE) --no-print-directory panel
+panel-check: panel-types panel-lint panel-models
+
+# Written first, and then only read by what `make -j` runs side by side.
+panel-contract: panel
+	npm --prefix labextension run --silent types
+
+panel-types: panel-contract
 	npm --prefix labextension run --silent check
+
+panel-lint: panel-contract
 	npm --prefix labextension run --silent lint
+
+panel-models: panel-contract
 	npm --prefix labextension run --silent test
 
 # The panel is tested where Node.js is, and in a browser where Chromium is, too.

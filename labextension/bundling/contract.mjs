@@ -1,5 +1,5 @@
 // Writes `src/contract.ts`, the types of the messages, from the schema that Python writes.
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { compile } from 'json-schema-to-typescript';
 
 const SCHEMA = new URL('../../magics/perspex_magics/panel/schema.json', import.meta.url);
@@ -14,4 +14,8 @@ const types = await compile(schema, 'PanelMessages', {
 const values = Object.entries(constants).map(
   ([name, value]) => `export const ${name} = ${JSON.stringify(value)} as const;\n`
 );
-writeFileSync(OUT, `${types}\n${values.join('')}`);
+const text = `${types}\n${values.join('')}`;
+// Programs that run beside this one read the file.
+if (!existsSync(OUT) || readFileSync(OUT, 'utf8') !== text) {
+  writeFileSync(OUT, text);
+}

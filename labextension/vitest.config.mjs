@@ -5,5 +5,6 @@ export default defineConfig({
   resolve: { alias: { perspex: new URL('src/tokens.ts', import.meta.url).pathname } },
   // The documentation has an example that is tested.
   server: { fs: { allow: ['..'] } },
-  test: { environment: 'happy-dom', include: ['tests/**/*.test.ts'] }
+  // Milliseconds, for a machine that is busy with other things.
+  test: { environment: 'happy-dom', include: ['tests/**/*.test.ts'], testTimeout: 60_000 }
 });

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from fuzz.compare import Difference, differences
-from fuzz.process import Worker
+from fuzz.process import Broken, Worker
 from fuzz.programs import Statement, noisy
+from fuzz.shrink import needed
 
 NOISE = 4
 
@@ -29,13 +30,14 @@ class Pair:
         self.theirs.start()
         self.ours.start()
         if abstract:
-            self.theirs.send(statements, x64, abstract=True)
-            got = self.ours.ask(statements, x64, self.seconds, abstract=True)
-            want = self.theirs.receive(self.seconds)
+            got, want = self.both(statements, x64, abstract=True)
             pairs = ((n, differences(got[n], want[n])) for n in want if n in got)
             return [Difference(d.kind, d.text, n) for n, d in pairs if d], {}
-        want = self.theirs.ask(statements, x64, self.seconds)
-        got = self.ours.ask(statements, x64, self.seconds, given=want)
+        if any(s.target.startswith("v") for s in statements):
+            want = self.theirs.ask(statements, x64, self.seconds)
+            got = self.ours.ask(statements, x64, self.seconds, given=want)
+        else:  # no statement reads the result of another
+            got, want = self.both(statements, x64)
         targets = [s.target for s in statements if s.target and (not only or s.target == only)]
         rounding = {}
         found = {}
@@ -46,25 +48,47 @@ class Pair:
                 found[name] = difference
                 if difference.kind in ("value", "NaN or infinity", "sign of zero"):
                     rounding[name] = difference
-        if any(d.kind != "sign of zero" for d in rounding.values()):
-            noise = self.noise(statements, x64, want)
-            for name in rounding:
-                runs = [n[name] for n in noise if n[name][0] != "error"]
-                explained = not differences(got[name], want[name], runs)
-                if explained and rounding[name].kind != "sign of zero":
-                    del found[name]
+        doubtful = {n for n, d in rounding.items() if d.kind != "sign of zero"}
+        for name in self.explained(statements, x64, got, want, doubtful):
+            del found[name]
         if "def" in got and "def" not in want:
             found["def"] = Difference("we raise", str(got["def"]))
         return [Difference(d.kind, d.text, name) for name, d in found.items()], want
 
-    def noise(self, statements: Sequence[Statement], x64: bool, want: Any) -> list[Any]:
-        """The outcomes of real JAX when everything is moved by a unit in the last place."""
+    def both(
+        self, statements: Sequence[Statement], x64: bool, *, abstract: bool = False
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Our outcomes and those of real JAX, computed at the same time."""
+        self.theirs.send(statements, x64, abstract=abstract)
+        try:
+            got = self.ours.ask(statements, x64, self.seconds, abstract=abstract)
+        except Broken:
+            self.theirs.stop()  # its answer would be read as that to the next question
+            raise
+        return got, self.theirs.receive(self.seconds)
+
+    def explained(
+        self, statements: Sequence[Statement], x64: bool, got: Any, want: Any, names: set[str]
+    ) -> set[str]:
+        """The names whose difference real JAX shows, too, when all moves by a unit in the last
+        place."""
+        if not names:
+            return set()
         self.noisy_runs += 1
-        moved = [Statement(noisy(s.text), s.target) for s in statements]
-        return [
-            self.theirs.ask(moved, x64, self.seconds, given=want, noise=seed)
-            for seed in range(NOISE)
-        ]
+        kept = needed(statements, names, live=False)
+        moved = [Statement(noisy(s.text), s.target) for s in kept]
+        runs: dict[str, list[Any]] = {name: [] for name in names}
+        left = set(names)
+        for seed in range(NOISE):
+            outcomes = self.theirs.ask(moved, x64, self.seconds, given=want, noise=seed)
+            for name in sorted(left):
+                if outcomes[name][0] != "error":
+                    runs[name].append(outcomes[name])
+                if not differences(got[name], want[name], runs[name]):
+                    left.remove(name)
+            if not left:
+                break
+        return names - left
 
     def stop(self) -> None:
         self.ours.stop()

@@ -31,6 +31,11 @@ class Program:
     def statements(self) -> tuple[Statement, ...]:
         return (*self.inputs, *self.body, *self.tail)
 
+    @property
+    def compiled(self) -> tuple[Statement, ...]:
+        """The function of the inputs, without the statements that it is made of."""
+        return (*self.inputs, *self.tail) if self.tail else self.statements
+
 
 def notebook(statements: tuple[Statement, ...], x64: bool, library: str = "jax") -> str:
     """A cell to paste: the program, with what it needs before it."""

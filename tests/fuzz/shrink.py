@@ -67,9 +67,11 @@ def _text(statements: Sequence[Statement]) -> str:
     return "\n".join(s.text for s in statements)
 
 
-def needed(statements: Sequence[Statement], target: str, live: bool = True) -> list[Statement]:
-    """What the target depends on; `live`: without dead lines in functions."""
-    wanted, kept = {target}, []
+def needed(
+    statements: Sequence[Statement], targets: str | set[str], live: bool = True
+) -> list[Statement]:
+    """What the targets depend on; `live`: without dead lines in functions."""
+    wanted, kept = {targets} if isinstance(targets, str) else set(targets), []
     for s in reversed(statements):
         tree = ast.parse(s.text)
         if not _assigned(tree.body) & wanted:

@@ -117,14 +117,16 @@ def whole(
     traced = [s for s in body if s.traceable]
     if not params or not traced:
         return []
-    results = [s.target for s in traced][-3:]
+    results = [s.target for s in traced]
     lines = [line for s in traced for line in s.text.splitlines()]
     lines.append(f"return {', '.join(results)}")
-    text = f"def f({', '.join(p for p, _ in params)}):\n" + "\n".join("    " + x for x in lines)
+    names = ", ".join(p for p, _ in params)
+    text = f"def f({names}):\n" + "\n".join("    " + x for x in lines)
     tail = [Statement(text, "")]
-    arguments = ", ".join(p for p, _ in params)
-    tail.append(Statement(f"r0 = jax.jit(f)({arguments})", "r0"))
+    tail.append(Statement(f"r0 = jax.jit(f)({names})", "r0"))
     for position in range(1, g.rng.choice([1, 2, 2, 3])):
         before, call = wrapped(g, "f", params, g.rng.choice([1, 1, 2, 2, 3, 4]))
+        if g.rng.random() < 0.8:  # one program, where each operation would be one
+            call = f"jax.jit(lambda {names}: {call})({names})"
         tail.append(Statement(f"{before}r{position} = {call}", f"r{position}"))
     return tail

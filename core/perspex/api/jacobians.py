@@ -84,10 +84,12 @@ def jacfwd(
 
     Returns:
       A function of the same arguments that returns, in the structure of the results, that of the
-      arguments; each leaf has the shape of the result and then that of the argument.
+      arguments; each leaf has the shape of the result and then that of the argument. An integer
+      result has zeros of its dtype.
 
     Raises:
-      TypeError: for arguments of a dtype that has no derivative.
+      TypeError: for arguments of a dtype that has no derivative, and for results that are booleans
+        or keys.
 
     >>> import perspex.numpy as pnp
     >>> jacfwd(lambda x: x**2)(pnp.array([1.0, 2.0]))
@@ -107,7 +109,7 @@ def jacfwd(
         def columns(*tangents: Any) -> list[Any]:
             outs, ts = jvp(call, call.leaves, tangents, call.names)
             for y in outs[: call.count]:
-                _check_forward_output(shaped(y))
+                _check_forward_output(shaped(y), holomorphic)
             aux.extend(outs[call.count :])
             return [
                 array_of(t, shaped(y))
@@ -144,11 +146,16 @@ def _check_forward_input(aval: ShapedArray, holomorphic: bool) -> None:
         )
 
 
-def _check_forward_output(aval: ShapedArray) -> None:
-    if not is_differentiable(aval):
+def _check_forward_output(aval: ShapedArray, holomorphic: bool) -> None:
+    if holomorphic and aval.dtype.kind != "c":
         raise TypeError(
-            "jacfwd requires real- or complex-valued outputs (output dtype that is a sub-dtype of "
-            f"np.inexact), but got {aval.dtype.name}; convert it, or return it as auxiliary output"
+            f"jacfwd with holomorphic=True requires outputs with complex dtype, but got "
+            f"{aval.dtype.name}."
+        )
+    if aval.is_extended or aval.dtype == bool:
+        raise TypeError(
+            f"jacfwd requires outputs that are numbers, but got {aval.dtype.name}; convert it, or "
+            "return it as auxiliary output"
         )
 
 

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
-from perspex.arguments.arrays import arraylike, check_arraylike, expand, flat, spread
+from perspex.arguments.arrays import arraylike, as_dtype, check_arraylike, expand, flat, spread
 from perspex.arguments.axes import canonical_axes
 from perspex.arguments.shapes import canonical_shape, joint_shape
 from perspex.arguments.types import Array, ArrayLike, Axis, DTypeLike, Shape
 from perspex.base.dimensions import size as as_size
+from perspex.ir.avals import shaped
 from perspex.jitted.fused import fused
 from perspex.ops import elementwise as ops
 from perspex.ops.shape import bitcast_convert_type, concatenate, part, tile
@@ -234,7 +235,7 @@ def resize(a: ArrayLike, new_shape: int | Shape) -> Array:
 def _resize(x: Any, sizes: tuple[int, ...]) -> Any:
     total = math.prod(sizes)
     if not x.size or not total:
-        return spread(x.dtype.type(0), sizes)
+        return spread(as_dtype(0, x.dtype, shaped(x).weak_type), sizes)
     x = flat(x)
     if x.size < total:
         x = tile(x, reps=(-(-total // x.size),))

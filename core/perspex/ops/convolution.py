@@ -28,7 +28,7 @@ from perspex.ops.sliding import (
     Slide,
     dilated,
 )
-from perspex.ops.structural import convert, is_linear, merge_axis, split_axis, zeros
+from perspex.ops.structural import convert, is_linear, merge_axis, split_axis, without, zeros
 from perspex.tracing.primitive import Primitive
 from perspex.tracing.trace import typeof
 
@@ -100,6 +100,12 @@ class ConvGeneralDilated(Primitive):
     def lower(self, b: Any, lhs: Any, rhs: Any, **params: Any) -> Any:
         p = ConvParams(**params)
         (out,) = b.out_avals
+        kernel = b.in_avals[1].shape
+        if 0 in [kernel[i] for i in p.dimension_numbers.rhs_spec[2:]]:
+            raise ValueError(
+                f"{self.name}: the window has no elements, as rhs has the shape {kernel}; XLA needs "
+                "windows of at least one element along each axis"
+            )
         if out.dtype.kind != "c":
             return _emit(b, lhs, rhs, p)
         # XLA convolves real numbers only on accelerators; three products make one of complex ones,
@@ -144,6 +150,13 @@ class ConvGeneralDilated(Primitive):
     def batch(self, axis_size: int, operands: Any, axes: Any, **params: Any) -> Any:
         p = ConvParams(**params)
         (lhs, rhs), (lhs_at, rhs_at) = operands, axes
+        if axis_size == 0:  # an axis of no elements does not come apart again
+            one = [
+                typeof(x) if at is None else typeof(x).update(shape=without(typeof(x).shape, [at]))
+                for x, at in zip(operands, axes, strict=True)
+            ]
+            out = self.type(*one, **params)
+            return zeros(out.update(shape=(0, *out.shape))), 0
         lhs_spec, rhs_spec, out_spec = p.dimension_numbers
         groups = p.feature_group_count * p.batch_group_count
         if lhs_at is not None and rhs_at is not None:

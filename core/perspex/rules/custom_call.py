@@ -133,7 +133,10 @@ class FunctionCall(Primitive):
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], *, call: Rule
     ) -> tuple[list[Any], list[Any]]:
-        return call.jvp(without_numbers(primals), tangents)
+        try:
+            return call.jvp(without_numbers(primals), tangents)
+        except errors.UnexpectedTracerError as error:
+            raise _closes_over(call, str(error)) from error
 
     def taylor(self, series: Any, *args: Any, call: Rule) -> Any:
         # As in JAX, the function itself is expanded: a rule is for first derivatives.

@@ -58,6 +58,13 @@ class JaxprTracer(Tracer):
         self.aval = var.aval
 
 
+def _stands_on(trace: Any, base: Trace) -> bool:
+    """Whether a trace transforms what `base` writes: then its values mean nothing to `base`."""
+    while trace is not None and trace is not base:
+        trace = getattr(trace, "parent", None)
+    return trace is base
+
+
 class JaxprTrace(Trace):
     """Writes every operation down as an equation."""
 
@@ -147,7 +154,7 @@ class JaxprTrace(Trace):
         if entry is None:
             value = x
             if isinstance(x, Tracer):
-                if not x._trace.alive:
+                if not x._trace.alive or _stands_on(x._trace, self):
                     raise leaked(x)
             elif isinstance(x, np.ndarray):
                 # A copy: the user may write into the original after tracing.

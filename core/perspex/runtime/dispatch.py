@@ -34,7 +34,7 @@ from perspex.sharding import NamedSharding, PartitionSpec
 from perspex.tracing.primitive import Primitive, refused
 from perspex.tracing.staging import JaxprTrace, JaxprTracer, eval_jaxpr, stage
 from perspex.tracing.trace import Trace, Tracer, leaked, state, under
-from perspex.transforms.identity import params_identity, token_of, tokens
+from perspex.transforms.identity import key_beside, params_identity, token_of, tokens, without_tokens
 
 # Entries of jaxlib's cache of compiled calls, which all callables share.
 _FAST_ENTRIES = 16_384
@@ -114,13 +114,14 @@ class EvalTrace(Trace):
     def program(self, primitive: Primitive, params: dict[str, Any]) -> EagerProgram:
         """The callable for a primitive that holds programs."""
         key = (primitive, params_identity(params))
-        token = token_of(params)
         found: EagerProgram | None = self.programs.get(key)
         if found is None:
-            found = None if token is None else token.compiled.get(key)
-            self.programs[key] = found = found or EagerProgram(primitive, params)
-        if token is not None:
-            token.compiled[key] = found
+            token = token_of(params)
+            mine = None if token is None else key_beside(token, key)
+            found = None if token is None else token.compiled.get(mine)
+            self.programs[key] = found = found or EagerProgram(primitive, without_tokens(params))
+            if token is not None:
+                token.compiled[mine] = found
         return found
 
     def grow(self, executable: Executable) -> None:

@@ -19,8 +19,9 @@ from perspex.ir.jaxpr import Atom, ClosedJaxpr, Literal, Var, sub_jaxprs
 class Token:
     """Stands for all programs that do the same; it lives as long as one of them, or a key with it.
 
-    `compiled`: what was compiled for these programs, and lives as long. It may refer to them,
-    because each refers to its token: only garbage collection sees cycles like these.
+    `compiled`: what was compiled for these programs, and lives as long. It refers neither to them,
+    as each refers to its token, nor to the token: then it goes with the last of them, and does not
+    wait for the garbage collector (`without_tokens`, `key_beside`).
     """
 
     __slots__ = ("__weakref__", "compiled")
@@ -66,6 +67,26 @@ def params_identity(params: dict[str, Any]) -> tuple[Any, ...]:
 def token_of(params: dict[str, Any]) -> Token | None:
     """The token of the first program in the params of an equation."""
     return next((identity(closed) for closed in sub_jaxprs(params)), None)
+
+
+def without_tokens(params: dict[str, Any]) -> dict[str, Any]:
+    """The same params with programs of their own, which refer to no token."""
+    return {name: _anonymous(value) for name, value in params.items()}
+
+
+def _anonymous(value: Any) -> Any:
+    if value.__class__ is ClosedJaxpr:
+        return ClosedJaxpr(value.jaxpr, value.consts)
+    if value.__class__ is tuple and value and value[0].__class__ is ClosedJaxpr:
+        return tuple([_anonymous(closed) for closed in value])
+    return value
+
+
+def key_beside(token: Token, key: Any) -> Any:
+    """A key with `None` for a token, to be kept by that token."""
+    if key.__class__ is tuple:
+        return tuple([key_beside(token, part) for part in key])
+    return None if key is token else key
 
 
 def _param(value: Any) -> Any:

@@ -232,14 +232,16 @@ def histogram(
             "histogram: weights should have the same shape as a, got "
             f"{np.shape(weights)} and {np.shape(a)}"
         )
-    x = asarray(a)
-    edges = _edges("histogram", x, bins, range)
-    return _histogram(x, edges, 1 if weights is None else weights, bool(density)), edges
+    # The edges have the dtype of what is counted, also where they are given in another.
+    given = [a] if weights is None else [a, weights]
+    x, *weighted = promote_dtypes("histogram", *given, to=dtypes.to_inexact_dtype)
+    edges = as_dtype(_edges("histogram", x, bins, range), x.dtype)
+    return _histogram(x, edges, *(weighted or [x.dtype.type(1)]), bool(density)), edges
 
 
 @fused(static=("density",))
 def _histogram(x: Any, edges: Any, weights: Any, density: bool) -> Any:
-    x, edges, weights = promote_dtypes("histogram", flat(x), edges, weights)
+    x = flat(x)
     n = edges.shape[0]
     if n < 2:
         return spread(x.dtype.type(0), (0,))

@@ -203,7 +203,7 @@ def sort_complex(a: ArrayLike) -> Array:
       a: an array of one axis or more.
 
     Returns:
-      An array of the shape of `a`: complex128 for float64 and complex128, otherwise complex64.
+      An array of the shape of `a`: complex128 for 64-bit types and complex128, otherwise complex64.
 
     Raises:
       TypeError: if `a` is not an array.
@@ -214,9 +214,7 @@ def sort_complex(a: ArrayLike) -> Array:
     Array([1.+0.j, 2.+0.j], dtype=complex64)
     """
     a = sort(a)
-    if a.dtype.kind == "c":
-        return a
-    return convert(a, np.dtype("complex128" if a.dtype == np.float64 else "complex64"))
+    return convert(a, dtypes.to_complex_dtype(a.dtype))
 
 
 @fused(static=("kth", "axis"))

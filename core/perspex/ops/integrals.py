@@ -360,6 +360,12 @@ def _over(t: Any, y: Any, x: Any) -> Any:
     return ops.mul(t, ops.div(y, x))
 
 
+def _exp1_jvp(t: Any, x: Any) -> Any:
+    """`-t exp(-x) / x`; NaN for negative `x`, where `exp1` is not real."""
+    slope = ops.div(ops.neg(ops.exp(ops.neg(x))), ops.abs(x))
+    return ops.mul(t, ops.select(ops.lt(x, scalar_like(x, 0)), scalar_like(x, math.nan), slope))
+
+
 def _phase(x: Any) -> Any:
     return ops.mul(scalar_like(x, math.pi / 2), ops.square(x))
 
@@ -378,9 +384,7 @@ def _spence_slope(t: Any, x: Any, y: Any) -> Any:
     return ops.mul(t, ops.select(at_one, ops.neg(one), ops.div(ops.log(x), rest)))
 
 
-exp1 = unary(
-    "exp1", in_double(_exp1), FLOAT, lambda t, x, y: _over(t, ops.neg(ops.exp(ops.neg(x))), x)
-)
+exp1 = unary("exp1", in_double(_exp1), FLOAT, lambda t, x, y: _exp1_jvp(t, x))
 expi = unary("expi", in_double(_expi), FLOAT, lambda t, x, y: _over(t, ops.exp(x), x))
 expn: Elementwise = binary(
     "expn",

@@ -84,11 +84,12 @@ def jacfwd(
 
     Returns:
       A function of the same arguments that returns, in the structure of the results, that of the
-      arguments; each leaf has the shape of the result and then that of the argument. A result
-      that has no derivative, such as an integer, has zeros of its dtype.
+      arguments; each leaf has the shape of the result and then that of the argument. An integer
+      result has zeros of its dtype.
 
     Raises:
-      TypeError: for arguments of a dtype that has no derivative, and for results that are keys.
+      TypeError: for arguments of a dtype that has no derivative, and for results that are booleans
+        or keys.
 
     >>> import perspex.numpy as pnp
     >>> jacfwd(lambda x: x**2)(pnp.array([1.0, 2.0]))
@@ -148,13 +149,13 @@ def _check_forward_input(aval: ShapedArray, holomorphic: bool) -> None:
 def _check_forward_output(aval: ShapedArray, holomorphic: bool) -> None:
     if holomorphic and aval.dtype.kind != "c":
         raise TypeError(
-            f"jacfwd with holomorphic=True requires outputs with complex dtype, but got "
+            "jacfwd with holomorphic=True requires outputs with complex dtype, but got "
             f"{aval.dtype.name}."
         )
-    if aval.is_extended:
+    if aval.is_extended or aval.dtype == bool:
         raise TypeError(
-            f"jacfwd requires outputs that are numbers, but got {aval.dtype.name}; return it as "
-            "auxiliary output"
+            f"jacfwd requires outputs that are numbers, but got {aval.dtype.name}; convert it, or "
+            "return it as auxiliary output"
         )
 
 

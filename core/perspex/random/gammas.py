@@ -238,7 +238,7 @@ def dirichlet(
         raise ValueError("dirichlet: alpha must have at least one axis, got a scalar")
     shape = drawn_shape("dirichlet", shape, given[:-1])
     logs = gamma_samples(key, alpha, (*shape, given[-1]))
-    weights = pnp.exp(logs - stop_gradient(pnp.max(logs, -1, keepdims=True)))
+    weights = pnp.exp(logs - stop_gradient(pnp.max(logs, -1, keepdims=True, initial=-np.inf)))
     return weights / pnp.sum(weights, -1, keepdims=True)
 
 

@@ -27,7 +27,7 @@ from perspex.ops.elementwise import eq
 from perspex.ops.shape import iota, slice
 from perspex.ops.structural import convert, move_axis, reshape, to_front
 from perspex.tracing.trace import typeof
-from perspex.transforms.jvp import is_differentiable, jvp
+from perspex.transforms.jvp import jvp
 from perspex.transforms.programs import pick, with_gaps
 from perspex.transforms.vmap import batch
 

@@ -34,7 +34,13 @@ from perspex.sharding import NamedSharding, PartitionSpec
 from perspex.tracing.primitive import Primitive, refused
 from perspex.tracing.staging import JaxprTrace, JaxprTracer, eval_jaxpr, stage
 from perspex.tracing.trace import Trace, Tracer, leaked, state, under
-from perspex.transforms.identity import key_beside, params_identity, token_of, tokens, without_tokens
+from perspex.transforms.identity import (
+    key_beside,
+    params_identity,
+    token_of,
+    tokens,
+    without_tokens,
+)
 
 # Entries of jaxlib's cache of compiled calls, which all callables share.
 _FAST_ENTRIES = 16_384

@@ -13,8 +13,8 @@ _beta = Continuous(
     "beta",
     "the beta distribution",
     "The density is `y**(a - 1) * (1 - y)**(b - 1) / (beta(a, b) * scale)` with `y = (x - loc) / "
-    "scale`, for `loc <= x <= loc + scale`, and 0 elsewhere. Values are NaN where `a` or `b` is not "
-    "positive.",
+    "scale`, for `loc <= x <= loc + scale`, and 0 elsewhere. Values are NaN where `a` or `b` is "
+    "not positive.",
     {
         "a": "the first shape, positive: the exponent at the lower bound, plus 1.",
         "b": "the second shape, positive: the exponent at the upper bound, plus 1.",

@@ -233,10 +233,11 @@ def histogram(
             f"{np.shape(weights)} and {np.shape(a)}"
         )
     # The edges have the dtype of what is counted, also where they are given in another.
-    given = [a] if weights is None else [a, weights]
-    x, *weighted = promote_dtypes("histogram", *given, to=dtypes.to_inexact_dtype)
+    counted = [a] if weights is None else [a, weights]
+    x, *rest = promote_dtypes("histogram", *counted, to=dtypes.to_inexact_dtype)
     edges = as_dtype(_edges("histogram", x, bins, range), x.dtype)
-    return _histogram(x, edges, *(weighted or [x.dtype.type(1)]), bool(density)), edges
+    each = rest[0] if rest else x.dtype.type(1)
+    return _histogram(x, edges, each, bool(density)), edges
 
 
 @fused(static=("density",))

@@ -103,8 +103,8 @@ class ConvGeneralDilated(Primitive):
         kernel = b.in_avals[1].shape
         if 0 in [kernel[i] for i in p.dimension_numbers.rhs_spec[2:]]:
             raise ValueError(
-                f"{self.name}: the window has no elements: rhs has the shape {kernel}, and XLA needs "
-                "windows of at least one element along each axis"
+                f"{self.name}: the window has no elements, as rhs has the shape {kernel}; "
+                "XLA needs windows of at least one element along each axis"
             )
         if out.dtype.kind != "c":
             return _emit(b, lhs, rhs, p)

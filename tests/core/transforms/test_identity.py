@@ -16,7 +16,7 @@ from perspex import numpy as pnp
 from perspex.base import events
 from perspex.ir.jaxpr import ClosedJaxpr
 from perspex.runtime.dispatch import EVAL
-from perspex.transforms.identity import identity
+from perspex.transforms.identity import identity, tokens
 
 
 def program(f: Any, *args: Any) -> ClosedJaxpr:
@@ -131,3 +131,19 @@ def test_gradients_of_fresh_lambdas_are_not_compiled_again() -> None:
     first = run()
     assert compiles(run) == 0
     assert run() == first
+
+
+def test_what_was_compiled_for_an_eager_call_waits_for_no_garbage_collector() -> None:
+    EVAL.programs.clear()
+    gc.collect()
+    gc.disable()
+    try:
+        before = len(tokens())
+        for i in range(3):
+            lax.fori_loop(0, 2, lambda _, x, i=i: x * (i + 0.25), 1.0)
+        EVAL.programs.clear()
+        left = len(tokens())
+        gc.collect()
+        assert (before, len(tokens())) == (0, left)
+    finally:
+        gc.enable()

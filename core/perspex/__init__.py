@@ -78,6 +78,9 @@ from perspex.api.jit import jit as jit  # noqa: E402
 from perspex.api.mapping import vmap as vmap  # noqa: E402
 from perspex.api.placing import make_array_from_callback as make_array_from_callback  # noqa: E402
 from perspex.api.placing import (  # noqa: E402
+    make_array_from_process_local_data as make_array_from_process_local_data,
+)
+from perspex.api.placing import (  # noqa: E402
     make_array_from_single_device_arrays as make_array_from_single_device_arrays,
 )
 from perspex.api.placing import make_mesh as make_mesh  # noqa: E402
@@ -189,6 +192,7 @@ if _collects:
     _gc.enable()
 
 if _typing.TYPE_CHECKING:
+    from perspex import distributed as distributed
     from perspex import ffi as ffi
     from perspex import memory as memory
     from perspex import monitoring as monitoring
@@ -203,6 +207,7 @@ else:
     # name for one of them.
     _LATER = {
         "ad": "perspex.ad",
+        "distributed": "perspex.distributed",
         "export": "perspex.export",
         "ffi": "perspex.ffi",
         "memory": "perspex.memory",

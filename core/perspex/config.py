@@ -164,6 +164,30 @@ platforms = Flag(
     "platforms", None, "Comma-separated platforms in order of preference.", anything, False
 )
 
+enable_preemption_service = Flag(
+    "enable_preemption_service",
+    True,
+    "Take SIGTERM for the news that the machine will be taken away, once processes have joined; "
+    "see `multihost_utils.reached_preemption_sync_point`. It then ends no process any more.",
+    boolean,
+    False,
+)
+check_processes = Flag(
+    "check_processes",
+    True,
+    "Before a program over devices of several processes runs for the first time, make sure that "
+    "all of them are about to run it.",
+    boolean,
+    False,
+)
+check_processes_timeout = Flag(
+    "check_processes_timeout",
+    60.0,
+    "Seconds after which processes that wait for one another in different places are an error.",
+    float,
+    False,
+)
+
 recompile_cards = Flag(
     "recompile_cards",
     True,

@@ -19,6 +19,8 @@
      +- RuntimeError
      |   +- JaxRuntimeError                   what XLA or the device reports (jaxlib's own class)
      |   +- StaleCaptureError                 what a jitted function captured has changed
+     |   +- ProcessEndedError                 a process that this one computes with has ended
+     |   +- ProgramMismatchError              the processes are about to run different programs
      +- Warning
      |   +- UserWarning
      |       +- StaleCaptureWarning           the same, under the policy that only warns
@@ -34,15 +36,16 @@ Messages are composed in `perspex.advice.messages`; `card_of` gives one in parts
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from perspex.advice.story import Card, Message
 from perspex.base.xla import JaxRuntimeError as JaxRuntimeError
 
 __all__ = [
-    "ConcretizationTypeError", "InconclusiveDimensionOperation", "JAXIndexError",
-    "JAXTypeError", "JaxRuntimeError", "JaxprTypeError", "KeyReuseError",
-    "NonConcreteBooleanIndexError", "StaleCaptureError", "StaleCaptureWarning",
+    "ConcretizationTypeError", "InconclusiveDimensionOperation", "JAXIndexError", "JAXTypeError",
+    "JaxRuntimeError", "JaxprTypeError", "KeyReuseError", "NonConcreteBooleanIndexError",
+    "ProcessEndedError", "ProgramMismatchError", "StaleCaptureError", "StaleCaptureWarning",
     "TracerArrayConversionError", "TracerBoolConversionError", "TracerIntegerConversionError",
     "TracerTruthValueError", "UnexpectedTracerError",
 ]  # fmt: skip
@@ -222,6 +225,26 @@ class StaleCaptureWarning(UserWarning):
 
     function: str = ""
     changes: tuple[Any, ...] = ()
+
+
+class ProcessEndedError(RuntimeError):
+    """A process that computes together with this one has ended, and this one waited for it.
+
+    `processes` has their numbers. The process that raises it goes on: what it holds itself can be
+    read and saved. See docs/scale.md.
+    """
+
+    def __init__(self, message: str, processes: Sequence[int] = ()) -> None:
+        super().__init__(message)
+        self.processes = tuple(processes)
+
+
+class ProgramMismatchError(RuntimeError):
+    """The processes that compute together are about to run different programs.
+
+    Raised on all of them before the first run of a program over devices of several processes; they
+    would wait for each other for ever. The flag `check_processes` turns it off. See docs/scale.md.
+    """
 
 
 class JaxprTypeError(TypeError):

@@ -24,8 +24,9 @@ from perspex.layout.abstract import AxisType as AxisType
 from perspex.layout.abstract import ManualAxisType as ManualAxisType
 from perspex.layout.abstract import UnreducedKind as UnreducedKind
 from perspex.layout.one_device import SingleDeviceSharding as SingleDeviceSharding
+from perspex.layout.one_device import make_single_device_sharding as make_single_device_sharding
 from perspex.layout.tiles import Index as Index
-from perspex.layout.tiles import assignment, axes_of, hlo_sharding, indices, refined
+from perspex.layout.tiles import assignment, axes_of, block, hlo_sharding, indices, refined
 
 __all__ = [
     "AbstractDevice", "AbstractMesh", "AxisType", "ManualAxisType", "Mesh", "NamedSharding",
@@ -153,7 +154,9 @@ class Mesh:
     {'x': 1}
     """
 
-    __slots__ = ("_hash", "_internal_device_list", "axis_names", "axis_types", "devices")
+    __slots__ = (
+        "_hash", "_internal_device_list", "axis_names", "axis_types", "devices", "local_devices"
+    )  # fmt: skip
 
     def __init__(self, devices: Any, axis_names: Any, axis_types: Any = None) -> None:
         names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
@@ -177,6 +180,12 @@ class Mesh:
         self.devices, self.axis_names = array, names
         self.axis_types = check_axis_types(axis_types, len(names))
         self._internal_device_list = xla.DeviceList(tuple(array.flat))
+        # The devices of this process.
+        self.local_devices = [
+            d
+            for d in array.flat
+            if not self.is_multi_process or d.process_index == d.client.process_index()
+        ]
         self._hash = hash((names, array.shape, tuple(array.flat)))
 
     @property
@@ -205,14 +214,30 @@ class Mesh:
         return not self._internal_device_list.is_fully_addressable
 
     @property
+    def local_mesh(self) -> Mesh:
+        """The part of the mesh whose devices belong to this process.
+
+        Raises `ValueError` if these devices are no block of it.
+        """
+        if not self.is_multi_process:
+            return self
+        found = block(self.devices, self.local_devices)
+        if found is None:
+            raise ValueError(
+                f"the devices of this process are no block of {self}; order the devices of a mesh "
+                "by their process"
+            )
+        return Mesh(found, self.axis_names, self.axis_types)
+
+    @property
+    def processes(self) -> tuple[int, ...]:
+        """The numbers of the processes that have its devices."""
+        return tuple(sorted({d.process_index for d in self.devices.flat}))
+
+    @property
     def device_ids(self) -> np.ndarray:
         """The numbers of the devices, in the shape of the mesh."""
         return np.array([d.id for d in self.devices.flat]).reshape(self.devices.shape)
-
-    @property
-    def local_devices(self) -> list[Any]:
-        """The devices of this process."""
-        return [d for d in self.devices.flat if d.process_index == d.client.process_index()]
 
     @property
     def abstract_mesh(self) -> AbstractMesh:
@@ -357,26 +382,6 @@ def use_abstract_mesh(mesh: AbstractMesh) -> Iterator[None]:
         yield
     finally:
         _context.abstract.pop()
-
-
-def make_single_device_sharding(device: Any, *, memory_kind: str | None = None) -> Any:
-    """The sharding that puts arrays on one device.
-
-    Args:
-      device: the device.
-      memory_kind: a memory of the device; the usual one if not given.
-
-    Returns:
-      A `SingleDeviceSharding`.
-
-    Raises:
-      Nothing.
-
-    >>> import perspex
-    >>> make_single_device_sharding(perspex.devices()[0]).num_devices
-    1
-    """
-    return SingleDeviceSharding(device, memory_kind=memory_kind)
 
 
 def check_axis_types(given: Any, count: int) -> tuple[AxisType, ...]:
@@ -525,6 +530,8 @@ class NamedSharding(Sharding):
 
     def addressable_devices_indices_map(self, global_shape: Sequence[int]) -> dict[Any, Index]:
         """The part that each device of this process holds."""
+        if self.is_fully_addressable:
+            return self.devices_indices_map(global_shape)
         mine = self.addressable_devices
         return {d: i for d, i in self.devices_indices_map(global_shape).items() if d in mine}
 

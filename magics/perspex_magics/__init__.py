@@ -20,6 +20,7 @@ from perspex.runtime.array import ArrayImpl
 from perspex.runtime.keys import KeyArray
 from perspex.tracing import trace as tracing
 from perspex_magics.captures.watcher import watch_captures
+from perspex_magics.cluster.magic import drive_cluster
 from perspex_magics.commands.cost import CostMagics
 from perspex_magics.commands.grad import GradMagics
 from perspex_magics.commands.hlo import HloMagics
@@ -76,6 +77,7 @@ _FEATURES: list[Callable[[Session], None]] = [
     follow_compilations,
     show_heartbeat,
     record_keys,
+    drive_cluster,
     time_cells,
     profile_cells,
     lambda session: session.on_unload(serve_panel(session.shell)),

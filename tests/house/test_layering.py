@@ -33,7 +33,8 @@ LAYERS = [
     "rules",
     "arguments typing lax numpy random nn scipy image core dlpack flatten_util stages tree_util "
     "checkpoint_policies ad ad_checkpoint custom_batching custom_derivatives extend debug events "
-    "example_libraries experimental export ffi memory monitoring profiler ref test_util",
+    "distributed example_libraries experimental export ffi memory monitoring profiler ref "
+    "test_util",
     "as_jax",
 ]
 RANK = {name: (i, j) for i, row in enumerate(LAYERS) for j, name in enumerate(row.split())}
@@ -41,8 +42,8 @@ RANK = {name: (i, j) for i, row in enumerate(LAYERS) for j, name in enumerate(ro
 # The modules that may lie loose: public ones, with JAX's names but for `events`.
 LOOSE = {
     "perspex": "__init__ ad ad_checkpoint checkpoint_policies config core custom_batching "
-    "custom_derivatives debug dlpack dtypes errors events extend ffi flatten_util image memory "
-    "monitoring profiler ref sharding stages test_util tree tree_util typing",
+    "custom_derivatives debug distributed dlpack dtypes errors events extend ffi flatten_util "
+    "image memory monitoring profiler ref sharding stages test_util tree tree_util typing",
     "perspex_magics": "__init__ session",
 }
 
@@ -164,8 +165,9 @@ def test_roots_import_one_way() -> None:
 
 
 def test_one_module_knows_jaxlib() -> None:
-    """Every name of jaxlib's is in `base.xla`; the compiler process imports nothing of ours."""
-    allowed = {"perspex.base.xla", "perspex.runtime.compiler.child"}
+    """Every name of jaxlib's is in `base.xla`; scripts of their own import nothing of ours."""
+    scripts = {"perspex.runtime.compiler.child", "perspex.runtime.processes.coordinator"}
+    allowed = {"perspex.base.xla", *scripts}
     wrong = [
         f"{where(name, line)} imports {target}"
         for name, found in all_imports().items()

@@ -17,6 +17,7 @@ from perspex.runtime import client
 from perspex.runtime.array import ArrayImpl
 from perspex.runtime.dispatch import device_put
 from perspex.runtime.shards import from_parts
+from perspex.runtime.transfer import bounds
 from perspex.sharding import (
     AxisType,
     Mesh,
@@ -181,7 +182,8 @@ def make_array_from_callback(
       shape: the shape of the whole array.
       sharding: where its parts go: a `NamedSharding` or a `SingleDeviceSharding`.
       data_callback: takes the place of a part in the whole, a slice for each axis, and returns the
-        part, an array or a number. It is called once for each part, however many devices hold it.
+        part, an array or a number. It is called once for each part that a device of this process
+        holds, however many hold it.
       dtype: the dtype that the parts must have.
 
     Returns:
@@ -206,16 +208,28 @@ def make_array_from_callback(
     wanted = sharding.shard_shape(sizes)
     asked: dict[Any, Any] = {}
     parts = []
-    for index in sharding.devices_indices_map(sizes).values():
-        at = tuple([(s.start, s.stop) for s in index])
+    for index in sharding.addressable_devices_indices_map(sizes).values():
+        at = bounds(index)
         if at not in asked:
             asked[at] = _checked(data_callback(index), wanted, dtype)
             dtype = shaped(asked[at]).dtype if dtype is None else dtype
         parts.append(asked[at])
-    if isinstance(sharding, SingleDeviceSharding):
+    if isinstance(sharding, SingleDeviceSharding) and parts:
         return device_put(parts[0], sharding)
-    aval = shaped(parts[0])
-    return from_parts(ShapedArray(sizes, aval.dtype), sharding, [_on_host(p) for p in parts])
+    aval = ShapedArray(sizes, _dtype_of(parts, dtype, "make_array_from_callback"))
+    return from_parts(aval, sharding, [_on_host(p) for p in parts])
+
+
+def _dtype_of(parts: Sequence[Any], dtype: Any, name: str) -> np.dtype:
+    """The dtype of the parts that are here; the given one if there are none."""
+    if parts:
+        return shaped(parts[0]).dtype
+    if dtype is None:
+        raise ValueError(
+            f"{name}: no device of this process holds a part, so that the dtype is not known "
+            "here; pass dtype"
+        )
+    return dtypes.check_user_dtype(dtype, name)
 
 
 def _checked(part: Any, shape: tuple[int, ...], dtype: Any) -> Any:
@@ -251,7 +265,7 @@ def make_array_from_single_device_arrays(
     Args:
       shape: the shape of the whole array.
       sharding: a `NamedSharding`, or a `SingleDeviceSharding` for a single part.
-      arrays: the parts, one for each device, each an array on it, in any order.
+      arrays: the parts, one for each device of this process, each an array on it, in any order.
       dtype: the dtype that the parts must have.
 
     Returns:
@@ -274,10 +288,11 @@ def make_array_from_single_device_arrays(
         by_device[x.device] = x
     if len(by_device) != len(arrays):
         raise ValueError(f"{name}: two of the parts lie on the same device")
-    missing = sharding.device_set - set(by_device)
-    if missing or len(arrays) != sharding.num_devices:
+    mine = sharding.addressable_devices
+    missing = mine - set(by_device)
+    if missing or len(arrays) != len(mine):
         raise ValueError(
-            f"{name}: the sharding has {sharding.num_devices} devices, but there are "
+            f"{name}: the sharding has {len(mine)} devices of this process, but there are "
             f"{len(arrays)} parts; no part lies on {sorted(map(str, missing))}"
         )
     found = {x.dtype for x in arrays}
@@ -285,7 +300,103 @@ def make_array_from_single_device_arrays(
         found.add(dtypes.check_user_dtype(dtype, name))
     if len(found) > 1:
         raise ValueError(f"{name}: parts must have one dtype, got {sorted(d.name for d in found)}")
-    if isinstance(sharding, SingleDeviceSharding):
+    if isinstance(sharding, SingleDeviceSharding) and arrays:
         return device_put(arrays[0], sharding)
-    aval = ShapedArray(tuple(shape), arrays[0].dtype)
-    return from_parts(aval, sharding, [by_device[d] for d in sharding.mesh.devices.flat])
+    aval = ShapedArray(tuple(shape), _dtype_of(arrays, dtype, name))
+    return from_parts(aval, sharding, [by_device[d] for d in sharding.mesh.local_devices])
+
+
+def make_array_from_process_local_data(
+    sharding: PyTree, local_data: PyTree, global_shape: PyTree = None
+) -> PyTree:
+    """Make arrays over the devices of all processes of what each process has loaded.
+
+    Args:
+      sharding: a `NamedSharding`, or a prefix of the tree of `local_data` with them.
+      local_data: a pytree of NumPy arrays: the rows, for example, that this process has read. Along
+        each axis it has what the devices of this process hold, in their order, or everything.
+      global_shape: the shapes of the whole arrays, a tuple or a tree of tuples. If not given, each
+        process has an equal part of what is cut between processes.
+
+    Returns:
+      A pytree of arrays. Processes whose devices hold copies must have the same data.
+
+    Raises:
+      ValueError: if the data are neither the part of this process nor the whole, or if the parts
+        of processes overlap, so that the whole shape does not follow.
+
+    >>> import numpy as np, perspex
+    >>> rows = NamedSharding(make_mesh((1,), ("x",)), perspex.P("x"))
+    >>> make_array_from_process_local_data(rows, np.arange(3))
+    Array([0, 1, 2], dtype=int32)
+    """
+    name = "make_array_from_process_local_data"
+    leaves, structure = tree.flatten(local_data)
+    places = tree.broadcast_prefix(sharding, local_data, name=name)
+    shapes = tree.broadcast_prefix(
+        global_shape, local_data, is_leaf=lambda x: x is None or isinstance(x, tuple), name=name
+    )
+    found = []
+    for data, place, shape in zip(leaves, places, shapes, strict=True):
+        found.append(_from_local(_on_host(data), client.resolve(place), shape))
+    return tree.unflatten(structure, found)
+
+
+def _from_local(data: np.ndarray, sharding: Any, shape: tuple[int, ...] | None) -> Any:
+    name = "make_array_from_process_local_data"
+    if sharding.is_fully_addressable:
+        if shape not in (None, data.shape):
+            raise ValueError(
+                f"{name}: all devices belong to this process, so global_shape is that of the data, "
+                f"got {shape} and {data.shape}"
+            )
+        return device_put(data, sharding)
+    if shape is None:
+        shape = whole_shape(sharding, data.shape)
+    starts: list[dict[int, int] | None] = []
+    for axis, (n, whole) in enumerate(zip(data.shape, shape, strict=True)):
+        mine = sharding.addressable_devices_indices_map(shape).values()
+        found = sorted({index[axis].indices(whole)[0] for index in mine})
+        part = sharding.shard_shape(shape)[axis]
+        if n == whole:
+            starts.append(None)
+        elif n == part * len(found):
+            starts.append({start: i * part for i, start in enumerate(found)})
+        else:
+            raise ValueError(
+                f"{name}: axis {axis} has {n} elements in the data of this process; its devices "
+                f"hold {part * len(found)} of the {whole} in global_shape={shape}. Pass one or the "
+                "other"
+            )
+
+    def local(index: tuple[slice, ...]) -> np.ndarray:
+        found = []
+        for at, start, whole in zip(index, starts, shape, strict=True):
+            first, last, _ = at.indices(whole)
+            moved = first if start is None else start[first]
+            found.append(slice(moved, moved + last - first))
+        return data[tuple(found)]
+
+    return make_array_from_callback(shape, sharding, local, data.dtype)
+
+
+def whole_shape(sharding: NamedSharding, local: Sequence[int]) -> tuple[int, ...]:
+    """The shape of the whole of which each process has a part of shape `local`.
+
+    Raises `ValueError` where the parts of two processes overlap and are not the same.
+    """
+    tiles = sharding.tiles(len(local))
+    found = []
+    for axis, n in enumerate(local):
+        parts: dict[int, set[int]] = {}
+        for device, index in sharding.devices_indices_map(tiles).items():
+            start = index[axis].indices(tiles[axis])[0]
+            parts.setdefault(device.process_index, set()).add(start)
+        each = {frozenset(part) for part in parts.values()}
+        if len(frozenset().union(*each)) != sum(map(len, each)) or len(set(map(len, each))) > 1:
+            raise ValueError(
+                f"the parts that processes have along axis {axis} overlap or differ in size under "
+                f"{sharding.spec} on {sharding.mesh}; pass the shape of the whole, global_shape"
+            )
+        found.append(n * len(each))
+    return tuple(found)

@@ -27,7 +27,6 @@ class Absent(NamedTuple):
 
 
 _KERNELS = "kernels are written in a language of their own, for GPUs and TPUs"
-_CPU = "Perspex runs in one process"
 _LATER = "it is not built yet"
 
 _ABSENT: dict[str, Absent] = {
@@ -66,10 +65,6 @@ _ABSENT: dict[str, Absent] = {
     ),
     "jax.experimental.key_reuse": Absent(
         "keys are followed while a program runs", "jax.debug_key_reuse(True)", ...
-    ),
-    "jax.distributed": Absent(
-        _CPU, "jax.devices() of this process",
-        ("initialize", "is_initialized", "shutdown"),
     ),
     "jax.extend.ifrt_programs": Absent(
         "programs of IFRT are XLA's inside", "jax.jit", ("ifrt_programs",)
@@ -138,11 +133,8 @@ _ABSENT: dict[str, Absent] = {
         "the text of a program has your lines", "jax.jit(f).lower(...).compile().as_text()", ...
     ),
     "jax.experimental.thunky": Absent(_KERNELS, "write the kernel with jax.numpy", ...),
-    "jax.experimental.transfer": Absent(_CPU, "jax.device_put", ...),
+    "jax.experimental.transfer": Absent("processes exchange whole programs", "jax.device_put", ...),
     "jax.experimental.xla_metadata": Absent(_LATER, "jax.named_scope", ...),
-    "jax.experimental.mesh_utils": Absent(
-        _CPU, "create_device_mesh", ("create_hybrid_device_mesh",)
-    ),
     "jax.sharding": Absent(_LATER, "jax.set_mesh and NamedSharding", ("explicit_axes",)),
 }  # fmt: skip
 

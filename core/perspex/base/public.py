@@ -14,7 +14,8 @@ from typing import Any
 
 _NAMES = [
     "ad", "ad_checkpoint", "checkpoint_policies", "config", "core", "custom_batching",
-    "custom_derivatives", "debug", "dlpack", "dtypes", "errors", "events", "example_libraries",
+    "custom_derivatives", "debug", "distributed", "dlpack", "dtypes", "errors", "events",
+    "example_libraries",
     "example_libraries.optimizers", "example_libraries.stax", "experimental",
     "experimental.checkify", "experimental.compilation_cache",
     "experimental.compilation_cache.compilation_cache", "experimental.custom_partitioning",

@@ -71,6 +71,8 @@ def result_handler(aval: Any, sharding: Any, committed: bool) -> Any:
 # ---- Arrays -------------------------------------------------------------------------------------
 
 ArrayImpl: Any = _jax.ArrayImpl
+# That of C++, whatever `runtime.array` puts in its place.
+block_until_ready = ArrayImpl.block_until_ready
 
 # Attributes of the C++ class, as functions of an array.
 sharding_of = operator.attrgetter("_sharding")
@@ -187,6 +189,26 @@ register_custom_call_partitioner = xla_client.register_custom_call_partitioner
 # The name under which the partitioner calls a function with the sharding of a value.
 encode_inspect_sharding_callback = _jax.encode_inspect_sharding_callback
 set_tracebacks_enabled = _jax.set_tracebacks_enabled
+
+# ---- Several processes --------------------------------------------------------------------------
+
+
+make_gloo_collectives = _jax.make_gloo_tcp_collectives
+create_preemption_sync_manager = _jax.create_preemption_sync_manager
+# Before 0.12, processes cannot prove to one another who they are.
+KNOWS_CERTIFICATES = jaxlib_version >= (0, 12)
+
+
+def make_distributed_client(address: str, node: int, **options: Any) -> Any:
+    """One process's access to the coordinator at `address`: a store of keys, and heartbeats.
+
+    The process is the number `node`. What C++ would tell a callback in Python ends the process
+    (it has no Python form of its status), so nothing here asks for one.
+    """
+    return _jax.get_distributed_runtime_client(
+        address, node, shutdown_on_destruction=False, use_compression=True, **options
+    )
+
 
 # ---- Compiled calls -----------------------------------------------------------------------------
 

@@ -43,7 +43,10 @@ class _OneDevice:
         """The device."""
         return {self._device}
 
-    addressable_devices = device_set
+    @property
+    def addressable_devices(self) -> set[Any]:
+        """The device, if it belongs to this process."""
+        return self.device_set if self.is_fully_addressable else set()
 
     @property
     def num_devices(self) -> int:
@@ -53,7 +56,7 @@ class _OneDevice:
     @property
     def is_fully_addressable(self) -> bool:
         """Whether the device belongs to this process."""
-        return True
+        return bool(self._device.process_index == self._device.client.process_index())
 
     @property
     def is_fully_replicated(self) -> bool:
@@ -68,7 +71,9 @@ class _OneDevice:
         """The part that the device holds: everything."""
         return {self._device: (slice(None),) * len(global_shape)}
 
-    addressable_devices_indices_map = devices_indices_map
+    def addressable_devices_indices_map(self, global_shape: Sequence[int]) -> dict[Any, Index]:
+        """The same, if the device belongs to this process."""
+        return self.devices_indices_map(global_shape) if self.is_fully_addressable else {}
 
     def is_equivalent_to(self, other: Any, ndim: int) -> bool:
         """Whether `other` places arrays in the same way."""
@@ -78,3 +83,23 @@ class _OneDevice:
 for _name, _value in vars(_OneDevice).items():
     if _name in ("__eq__", "__hash__", "__repr__") or not _name.startswith("_"):
         setattr(SingleDeviceSharding, _name, _value)
+
+
+def make_single_device_sharding(device: Any, *, memory_kind: str | None = None) -> Any:
+    """The sharding that puts arrays on one device.
+
+    Args:
+      device: the device.
+      memory_kind: a memory of the device; the usual one if not given.
+
+    Returns:
+      A `SingleDeviceSharding`.
+
+    Raises:
+      Nothing.
+
+    >>> import perspex
+    >>> make_single_device_sharding(perspex.devices()[0]).num_devices
+    1
+    """
+    return SingleDeviceSharding(device, memory_kind=memory_kind)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -113,6 +114,17 @@ def axes_of(sharding: Any, sizes: Sizes, names: Names, ndim: int) -> Axes | None
     while found and not found[-1]:
         found.pop()
     return tuple(found)
+
+
+def block(devices: np.ndarray, chosen: Sequence[Any]) -> np.ndarray | None:
+    """The part of an array of devices that has the chosen ones; `None` if they are no block."""
+    is_chosen = np.isin(devices, chosen)
+    along = [
+        np.flatnonzero(is_chosen.any(axis=tuple([j for j in range(devices.ndim) if j != i])))
+        for i in range(devices.ndim)
+    ]
+    found = devices[np.ix_(*along)]
+    return found if found.size == len(chosen) else None
 
 
 def refined(sizes: Sizes, names: Names) -> tuple[list[int], list[str]]:

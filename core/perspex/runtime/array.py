@@ -20,6 +20,8 @@ from perspex.runtime import client, interruptible
 from perspex.runtime.callbacks import explained
 from perspex.runtime.executable import deleted_error
 from perspex.runtime.keys import KeyArray
+from perspex.runtime.processes import joining
+from perspex.runtime.processes.connection import Connection
 from perspex.runtime.shards import Shard, shards
 from perspex.runtime.transfer import LARGE, assembled, put
 from perspex.sharding import NamedSharding
@@ -27,7 +29,7 @@ from perspex.tracing import array_methods, array_type
 from perspex.tracing.trace import Tracer
 
 ArrayImpl = xla.ArrayImpl
-_block_until_ready = ArrayImpl.block_until_ready
+_block_until_ready = xla.block_until_ready
 
 
 if TYPE_CHECKING:
@@ -160,8 +162,13 @@ class _Face(array_type.Array):
 
     @property
     def global_shards(self) -> list[Shard]:
-        """The parts of the array, one for each device that holds one."""
-        return self.addressable_shards
+        """The parts of the array, one for each device that holds one.
+
+        The `data` of those of other processes are `None`.
+        """
+        if self.is_deleted():
+            raise deleted_error(self)
+        return shards(self, everywhere=True)
 
     def addressable_data(self, index: int) -> Any:
         """What one device holds, as an array on that device."""
@@ -177,6 +184,8 @@ class _Face(array_type.Array):
 
     def block_until_ready(self) -> Any:
         """Wait until the numbers are there; returns the array."""
+        if joining.connection is not None:
+            return _wait_for_others(self, joining.connection)
         if not events.listeners:
             return _block_until_ready(self)
         start = time.perf_counter()
@@ -249,7 +258,7 @@ class _Face(array_type.Array):
         return format(value[()], spec) if not self.aval.shape else format(value, spec)
 
     def __str__(self) -> str:
-        return str(to_numpy(self)) if self.nbytes < _PRINTED_BYTES else repr(self)
+        return str(to_numpy(self)) if is_printed(self) else repr(self)
 
     def __repr__(self) -> str:
         if self.is_deleted():
@@ -286,6 +295,14 @@ class _Face(array_type.Array):
         return kinds[device.platform], device.local_hardware_id or 0
 
 
+def _wait_for_others(x: Any, others: Connection) -> Any:
+    """Wait for an array that other processes compute with this one, or what it is made of."""
+    if x.is_ready():
+        return _block_until_ready(x)  # which raises its error
+    processes = {device.process_index for device in xla.sharding_of(x).device_set}
+    return others.wait(lambda: _block_until_ready(x), f"an array {x.aval.str_short()}", processes)
+
+
 def _check_single(x: Any) -> None:
     if xla.sharding_of(x).__class__ is NamedSharding:
         sharding = xla.sharding_of(x)
@@ -300,6 +317,13 @@ def _check_single(x: Any) -> None:
 _PRINTED_BYTES = 1 << 20
 
 
+def is_printed(x: Any) -> bool:
+    """Whether an array is printed with its numbers: if it is small and they are here."""
+    lies = xla.sharding_of(x)
+    is_here = lies.is_fully_addressable or (lies.is_fully_replicated and lies.addressable_devices)
+    return bool(x.nbytes < _PRINTED_BYTES and is_here)
+
+
 def represent(x: Any) -> str:
     """`Array([1., 2.], dtype=float32)`, letter for letter as JAX prints it."""
     aval = x.aval
@@ -307,7 +331,7 @@ def represent(x: Any) -> str:
     prefix, width = "Array(", np.get_printoptions()["linewidth"]
     if aval.size == 0:
         body = f"[], shape={aval.shape}"
-    elif x.nbytes >= _PRINTED_BYTES:
+    elif not is_printed(x):
         body = f"shape={aval.shape}"
     else:
         body = np.array2string(to_numpy(x), prefix=prefix, suffix=",", separator=", ")

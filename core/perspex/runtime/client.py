@@ -15,6 +15,7 @@ from perspex.base.xla import SEVERAL_RUN_AHEAD
 from perspex.layout.formats import Format
 from perspex.layout.memories import usual
 from perspex.runtime import fork, platforms
+from perspex.runtime.processes import joining
 from perspex.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding, context_mesh
 
 if TYPE_CHECKING:
@@ -91,7 +92,27 @@ def _cpu() -> Any:
         warnings.warn(said, RuntimeWarning, stacklevel=source.stacklevel())
     count = config.num_cpu_devices.value
     several = count > 1 if count is not None else _SEVERAL in os.environ.get("XLA_FLAGS", "")
-    return xla.make_cpu_client(asynchronous=SEVERAL_RUN_AHEAD or not several, num_devices=count)
+    # Together with others, nothing runs ahead: `processes.joining.run`.
+    is_free = SEVERAL_RUN_AHEAD or not several or joining.connection is not None
+    return xla.make_cpu_client(asynchronous=is_free, num_devices=count, **_others())
+
+
+def _others() -> dict[str, Any]:
+    """What makes a client one of several processes."""
+    joined = joining.connection
+    if joined is None:
+        return {}
+    return {
+        "distributed_client": joined.client,
+        "node_id": joined.me,
+        "num_nodes": joined.count,
+        "collectives": joining.collectives(),
+    }
+
+
+def is_made() -> bool:
+    """Whether a client has been made, so that it is too late to say what it should be like."""
+    return bool(_clients)
 
 
 def live_arrays() -> list[Any]:
@@ -111,8 +132,20 @@ def devices(backend: str | None = None) -> list[Device]:
 def local_devices(
     process_index: int | None = None, backend: str | None = None, host_id: int | None = None
 ) -> list[Device]:
-    """The devices that belong to this process; `host_id` is an older name of `process_index`."""
-    return list(client(backend).local_devices())
+    """The devices that belong to this process, or to another one.
+
+    `host_id` is an older name of `process_index`. Raises `ValueError` for a process that there is
+    not.
+    """
+    found = client(backend)
+    process = host_id if process_index is None else process_index
+    if process is None or process == found.process_index():
+        return list(found.local_devices())
+    if not 0 <= process < process_count(backend):
+        raise ValueError(
+            f"local_devices: there is no process {process} among {process_count(backend)}"
+        )
+    return [device for device in found.devices() if device.process_index == process]
 
 
 def device_count(backend: str | None = None) -> int:
@@ -142,7 +175,7 @@ def process_count(backend: str | None = None) -> int:
 
 def process_indices(backend: str | None = None) -> list[int]:
     """The numbers of all processes that compute together."""
-    return sorted({d.process_index for d in devices(backend)})
+    return list(range(process_count(backend)))
 
 
 def default_device() -> Any:

@@ -29,7 +29,8 @@ from perspex.runtime import client, invalid
 from perspex.runtime.compiler import pressure
 from perspex.runtime.executable import Executable, Lowered, deleted_error, placed
 from perspex.runtime.placement import choose_place, settled
-from perspex.runtime.transfer import copy_to, put, signature
+from perspex.runtime.processes import joining
+from perspex.runtime.transfer import assembled, copy_to, put, signature
 from perspex.sharding import NamedSharding, PartitionSpec
 from perspex.tracing.primitive import Primitive, refused
 from perspex.tracing.staging import JaxprTrace, JaxprTracer, eval_jaxpr, stage
@@ -379,6 +380,9 @@ def _put_leaf(x: Any, sharding: Any, committed: bool) -> Any:
     if not isinstance(x, xla.ArrayImpl):
         if sharding is None:
             return put(x, client.default_device())
+        if is_named and not sharding.is_fully_addressable:
+            sharding.check(np.shape(x))
+            joining.same(np.asarray(x), sharding)
         return put(x, sharding, committed)
     if x.is_deleted():
         raise deleted_error(x)
@@ -386,6 +390,9 @@ def _put_leaf(x: Any, sharding: Any, committed: bool) -> Any:
     if sharding is None or (lies == sharding and (xla.is_committed(x) or not committed)):
         return x
     if not is_named or lies.__class__ is not NamedSharding:
+        if is_named and not sharding.is_fully_addressable:
+            sharding.check(x.aval.shape)
+            joining.same(assembled(x), sharding)
         return copy_to(x, sharding, committed)
     sharding.check(x.aval.shape)
     if (

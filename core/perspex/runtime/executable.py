@@ -21,6 +21,7 @@ from perspex.hlo import Module, types
 from perspex.hlo.apart import own_module
 from perspex.hlo.located import located
 from perspex.hlo.numbering import numbered_bytecode
+from perspex.hlo.unlocated import unlocated_bytecode
 from perspex.ir.avals import ShapedArray
 from perspex.ir.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, count_eqns
 from perspex.ops.placing import OnMesh, results_in_memory
@@ -32,6 +33,8 @@ from perspex.runtime.compiler.compiling import Compiled
 from perspex.runtime.compiler.kept import Entry
 from perspex.runtime.keys import KeyArray
 from perspex.runtime.placement import Place, Spread, arguments, devices_of, results_of, whole
+from perspex.runtime.processes import joining
+from perspex.runtime.processes.agreement import Program, program
 from perspex.runtime.transfer import copy_to, put, signature
 from perspex.sharding import UNCONSTRAINED, Mesh, NamedSharding, PartitionSpec
 from perspex.transforms.dce import dce_jaxpr
@@ -376,6 +379,13 @@ class Executable:
         self.kept = lowered.kept
         self.consts = lowered.consts
         self.donated = lowered.donated
+        # Each run is waited for where processes exchange numbers.
+        self.is_awaited = self.place.__class__ is Spread and joining.connection is not None
+        # What the processes whose devices run it compare before the first run.
+        self.shared: Program | None = None
+        if self.is_awaited and self.place.mesh.is_multi_process:
+            code = unlocated_bytecode(lowered.module.module)
+            self.shared = program(self.name, lowered.signature, self.place.mesh, code)
         self.engines: Engines | None = None
         if lowered.module.callbacks:
             self.engines = Engines(Engine(xla, lowered.module.callbacks), self._another_engine)
@@ -436,6 +446,8 @@ class Executable:
                 for x, sharding, keep in zip(args, self.in_shardings, self.kept, strict=True)
                 if keep
             ]
+            if self.shared is not None:
+                joining.agreed(self.shared, self.lowered_again)
             if self.place.__class__ is Spread and any(self.donated):
                 self._check_given_once(buffers[len(self.consts) :])
             if self.engines is not None:
@@ -447,8 +459,12 @@ class Executable:
                     self.token_place,
                     self.has_effects,
                 )
+            elif self.is_awaited:
+                outs = joining.run(
+                    self.name, self.place.mesh.processes, lambda: self._launch(buffers)
+                )
             else:
-                outs = self.xla.execute_sharded(buffers).consume_with_handlers(self.handlers)
+                outs = self._launch(buffers)
         except JaxRuntimeError as error:
             memory.explain(error)
             raise
@@ -460,6 +476,10 @@ class Executable:
                     x.delete()
         if not self.is_plain:
             outs = [_logical(aval, out) for aval, out in zip(self.out_avals, outs, strict=True)]
+        return outs
+
+    def _launch(self, buffers: list[Any]) -> list[Any]:
+        outs: list[Any] = self.xla.execute_sharded(buffers).consume_with_handlers(self.handlers)
         return outs
 
     def _another_engine(self) -> Engine:
@@ -501,6 +521,8 @@ class Executable:
             return None  # each run has its own token and context
         if self.needs:
             return None  # each run looks at what memory is left
+        if self.is_awaited:
+            return None  # `processes.joining.run`
         if any(aval.is_float0 for aval in self.out_avals):
             return None  # C++ would give the booleans that stand for them
         if not self.is_plain:

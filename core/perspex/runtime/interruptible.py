@@ -163,14 +163,19 @@ if hasattr(os, "register_at_fork"):  # not on Windows, which has no forks
     os.register_at_fork(after_in_child=_after_fork)
 
 
-def call(work: Callable[[], T], stop: Stop | None = None) -> T:
+def call(
+    work: Callable[[], T], stop: Stop | None = None, look: Callable[[], object] | None = None
+) -> T:
     """`work()`, with `KeyboardInterrupt` arriving at once in the main thread.
+
+    `look` is called every now and then while it waits, in any thread, and ends the wait by raising
+    an error.
 
     `work` must not share anything with the rest of the program that it changes: after an interrupt
     it runs on beside what the user does next, unless `stop`, which the work knows, ends it. Costs
     20 us.
     """
-    if threading.current_thread() is not threading.main_thread():
+    if look is None and threading.current_thread() is not threading.main_thread():
         return work()  # signals arrive in the main thread only
     try:
         worker = _idle.pop()
@@ -181,7 +186,8 @@ def call(work: Callable[[], T], stop: Stop | None = None) -> T:
     try:
         worker.begin.release()
         while not this.done.acquire(timeout=_LOOK):
-            pass
+            if look is not None:
+                look()
     except BaseException:
         if stop is None or not stop.ask():
             _leave(this, start, worker.thread)

@@ -11,7 +11,7 @@ from perspex.base import xla
 from perspex.ir.avals import ShapedArray
 from perspex.runtime.executable import deleted_error
 from perspex.runtime.keys import KeyArray
-from perspex.runtime.transfer import part
+from perspex.runtime.transfer import bounds, part
 from perspex.sharding import Index, NamedSharding
 
 
@@ -26,7 +26,9 @@ class Shard:
 
     __slots__ = ("_array", "_i", "_keys", "device", "index", "replica_id")
 
-    def __init__(self, array: Any, i: int, device: Any, index: Index, replica_id: int) -> None:
+    def __init__(
+        self, array: Any, i: int | None, device: Any, index: Index, replica_id: int
+    ) -> None:
         self._array, self._i = array, i
         self.device, self.index, self.replica_id = device, index, replica_id
         self._keys: ShapedArray | None = None
@@ -39,7 +41,12 @@ class Shard:
 
     @property
     def data(self) -> Any:
-        """The part as an array on its device. Nothing is copied."""
+        """The part as an array on its device; `None` for a device of another process.
+
+        Nothing is copied.
+        """
+        if self._i is None:
+            return None
         array = self._array
         if array.is_deleted():
             raise deleted_error(array)
@@ -57,22 +64,30 @@ class Shard:
         )
 
 
-def shards(x: Any) -> list[Shard]:
-    """The parts of a concrete array, in the order of the devices of its mesh."""
+def shards(x: Any, everywhere: bool = False) -> list[Shard]:
+    """The parts of a concrete array, in the order of the devices of its mesh.
+
+    Those of this process, unless `everywhere`.
+    """
     seen: dict[Any, int] = {}
     found = []
-    for i, (device, index) in enumerate(
-        xla.sharding_of(x).devices_indices_map(x.aval.shape).items()
-    ):
-        place = tuple([(s.start, s.stop) for s in index])
+    here = 0
+    sharding = xla.sharding_of(x)
+    mine = sharding.addressable_devices
+    for device, index in sharding.devices_indices_map(x.aval.shape).items():
+        place = bounds(index)
         replica = seen.get(place, 0)
         seen[place] = replica + 1
-        found.append(Shard(x, i, device, index, replica))
+        if device in mine:
+            found.append(Shard(x, here, device, index, replica))
+            here += 1
+        elif everywhere:
+            found.append(Shard(x, None, device, index, replica))
     return found
 
 
 def from_parts(aval: ShapedArray, sharding: NamedSharding, parts: Sequence[Any]) -> Any:
-    """An array of type `aval` of its parts, arrays or numbers, in the order of the mesh."""
+    """An array of type `aval` of its parts here, arrays or numbers, in the order of the mesh."""
     shape = sharding.shard_shape(aval.shape)
     for i, given in enumerate(parts):
         if np.shape(given) != shape:
@@ -80,5 +95,5 @@ def from_parts(aval: ShapedArray, sharding: NamedSharding, parts: Sequence[Any])
                 f"part {i} has shape {np.shape(given)}, but {sharding.spec} on {sharding.mesh} "
                 f"cuts an array of shape {aval.shape} into parts of shape {shape}"
             )
-    devices = list(sharding.mesh.devices.flat)
+    devices = sharding.mesh.local_devices
     return xla.batched_device_put(aval, sharding, list(parts), devices, True, enable_x64=True)

@@ -11,7 +11,7 @@ import numpy as np
 from perspex.base import events, xla
 from perspex.ir.avals import ShapedArray, shaped
 from perspex.runtime import client as platform
-from perspex.sharding import NamedSharding, SingleDeviceSharding
+from perspex.sharding import Index, NamedSharding, SingleDeviceSharding
 
 _batched_device_put = xla.batched_device_put
 # For at least so many bytes, the processor time of the transfer is counted.
@@ -59,7 +59,7 @@ def put(x: Any, place: Any, committed: bool = False, aval: ShapedArray | None = 
 
 
 def _put_parts(host: np.ndarray, sharding: NamedSharding, aval: ShapedArray) -> Any:
-    places = sharding.devices_indices_map(host.shape)
+    places = sharding.addressable_devices_indices_map(host.shape)
     parts = [host[index] for index in places.values()]
     return _batched_device_put(aval, sharding, parts, list(places), True, enable_x64=True)
 
@@ -72,7 +72,7 @@ def copy_to(x: Any, sharding: Any, committed: bool = True) -> Any:
     if sharding.__class__ is NamedSharding:
         if xla.sharding_of(x).__class__ is NamedSharding or not sharding.is_fully_replicated:
             return put(assembled(x), sharding, aval=x.aval)
-        devices = list(sharding.mesh.devices.flat)
+        devices = sharding.mesh.local_devices
         copies = [x] * len(devices)
         return _batched_device_put(x.aval, sharding, copies, devices, True)
     if xla.sharding_of(x).__class__ is NamedSharding:
@@ -84,30 +84,63 @@ def copy_to(x: Any, sharding: Any, committed: bool = True) -> Any:
 
 
 def part(x: Any, i: int) -> Any:
-    """What the device number `i` of an array's mesh holds, as an array on that device."""
+    """What the local device number `i` of an array's mesh holds, as an array on that device."""
     sharding = xla.sharding_of(x)
     shape = sharding.shard_shape(x.aval.shape)
     aval = ShapedArray(shape, x.aval.dtype, x.aval.weak_type)
-    device = sharding.mesh.devices.flat[i]
+    device = sharding.mesh.local_devices[i]
     one = platform.sharding(device).with_memory_kind(sharding.memory_kind)
     return xla.with_type(xla.parts_of(x)[i], aval, one)
 
 
 def assembled(x: Any) -> np.ndarray:
-    """The numbers of a ready array that lies on one device or many, read-only, kept with it."""
+    """The numbers of a ready array that lies on one device or many, read-only, kept with it.
+
+    Raises `RuntimeError` if this process does not hold all of them.
+    """
     found: np.ndarray | None = xla.numpy_value(x)
     if found is not None:
         return found
     if xla.sharding_of(x).__class__ is not NamedSharding:
         return xla.to_numpy(x)[0]
-    places = xla.sharding_of(x).devices_indices_map(x.aval.shape)
+    places = xla.sharding_of(x).addressable_devices_indices_map(x.aval.shape)
+    if not is_whole(x):
+        raise _elsewhere(x)
     out = np.empty(x.aval.shape, x.aval.dtype)
     written = set()
     for i, index in enumerate(places.values()):
-        at = tuple([(s.start, s.stop) for s in index])
+        at = bounds(index)
         if at not in written:
             written.add(at)
             out[index] = xla.to_numpy(part(x, i))[0]
     out.flags.writeable = False
     xla.set_numpy_value(x, out)
     return out
+
+
+def bounds(index: Index) -> tuple[tuple[Any, Any], ...]:
+    """An index as something that can be hashed."""
+    return tuple([(s.start, s.stop) for s in index])
+
+
+def is_whole(x: Any) -> bool:
+    """Whether the devices of this process hold all the numbers of an array."""
+    sharding = xla.sharding_of(x)
+    if sharding.is_fully_addressable:
+        return True
+    mine = sharding.addressable_devices_indices_map(x.aval.shape).values()
+    if sharding.is_fully_replicated:
+        return bool(mine)
+    every = sharding.devices_indices_map(x.aval.shape).values()
+    return {bounds(index) for index in mine} == {bounds(index) for index in every}
+
+
+def _elsewhere(x: Any) -> RuntimeError:
+    sharding = xla.sharding_of(x)
+    others = sorted({d.process_index for d in sharding.device_set - sharding.addressable_devices})
+    return RuntimeError(
+        f"this process does not hold all of an array {x.aval.str_short(short_dtypes=False)} that "
+        f"lies as {sharding.spec} on devices of other processes too ({others}): "
+        "multihost_utils.process_allgather(x, tiled=True) on all processes fetches it, and "
+        "x.addressable_shards has the parts that are here"
+    )

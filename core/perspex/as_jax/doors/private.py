@@ -17,6 +17,7 @@ from perspex.ops.families import add_any
 from perspex.runtime import client as clients
 from perspex.runtime import platforms
 from perspex.runtime.callbacks import effects_barrier
+from perspex.runtime.processes import joining
 from perspex.tree import flatten_one_level as _flatten_one_level
 from perspex.tree import structure
 
@@ -48,17 +49,31 @@ class dispatch:  # noqa: N801
 
 
 class _State:
-    """The processes that compute together: this one."""
+    """The processes that compute together."""
 
-    client = None
-    process_id = 0
-    num_processes = 1
-    coordinator_address = None
-    preemption_sync_manager = None
+    @property
+    def client(self) -> Any:
+        return None if joining.connection is None else joining.connection.client
+
+    @property
+    def process_id(self) -> int:
+        return 0 if joining.connection is None else joining.connection.me
+
+    @property
+    def num_processes(self) -> int:
+        return 1 if joining.connection is None else joining.connection.count
+
+    @property
+    def coordinator_address(self) -> str | None:
+        return None if joining.connection is None else joining.connection.address
+
+    @property
+    def preemption_sync_manager(self) -> Any:
+        return None if joining.connection is None else joining.connection.preemptions
 
 
 class distributed:  # noqa: N801
-    """Several processes, of which there is one here."""
+    """Several processes, and what this one knows of them."""
 
     global_state = _State()
 

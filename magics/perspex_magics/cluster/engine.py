@@ -1,0 +1,46 @@
+"""What runs in an engine, sent there by the notebook: joining the others, and beginning a cell."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import Any
+
+from IPython.core.getipython import get_ipython
+
+import perspex
+from perspex import distributed
+from perspex.runtime.processes import joining
+
+
+def pid() -> int:
+    """The number of this process, which a cell can be interrupted by."""
+    return os.getpid()
+
+
+def join(address: str, count: int, me: int, devices: int, heartbeat: int) -> int:
+    """Join the other engines, and get ready for cells; returns the number of all devices."""
+    perspex.config.update("num_cpu_devices", devices)
+    # SIGTERM is to end an engine.
+    perspex.config.update("enable_preemption_service", False)
+    distributed.initialize(
+        address,
+        count,
+        me,
+        initialization_timeout=60,
+        heartbeat_timeout_seconds=heartbeat,
+        shutdown_timeout_seconds=1,
+    )
+    shell: Any = get_ipython()
+    shell.run_line_magic("load_ext", "perspex")
+    # An interrupt ends a cell, and never what is between cells.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    return perspex.device_count()
+
+
+def begin(number: int, failures: int) -> None:
+    """Begin the cell of that number; all compare anew what they run once one of them has failed."""
+    shell: Any = get_ipython()
+    shell.execution_count = number - 1  # IPython counts before it runs a cell
+    if joining.agreement is not None:
+        joining.agreement.begin(failures)

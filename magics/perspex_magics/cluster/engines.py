@@ -1,0 +1,217 @@
+"""The engines of a notebook's cluster: starting them, running cells on all, and noticing an end.
+
+ipyparallel starts the engines and carries cells and outputs. All of them are processes of this
+machine, and the connections are on its loopback interface only. The notebook's own kernel is no
+part of the program: it only sends cells and shows what comes back, so whatever happens to an engine
+leaves the notebook as it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import logging
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from perspex_magics.cluster import engine
+
+# Seconds without a sign of life, after which the others are told that an engine is dead.
+HEARTBEAT = 5
+# Seconds between two looks at the engines while a cell runs.
+_EVERY = 0.05
+# Seconds that all engines may take to start, and that the rest of them have to end a cell after
+# one has died or an interrupt.
+_STARTS, _ENDS = 180.0, 15.0
+
+
+class ClusterError(RuntimeError):
+    """There is no cluster, or it cannot be started."""
+
+
+class Failure(NamedTuple):
+    """An error of an engine: the name of its class, its message and its traceback."""
+
+    name: str
+    text: str
+    traceback: str
+
+
+@dataclass
+class Told:
+    """What one engine has given for a cell: its outputs in their order, and its error."""
+
+    process: int
+    outputs: list[dict[str, Any]] = field(default_factory=list)
+    error: Failure | None = None
+    is_dead: bool = False
+    is_unfinished: bool = False
+
+
+class Engines:
+    """The engines of one cluster; process `i` of the program is the engine number `i`."""
+
+    def __init__(self, count: int, devices: int, profile: str) -> None:
+        self.count, self.devices, self.profile = count, devices, profile
+        self.failures = 0
+        self.pids: list[int] = []
+        self._cluster: Any = None
+        self._client: Any = None
+
+    def start(self) -> None:
+        """Start the engines, and have them join one program.
+
+        Raises `ClusterError` if ipyparallel is not installed, or if they do not start.
+        """
+        parallel = _ipyparallel()
+        given = {"profile": self.profile} if self.profile else {}
+        self._cluster = parallel.Cluster(
+            n=self.count,
+            controller_ip="127.0.0.1",
+            engines="local",
+            log_level=logging.WARNING,
+            **given,
+        )
+        try:
+            self._cluster.start_cluster_sync()
+            self._client = self._cluster.connect_client_sync()
+            self._client.wait_for_engines(self.count, timeout=_STARTS, interactive=False)
+            views = [self._client[i] for i in range(self.count)]
+            asked = [view.apply_async(engine.pid) for view in views]
+            self.pids = [one.get(timeout=_STARTS) for one in asked]
+            address = _free_address()
+            joining = [
+                view.apply_async(engine.join, address, self.count, i, self.devices, HEARTBEAT)
+                for i, view in enumerate(views)
+            ]
+            for one in joining:
+                one.get(timeout=_STARTS)
+        except BaseException as error:
+            self.stop()
+            if isinstance(error, Exception):
+                raise ClusterError(f"the engines did not start: {error}") from error
+            raise
+
+    def stop(self) -> None:
+        """End the engines, however they are."""
+        client, cluster, self._client, self._cluster = self._client, self._cluster, None, None
+        for pid in self.pids:
+            # One that waits in C++ hears nothing else; they hold nothing that must be saved.
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        if client is not None:
+            client.close()
+        if cluster is not None:
+            cluster.stop_cluster_sync()
+
+    def dead(self) -> list[int]:
+        """The engines whose process has ended."""
+        return [i for i, pid in enumerate(self.pids) if not is_running(pid)]
+
+    def run(self, code: str, number: int, show: Callable[[Told], object]) -> list[Told]:
+        """Run a cell on all engines and return what each has given.
+
+        `show` is called with what engine 0 has given so far, whenever that is more. An interrupt of
+        the notebook interrupts all of them.
+        """
+        if gone := self.dead():
+            raise ClusterError(f"{self.names(gone)} has ended; run %cluster restart")
+        views = [self._client[i] for i in range(self.count)]
+        for view in views:
+            view.apply_async(engine.begin, number, self.failures)
+        asked = [view.execute(code, silent=False, block=False) for view in views]
+        since: float | None = None
+        while not all(one.ready() for one in asked):
+            try:
+                for one in asked:
+                    if not one.ready():
+                        one.wait(_EVERY)
+                        break
+                show(_told(0, asked[0]))
+                if since is None and self.dead():
+                    since = time.monotonic()
+            except KeyboardInterrupt:
+                self.interrupt()
+                since = time.monotonic()
+            if since is not None and time.monotonic() - since > _ENDS:
+                break
+            if since is not None and all(
+                one.ready() or i in self.dead() for i, one in enumerate(asked)
+            ):
+                break
+        dead = self.dead()
+        found = []
+        for i, one in enumerate(asked):
+            if one.ready():
+                with contextlib.suppress(TimeoutError):
+                    one.wait_for_output(timeout=1)
+            found.append(_told(i, one))
+            found[-1].is_dead, found[-1].is_unfinished = i in dead, not one.ready()
+        self.failures += any(told.error or told.is_dead or told.is_unfinished for told in found)
+        return found
+
+    def interrupt(self) -> None:
+        """Interrupt the cells of all engines."""
+        for pid in self.pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGINT)
+
+    def names(self, processes: list[int]) -> str:
+        """`process 2 (pid 17)`."""
+        return ", ".join([f"process {i} (pid {self.pids[i]})" for i in processes])
+
+
+def _told(process: int, asked: Any) -> Told:
+    """What the engine has given so far."""
+    told = Told(process)
+    for kind in ("stdout", "stderr"):
+        text = getattr(asked, kind)
+        if text:
+            told.outputs.append({"output_type": "stream", "name": kind, "text": text})
+    for output in asked.outputs:
+        content = output.get("content", output)
+        if "data" in content:
+            told.outputs.append({"output_type": "display_data", "data": content["data"]})
+    if not asked.ready():
+        return told
+    try:
+        result = asked.get(timeout=0)
+    except Exception as error:  # whatever the cell has raised there
+        name = getattr(error, "ename", type(error).__name__)
+        text = getattr(error, "evalue", str(error))
+        lines = getattr(error, "traceback", None) or ""
+        told.error = Failure(name, text, lines if isinstance(lines, str) else "\n".join(lines))
+    else:
+        shown = getattr(result, "execute_result", None)
+        if shown:
+            told.outputs.append({"output_type": "display_data", "data": shown["data"]})
+    return told
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process of this machine runs; one that nobody has waited for yet does not."""
+    psutil = importlib.import_module("psutil")
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _ipyparallel() -> Any:
+    try:
+        return importlib.import_module("ipyparallel")
+    except ImportError:
+        raise ClusterError(
+            "a cluster needs the package ipyparallel: pip install 'perspex[cluster]'"
+        ) from None
+
+
+def _free_address() -> str:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{free.getsockname()[1]}"

@@ -1,0 +1,84 @@
+"""A notebook that drives a cluster of two engines: results, errors, an interrupt and a death."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from support.processes import is_running
+from support.session import Ran, Session
+
+SETUP = """%%spmd
+import os, signal, time
+import perspex, numpy as np, perspex.numpy as jnp
+me = perspex.process_index()
+mesh = perspex.make_mesh((perspex.device_count(),), ("x",))
+x = perspex.device_put(np.arange(8.0), perspex.NamedSharding(mesh, perspex.P("x")))
+print("joined", me)
+perspex.device_count()
+"""
+
+
+@pytest.fixture
+def cluster(live: Session) -> Iterator[Session]:
+    live.ok("%cluster start -n 2 --devices 2")
+    live.ok("%cluster status")
+    live.ok(SETUP)
+    yield live
+    live.ok("%cluster stop")
+
+
+def texts(ran: Ran) -> list[str]:
+    """The plain texts of what was displayed."""
+    contents = [o["content"] for o in ran.outputs if o["msg_type"] == "display_data"]
+    return [content["data"]["text/plain"] for content in contents]
+
+
+def pids(live: Session) -> list[int]:
+    code = "from perspex_magics.session import part\nfrom perspex_magics.cluster.magic import *\n"
+    return eval(live.ok(code + "part(get_ipython(), Cluster).engines.pids").text)
+
+
+def test_a_cluster_from_start_to_end(cluster: Session) -> None:
+    live = cluster
+    assert "2 of 2 engines live, with 4 devices" in live.ok("%cluster status").stdout
+
+    # Process 0 in full, and the other folded.
+    ran = live.ok(SETUP)
+    assert ran.stdout == "joined 0\n"
+    assert texts(ran) == ["4", "[process 1: 2 lines]"]
+    live.ok("%%spmd\n%%jit\ntotal = (x * 2).sum()")
+    assert live.ok("%%spmd\nprint(total)").stdout == "56.0\n"
+
+    # Errors once, with the processes that had them.
+    ran = live.run("%%spmd\nif me: 1 / 0")
+    assert ran.ename == "SpmdError"
+    assert ran.reply["evalue"] == "ZeroDivisionError on process 1: division by zero"
+    ran = live.run("%%spmd\n\nperspex.jit(lambda a: (a * (2 + me)).sum())(x)")
+    text = ran.reply["evalue"]
+    assert text.startswith("ProgramMismatchError on processes 0-1: the processes are about to run")
+    assert f"at Cell In[{ran.reply['execution_count']}]:3" in text
+    assert "dense<2.0" in text and "dense<3.0" in text
+
+    # An interrupt interrupts both, also the one that waits for the other; all goes on then.
+    waiting = "%%spmd\nprint('begun', flush=True)\nif not me: time.sleep(1000)\njnp.cos(x)"
+    ran = live.interrupt(waiting, "begun")
+    assert ran.ename == "KeyboardInterrupt"
+    assert live.ok("%%spmd\nprint(jnp.sort(x).sum())").stdout == "28.0\n"
+
+    # A death is named, and the other engine is free.
+    before = pids(live)
+    ran = live.run("%%spmd\nif me: os.kill(os.getpid(), signal.SIGKILL)\n(x * 7).sum()")
+    lines = ran.reply["evalue"].splitlines()
+    assert lines[0].startswith(f"process 1 (pid {before[1]}) died while it ran the cell")
+    assert lines[1].startswith("ProcessEndedError on process 0: process 1 (host ")
+    assert "1 of 2 engines live" in live.ok("%cluster status").stdout
+    assert "process 1" in live.run("%%spmd\n1").stderr
+
+    # The notebook goes on with another cluster.
+    assert "2 of 2 engines live" in live.ok("%cluster restart").stdout
+    assert not any(map(is_running, before))
+    assert live.ok("%%spmd\nimport perspex\nprint(perspex.device_count())").stdout == "4\n"
+    after = pids(live)
+    live.ok("%cluster stop")
+    assert not any(map(is_running, after))

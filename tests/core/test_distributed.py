@@ -67,24 +67,8 @@ def test_joining_comes_before_the_first_device() -> None:
     assert not distributed.is_initialized()
 
 
-# The same steps in one process, in NumPy.
-TRAINING = """
-w = {"a": jnp.linspace(-1, 1, 2), "b": jnp.float32(0)}
-rng = np.random.default_rng(0)
-data = rng.normal(size=(16, 2)).astype(np.float32)
-target = (data @ np.array([2.0, -1.0], np.float32) + 0.5).astype(np.float32)
-def loss(w, v, t): return jnp.mean((v @ w["a"] + w["b"] - t) ** 2)
-@perspex.jit
-def step(w, v, t): return perspex.tree.map(lambda p, g: p - 0.1 * g, w, perspex.grad(loss)(w, v, t))
-own = slice(16 // count * me, 16 // count * (me + 1))
-v, t = perspex.make_array_from_process_local_data(rows, [data[own], target[own]])
-for _ in range(20): w = step(w, v, t)
-say(np.asarray(w["a"]).tobytes().hex(), np.asarray(w["b"]).tobytes().hex())
-"""
-
-
 def test_training_on_the_data_of_all_gives_all_the_same_parameters() -> None:
-    first, second = several.agree(TRAINING, devices=2)
+    first, second = several.agree(several.TRAINING, devices=2)
     assert first == second
     a, b = [np.frombuffer(bytes.fromhex(text), np.float32) for text in first.split()]
     rng = np.random.default_rng(0)

@@ -1,9 +1,10 @@
-"""Many deaths: each is named on all others within ten seconds, and they go on in Python."""
+"""Four processes: each of many deaths is named within ten seconds; training gives one result."""
 
 from __future__ import annotations
 
 import os
 
+import numpy as np
 import pytest
 from support import several
 
@@ -34,3 +35,16 @@ def test_a_death_is_named_within_ten_seconds(turn: int) -> None:
             # Heartbeats count as missing after 3 s.
             assert float(first.split()[-1]) < 10
             assert rest == "3"
+
+
+def test_training_gives_one_result_however_many_processes_there_are() -> None:
+    alone, *others = [several.agree(several.TRAINING, n, d) for n, d in ((1, 1), (2, 2), (4, 2))]
+    expected = numbers(alone[0])
+    for outs in others:
+        assert len(set(outs)) == 1
+        np.testing.assert_allclose(numbers(outs[0]), expected, rtol=0, atol=1e-6)
+
+
+def numbers(said: str) -> np.ndarray:
+    """The numbers whose bits a process has said."""
+    return np.concatenate([np.frombuffer(bytes.fromhex(x), np.float32) for x in said.split()])

@@ -39,6 +39,21 @@ def raised(f):
     raise AssertionError("no error")
 """
 
+# Gradient descent on rows that each process has read for itself; says the bits of the result.
+TRAINING = """
+w = {"a": jnp.linspace(-1, 1, 2), "b": jnp.float32(0)}
+rng = np.random.default_rng(0)
+data = rng.normal(size=(16, 2)).astype(np.float32)
+target = (data @ np.array([2.0, -1.0], np.float32) + 0.5).astype(np.float32)
+def loss(w, v, t): return jnp.mean((v @ w["a"] + w["b"] - t) ** 2)
+@perspex.jit
+def step(w, v, t): return perspex.tree.map(lambda p, g: p - 0.1 * g, w, perspex.grad(loss)(w, v, t))
+own = slice(16 // count * me, 16 // count * (me + 1))
+v, t = perspex.make_array_from_process_local_data(rows, [data[own], target[own]])
+for _ in range(20): w = step(w, v, t)
+say(np.asarray(w["a"]).tobytes().hex(), np.asarray(w["b"]).tobytes().hex())
+"""
+
 
 @dataclass
 class Ended:

@@ -70,6 +70,7 @@ from perspex.api.differentiation import jvp as jvp  # noqa: E402
 from perspex.api.differentiation import linearize as linearize  # noqa: E402
 from perspex.api.differentiation import value_and_grad as value_and_grad  # noqa: E402
 from perspex.api.differentiation import vjp as vjp  # noqa: E402
+from perspex.api.explicit import reshard as reshard  # noqa: E402
 from perspex.api.jacobians import hessian as hessian  # noqa: E402
 from perspex.api.jacobians import jacfwd as jacfwd  # noqa: E402
 from perspex.api.jacobians import jacobian as jacobian  # noqa: E402
@@ -84,7 +85,6 @@ from perspex.api.placing import (  # noqa: E402
     make_array_from_single_device_arrays as make_array_from_single_device_arrays,
 )
 from perspex.api.placing import make_mesh as make_mesh  # noqa: E402
-from perspex.api.placing import reshard as reshard  # noqa: E402
 from perspex.api.remat import checkpoint as checkpoint  # noqa: E402
 from perspex.api.scopes import named_call as named_call  # noqa: E402
 from perspex.api.scopes import named_scope as named_scope  # noqa: E402
@@ -102,6 +102,7 @@ from perspex.config import allow_f16_reductions as allow_f16_reductions  # noqa:
 from perspex.config import (  # noqa: E402
     array_garbage_collection_guard as array_garbage_collection_guard,
 )
+from perspex.config import auto_pcast as auto_pcast  # noqa: E402
 from perspex.config import check_tracer_leaks as check_tracer_leaks  # noqa: E402
 from perspex.config import debug_infs as debug_infs  # noqa: E402
 from perspex.config import debug_key_reuse as debug_key_reuse  # noqa: E402
@@ -124,6 +125,9 @@ from perspex.config import no_execution as no_execution  # noqa: E402
 from perspex.config import no_tracing as no_tracing  # noqa: E402
 from perspex.config import numpy_dtype_promotion as numpy_dtype_promotion  # noqa: E402
 from perspex.config import numpy_rank_promotion as numpy_rank_promotion  # noqa: E402
+from perspex.config import (  # noqa: E402
+    remove_size_one_mesh_axis_from_type as remove_size_one_mesh_axis_from_type,
+)
 from perspex.config import softmax_custom_jvp as softmax_custom_jvp  # noqa: E402
 from perspex.config import thread_guard as thread_guard  # noqa: E402
 from perspex.config import threefry_partitionable as threefry_partitionable  # noqa: E402

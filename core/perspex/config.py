@@ -25,6 +25,7 @@ from perspex.base.flags import (
     count,
     flags,
     folder,
+    names,
     one_of,
     options,
     precision,
@@ -100,6 +101,27 @@ check_tracer_leaks = Flag(
     False,
     "Raise an error when a function has been traced and a tracer of it is still held; slow.",
     boolean,
+    True,
+)
+auto_pcast = Flag(
+    "auto_pcast",
+    True,
+    "Inside `shard_map`, make operands values of each device where others are; off: an error.",
+    boolean,
+    True,
+)
+remove_size_one_mesh_axis_from_type = Flag(
+    "remove_size_one_mesh_axis_from_type",
+    False,
+    "Leave axes of a mesh that have one device out of the types of arrays.",
+    boolean,
+    True,
+)
+no_collectives = Flag(
+    "no_collectives",
+    frozenset(),
+    "Explicit axes of a mesh along which devices may not exchange numbers.",
+    names,
     True,
 )
 compiler_options = Flag(
@@ -332,6 +354,7 @@ retracing.remove(forked)
 # because inside a `vmap` every call goes to Python.
 axis_env = Flag("perspex_axis_env", (), "The named axes around, outermost first.", anything, False)
 retracing.append(axis_env)
+mesh = Flag("perspex_mesh", None, "The meshes around (`layout.mesh`).", anything, True)
 post_hook = Flag("post_hook", None, "Called after every fast call.", anything, False)
 
 environment.settle()

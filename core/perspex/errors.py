@@ -25,6 +25,8 @@
      |   +- UserWarning
      |       +- StaleCaptureWarning           the same, under the policy that only warns
      +- InconclusiveDimensionOperation        a symbolic dimension that cannot be decided
+     +- ShardingTypeError                     arrays are cut in ways that an operation cannot join
+     +- ForbiddenCollectiveError              devices would exchange what `no_collectives` forbids
 
 The names and the built-in bases are those of `jax.errors`, so `except` clauses written for JAX
 work. Everything else that users meet stays a built-in: `TypeError` for operands whose shapes or
@@ -49,6 +51,17 @@ __all__ = [
     "TracerArrayConversionError", "TracerBoolConversionError", "TracerIntegerConversionError",
     "TracerTruthValueError", "UnexpectedTracerError",
 ]  # fmt: skip
+
+
+class ShardingTypeError(Exception):
+    """The types of arrays say that they are cut in ways that an operation cannot join.
+
+    This error and the next are private in JAX, so `jax.errors` does not list them.
+    """
+
+
+class ForbiddenCollectiveError(Exception):
+    """Devices would have to exchange numbers along an axis that `no_collectives` names."""
 
 
 class JAXTypeError(TypeError):

@@ -18,7 +18,7 @@ from support import kept
 
 import perspex
 from oracle import records
-from perspex.sharding import Mesh, NamedSharding, PartitionSpec
+from perspex.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 HERE = Path(__file__).resolve().parent
 SHARDINGS = HERE.parent / "oracle" / "recorders" / "shardings.py"
@@ -72,7 +72,7 @@ import numpy as np, perspex, perspex.numpy as pnp
 from perspex import lax
 from perspex.sharding import *
 devices = perspex.devices()
-mesh = perspex.make_mesh((2, 4), ("x", "y"))
+mesh = perspex.make_mesh((2, 4), ("x", "y"), AxisType.Auto)
 def on(*spec): return NamedSharding(mesh, PartitionSpec(*spec))
 numbers = np.arange(32, dtype=np.float32).reshape(8, 4)
 x = perspex.device_put(numbers, on("x", "y"))
@@ -142,7 +142,7 @@ for _ in range(2): assert "twice" in raised(lambda: g(b, b))
 np.testing.assert_array_equal(g(b, x), numbers * 2)
 """,
     "an axis cut in two by the compiler": """
-line = perspex.make_mesh((8,), ("z",))
+line = perspex.make_mesh((8,), ("z",), AxisType.Auto)
 v = perspex.device_put(np.arange(8.0, dtype=np.float32), NamedSharding(line, PartitionSpec("z")))
 out = perspex.jit(lambda a: a.reshape(2, 4) * 2)(v)
 np.testing.assert_array_equal(out, np.arange(8.0).reshape(2, 4) * 2)
@@ -237,8 +237,8 @@ text = raised(lambda: x + perspex.device_put(numbers, devices[1]))
 assert "different devices" in text and "device_put" in text, text
 text = raised(lambda: perspex.make_mesh((3, 4), ("x", "y")))
 assert "12 devices" in text and "there are 8" in text and "num_cpu_devices" in text, text
-text = raised(lambda: perspex.make_mesh((8,), ("x",), axis_types=AxisType.Explicit))
-assert "Explicit" in text and "leave out" in text, text
+text = raised(lambda: perspex.make_mesh((8,), ("x",), axis_types=("Auto",)))
+assert "AxisType" in text and "'Auto'" in text, text
 text = raised(lambda: lax.with_sharding_constraint(x, SingleDeviceSharding(devices[0])))
 assert "device_put" in text, text
 text = raised(lambda: perspex.jit(lambda a: a, in_shardings=on("x"), device=devices[0]))
@@ -292,7 +292,8 @@ def test_specs() -> None:
 
 def test_meshes() -> None:
     mesh = perspex.make_mesh((1, 1), ("x", "y"))
-    assert mesh == Mesh(np.array(perspex.devices()).reshape(1, 1), ("x", "y"))
+    one = np.array(perspex.devices()).reshape(1, 1)
+    assert mesh == Mesh(one, ("x", "y"), AxisType.Explicit) != Mesh(one, ("x", "y"))
     assert hash(mesh) == hash(perspex.make_mesh((1, 1), ("x", "y")))
     assert mesh != perspex.make_mesh((1, 1), ("y", "x"))
     for devices, names, text in (

@@ -21,7 +21,7 @@ CORE_LINES = 98_000
 # with JAX's names. Inside a package anything goes but a cycle.
 LAYERS = [
     "base advice errors config dtypes tree",
-    "ir layout sharding",
+    "layout sharding ir",
     "tracing",
     "hlo",
     "ops",

@@ -21,7 +21,8 @@ from .process import Oracle
 
 Outcome = list[Any]
 # What the process of a recorder finds in its environment.
-VARIABLES = dict.fromkeys(["meshes", "shard_maps", "shardings"], {"JAX_NUM_CPU_DEVICES": "8"})
+_ON_MESHES = ["explicit_axes", "meshes", "shard_maps", "shardings"]
+VARIABLES = dict.fromkeys(_ON_MESHES, {"JAX_NUM_CPU_DEVICES": "8"})
 
 
 def read(name: str) -> dict[str, Outcome]:

@@ -17,9 +17,10 @@ from perspex.base.tree_paths import PyTree
 from perspex.jitted.compiled import build
 from perspex.jitted.signature import Options, Places, unjitted
 from perspex.jitted.stale import POLICIES
+from perspex.layout.context import context_mesh
 from perspex.runtime import client
 from perspex.runtime.client import Device
-from perspex.sharding import NamedSharding, Sharding, SingleDeviceSharding
+from perspex.sharding import NamedSharding, PartitionSpec, Sharding, SingleDeviceSharding
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")
@@ -235,8 +236,15 @@ def _shardings(given: Any, name: str) -> tuple[Places | None, set[Any]]:
     leaves, structure = tree.flatten(given, is_leaf=lambda place: place is None)
     if all(leaf is None for leaf in leaves):
         return None, set()
+    is_set = context_mesh() is not None
     try:
-        found = [None if leaf is None else client.resolve(leaf) for leaf in leaves]
+        found = [
+            # A bare spec is for the mesh that is set now, or else when the function is called.
+            leaf
+            if leaf is None or (isinstance(leaf, PartitionSpec) and not is_set)
+            else client.resolve(leaf)
+            for leaf in leaves
+        ]
     except ValueError as error:
         raise ValueError(f"jit: {name}: {error}") from None
     single = {xla.device_of(s) for s in found if isinstance(s, SingleDeviceSharding)}

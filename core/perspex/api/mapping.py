@@ -14,7 +14,8 @@ from perspex.control.bodies import parameter, place
 from perspex.ir.avals import ShapedArray, shaped
 from perspex.jitted.signature import function_name, name_after
 from perspex.ops.refs import set as set_ref
-from perspex.ops.structural import broadcast_in_dim, convert, move_axis, reduce_sum, to_front
+from perspex.ops.structural import broadcast_like, convert, move_axis, reduce_sum, to_front
+from perspex.tracing import cuts
 from perspex.tracing.axes import Axis
 from perspex.tracing.trace import Reference
 from perspex.transforms.discharge import Valued
@@ -104,6 +105,8 @@ def vmap(
         columns = {i: column(call, i, at) for i, at in enumerate(found) if at is not None}
         axis = Axis(common_size(call, columns, axis_size), axis_name)
         axes = [columns[i].axis if i in columns else None for i in range(len(found))]
+        if any([aval.cut is not None for aval in call.avals]):
+            axis = axis._replace(cut=cuts.axis_cut(call.avals, axes))
         if containers:
             call.fun = _with_containers(fun, in_axes, out_axes, axis.size)
         if Reference.exist:
@@ -114,7 +117,7 @@ def vmap(
         if sum_match:
             outs, places = _sum_match(outs, places, wanted)
         results = [
-            _place(call, i, y, at, want, axis.size)
+            _place(call, i, y, at, want, axis)
             for i, (y, at, want) in enumerate(zip(outs, places, wanted, strict=True))
         ]
         return tree.unflatten(call.out_tree, results)
@@ -169,7 +172,7 @@ def _batch_refs(
     outs, places = batch(valued, axis, valued.values, axes, call.names)
     count = valued.count
     for i, value, at in zip(valued.written, outs[count:], places[count:], strict=True):
-        whole = move_axis(to_front(value, at, axis.size), 0, axes[i] or 0)
+        whole = move_axis(to_front(value, at, axis), 0, axes[i] or 0)
         set_ref(call.leaves[i], None, whole)
     return outs[:count], places[:count]
 
@@ -269,7 +272,7 @@ def _sum_match(
     return found, [None if add else at for at, add in zip(places, summed, strict=True)]
 
 
-def _place(call: Call, i: int, y: Any, at: int | None, wanted: Any, size: int) -> Any:
+def _place(call: Call, i: int, y: Any, at: int | None, wanted: Any, axis: Axis) -> Any:
     """The result `i` with the axis of the examples where it was asked for."""
     if wanted is None:
         if at is not None:
@@ -291,6 +294,5 @@ def _place(call: Call, i: int, y: Any, at: int | None, wanted: Any, size: int) -
     wanted %= ndim
     if at is not None:
         return move_axis(y, at, wanted)
-    shape = (*aval.shape[:wanted], size, *aval.shape[wanted:])
     dims = tuple([i for i in range(ndim) if i != wanted])
-    return broadcast_in_dim(y, shape=shape, broadcast_dimensions=dims)
+    return broadcast_like(y, cuts.with_axis(aval, axis.size, wanted, axis.cut), dims)

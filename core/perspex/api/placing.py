@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import operator
 from collections.abc import Callable, Sequence
@@ -13,6 +12,7 @@ import numpy as np
 from perspex import dtypes, tree
 from perspex.base.tree_paths import PyTree
 from perspex.ir.avals import ShapedArray, shaped
+from perspex.layout.mesh import check_axis_types
 from perspex.runtime import client
 from perspex.runtime.array import ArrayImpl
 from perspex.runtime.dispatch import device_put
@@ -24,7 +24,6 @@ from perspex.sharding import (
     NamedSharding,
     Sharding,
     SingleDeviceSharding,
-    check_axis_types,
 )
 from perspex.tracing.array_type import Array, DTypeLike
 
@@ -42,8 +41,8 @@ def make_mesh(
       axis_sizes: the length of each axis. Their product may be less than the number of devices:
         the first ones are taken.
       axis_names: a name for each axis.
-      axis_types: `AxisType.Auto` for each axis. That is the default here; in JAX 0.12 it is
-        `Explicit`, where the types of arrays say how they lie.
+      axis_types: an `AxisType` for each axis, or one for all; `Explicit` if not given, where the
+        types of arrays say how they lie.
       devices: the devices to take from; all of the default platform if not given.
 
     Returns:
@@ -59,7 +58,7 @@ def make_mesh(
     names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
     if len(sizes) != len(names):
         raise ValueError(f"make_mesh takes one name for each length, got {sizes} and {names}")
-    check_axis_types(axis_types, len(names))
+    axis_types = check_axis_types(axis_types or AxisType.Explicit, len(names))
     found = client.devices() if devices is None else list(devices)
     if math.prod(sizes) > len(found):
         raise ValueError(
@@ -74,6 +73,9 @@ def make_mesh(
 def with_sharding_constraint(x: PyTree, shardings: PyTree) -> PyTree:
     """Constrain how the arrays of a pytree lie on devices.
 
+    It is for automatic axes of a mesh. Along explicit ones it only asserts what types say anyway;
+    `jax.sharding.reshard` changes that.
+
     Args:
       x: a pytree of arrays.
       shardings: a `NamedSharding`, a `PartitionSpec` inside `with mesh:`, or a prefix of the tree
@@ -86,9 +88,10 @@ def with_sharding_constraint(x: PyTree, shardings: PyTree) -> PyTree:
       ValueError: if the sharding cannot divide an array, or its devices are not those of the
         arguments.
       TypeError: for a sharding of a single device, which is no constraint.
+      AssertionError: if the type of an array says otherwise along explicit axes.
 
     >>> import perspex, perspex.numpy as pnp
-    >>> mesh = make_mesh((1,), ("x",))
+    >>> mesh = make_mesh((1,), ("x",), AxisType.Auto)
     >>> rows = NamedSharding(mesh, perspex.sharding.PartitionSpec("x"))
     >>> f = perspex.jit(lambda x: with_sharding_constraint(pnp.sin(x) * 2, rows))
     >>> f(pnp.zeros((4, 2))).sharding.spec
@@ -109,65 +112,24 @@ def with_sharding_constraint(x: PyTree, shardings: PyTree) -> PyTree:
                 "with_sharding_constraint takes shardings over the devices of a mesh, got "
                 f"{place!r}; device_put moves an array to one device"
             )
-        found.append(device_put(leaf, sharding))
+        if sharding.mesh.explicit_axes:
+            _assert_lies(leaf, sharding)
+            found.append(leaf)
+        else:
+            found.append(device_put(leaf, sharding))
     return tree.unflatten(structure, found)
 
 
-def reshard(xs: PyTree, out_shardings: PyTree) -> PyTree:
-    """The arrays of a pytree, lying on devices as asked.
-
-    Args:
-      xs: a pytree of arrays.
-      out_shardings: shardings, or specs inside `with mesh:`; a prefix of the tree.
-
-    Returns:
-      The arrays. In a traced function, `with_sharding_constraint` of them.
-
-    Raises:
-      ValueError: if the sharding cannot divide an array.
-
-    >>> import perspex, perspex.numpy as pnp
-    >>> rows = NamedSharding(make_mesh((1,), ("x",)), perspex.P("x"))
-    >>> reshard(pnp.zeros(4), rows).sharding.spec
-    P('x',)
-    """
-    return with_sharding_constraint(xs, out_shardings)
-
-
-def auto_axes(
-    f: Callable[..., Any] | None = None, /, *, axes: Any = None, out_sharding: Any = None
-) -> Any:
-    """Let the compiler decide how values lie along axes of a mesh.
-
-    It does so along all axes, so only `out_sharding` has an effect.
-
-    Args:
-      f: the function; a decorator is returned without it.
-      axes: names of axes of the mesh.
-      out_sharding: how the results lie.
-
-    Returns:
-      A function with the further parameter `out_sharding`.
-
-    Raises:
-      Nothing.
-
-    >>> import perspex, perspex.numpy as pnp
-    >>> with make_mesh((1,), ("x",)):
-    ...     auto_axes(pnp.sin, out_sharding=perspex.P("x"))(pnp.zeros(2)).sharding.spec
-    P('x',)
-    """
-    if f is None:
-        return functools.partial(auto_axes, axes=axes, out_sharding=out_sharding)
-    place_before = out_sharding
-
-    @functools.wraps(f)
-    def decided(*args: Any, out_sharding: Any = None, **kwargs: Any) -> Any:
-        out = f(*args, **kwargs)
-        place = place_before if out_sharding is None else out_sharding
-        return out if place is None else with_sharding_constraint(out, place)
-
-    return decided
+def _assert_lies(x: Any, sharding: NamedSharding) -> None:
+    """Raise `AssertionError` if the type of `x` says that it lies otherwise."""
+    aval = shaped(x)
+    wanted = aval.update(sharding=sharding)
+    if wanted is not aval:
+        raise AssertionError(
+            "with_sharding_constraint asserts how an array lies along explicit axes of a mesh, but "
+            f"an array of type {aval} is not {wanted}; jax.sharding.reshard(x, {sharding.spec}) "
+            "makes one that is"
+        )
 
 
 def make_array_from_callback(

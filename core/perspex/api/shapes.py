@@ -13,6 +13,7 @@ from perspex.ir.jaxpr import ClosedJaxpr
 from perspex.ir.references import AbstractRef, is_ref_type
 from perspex.jitted.compiled import Compiled
 from perspex.jitted.signature import Options, function_name
+from perspex.layout.context import canonical_if_explicit
 from perspex.tracing.axes import Axis
 
 
@@ -56,7 +57,8 @@ class ShapeDtypeStruct:
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be given")
         dtype = dtypes.check_user_dtype(dtype, "ShapeDtypeStruct")
-        aval = ShapedArray(tuple(shape), dtype, weak_type)
+        placed = canonical_if_explicit(sharding)
+        aval = ShapedArray(tuple(shape), dtype, weak_type, sharding=placed)
         self.aval: ShapedArray | AbstractRef = AbstractRef(aval) if is_ref else aval
         self.sharding = sharding
 
@@ -68,7 +70,7 @@ class ShapeDtypeStruct:
           x: an array, a traced one too, or a number.
 
         Returns:
-          A `ShapeDtypeStruct` without a sharding.
+          A `ShapeDtypeStruct`, with the sharding that the type of `x` says.
 
         Raises:
           TypeError: if `x` is not an array or a number.
@@ -78,7 +80,8 @@ class ShapeDtypeStruct:
         """
         aval = shaped(x)
         is_ref = is_ref_type(aval)
-        return cls(aval.shape, aval.dtype, weak_type=aval.weak_type, is_ref=is_ref)
+        shape, dtype, weak = aval.shape, aval.dtype, aval.weak_type
+        return cls(shape, dtype, weak_type=weak, is_ref=is_ref, sharding=aval.cut)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -170,7 +173,7 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> PyTree:
     return tree.unflatten(
         program.out_tree,
         [
-            ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type)
+            ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type, sharding=a.cut)
             for a in program.closed.out_avals
         ],
     )
@@ -228,7 +231,7 @@ def make_jaxpr(
         if not return_shape:
             return program.closed
         structs = [
-            ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type)
+            ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type, sharding=a.cut)
             for a in program.closed.out_avals
         ]
         return program.closed, tree.unflatten(program.out_tree, structs)

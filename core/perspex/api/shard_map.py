@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Set
 from typing import Any, TypeVar, overload
@@ -11,9 +12,12 @@ from perspex.api.calls import Call
 from perspex.base.tree_paths import PyTree
 from perspex.control.shard_map import Regions, Specs, names_in, shard_map_p, spread_results
 from perspex.jitted.signature import function_name, name_after
-from perspex.sharding import Mesh, NamedSharding, PartitionSpec, context_mesh
+from perspex.layout.context import context_mesh, get_abstract_mesh, use_abstract_mesh
+from perspex.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+from perspex.tracing import cuts
 from perspex.tracing.axes import Axis
 from perspex.tracing.staging import stage_closed
+from perspex.tracing.trace import typeof
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -113,8 +117,8 @@ def shard_map(
         raise TypeError(f"shard_map takes a function, got {f!r} of type {type(f).__name__}")
 
     def mapped(*args: Any) -> Any:
-        found = context_mesh() if mesh is None else mesh
-        if found is None:
+        found: Any = mesh or context_mesh() or get_abstract_mesh()
+        if found.empty:
             raise ValueError(
                 "shard_map needs a mesh: pass `mesh=`, or call it inside `with set_mesh(mesh):`"
             )
@@ -141,6 +145,11 @@ class _Mapped:
                 f"shard_map: axis_names has {unknown[0]!r}, but the axes of the mesh that can be "
                 f"mapped over are {tuple(free)}"
             )
+        if around.intersection(mesh.axis_names):
+            # As types outside see it: what is mapped over already is manual there.
+            mapped = [n for n in mesh.axis_names if n in around]
+            types = mesh.abstract_mesh.update_axis_types(dict.fromkeys(mapped, AxisType.Manual))
+            mesh = mesh.update(axis_types=types.axis_types)
         self.f, self.mesh, self.name = f, mesh, function_name(f)
         self.regions = Regions(mesh, frozenset(axis_names or free), is_tracked)
 
@@ -153,24 +162,34 @@ class _Mapped:
             specs = self._specs("in_specs", in_specs, args)
         for i, (aval, spec) in enumerate(zip(avals, specs, strict=True)):
             self._check_cut(aval, spec, f"{call.path(i)} of {self.name}")
-        parts = [self.regions.part(aval, spec) for aval, spec in zip(avals, specs, strict=True)]
+        # Along axes that are mapped over, arguments are cut as their specs say.
+        pairs = list(zip(avals, specs, strict=True))
+        parts = [self.regions.part(self.regions.given(*pair), pair[1]) for pair in pairs]
         sizes = self.mesh.shape
         tracked = self.regions.is_tracked
         axes = [Axis(sizes[n], n, tracked, True) for n in sorted(self.regions.axes)]
-        with self.mesh, config.axis_env((*config.axis_env.value, *axes)):
+        inner = use_abstract_mesh(self.regions.inner)
+        entered = self.mesh if isinstance(self.mesh, Mesh) else contextlib.nullcontext()
+        with entered, inner, config.axis_env((*config.axis_env.value, *axes)):
             body, consts = stage_closed(call, parts, self.name)
+        for x in consts:
+            if typeof(x).cut is not None:
+                raise NotImplementedError(
+                    f"shard_map: {self.name} closes over an array of type {typeof(x)}, which is "
+                    "cut along explicit axes of a mesh; pass it as an argument"
+                )
         given = tree.unflatten(call.out_tree, body.out_avals)
         results = tuple(self._specs("out_specs", out_specs, given))
         paths = [tree.keystr(path) for path, _ in tree.leaves_with_path(given)]
         for path, aval, spec in zip(paths, body.out_avals, results, strict=True):
             self._check_result(path, aval, spec)
         body = spread_results(body, self.regions, results)
+        specs = (*[PartitionSpec()] * len(consts), *specs)
         found = shard_map_p(
-            *consts,
-            *call.leaves,
+            *self.regions.cut([*consts, *call.leaves], body, specs),
             jaxpr=body,
             mesh=self.mesh,
-            in_specs=(*[PartitionSpec()] * len(consts), *specs),
+            in_specs=specs,
             out_specs=results,
             newly_manual_axes=self.regions.axes,
             check_vma=self.regions.is_tracked,
@@ -198,6 +217,12 @@ class _Mapped:
         return specs
 
     def _as_it_lies(self, x: Any) -> PartitionSpec:
+        aval = typeof(x)
+        if aval.cut is not None:
+            mine = [
+                tuple([n for n in names if n in self.regions.axes]) for names in cuts.parts(aval)
+            ]
+            return PartitionSpec(*mine)
         sharding = getattr(x, "sharding", None)
         if not isinstance(sharding, NamedSharding) or sharding.mesh != self.mesh:
             return PartitionSpec()

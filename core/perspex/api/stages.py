@@ -245,7 +245,7 @@ class Lowered:
         1.0
         """
         hlo = self._hlo().get_hlo_module()
-        return xla.hlo_module_cost_analysis(self._program.device.client, hlo)
+        return xla.hlo_module_cost_analysis(self._program.client, hlo)
 
     def compile(self, compiler_options: dict[str, Any] | None = None) -> Compiled:
         """The executable.

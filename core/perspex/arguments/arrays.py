@@ -87,18 +87,23 @@ def weak_like(x: Any, value: Any) -> Array:
     return x.dtype.type(value)
 
 
-def spread(x: Any, shape: tuple[int, ...], error: type[Exception] = ValueError) -> Array:
-    """`x` repeated to fill `shape`; an equation unless it has that shape.
+def spread(
+    x: Any, shape: tuple[int, ...], error: type[Exception] = ValueError, sharding: Any = None
+) -> Array:
+    """`x` repeated to fill `shape`, cut as `sharding` says; an equation unless it has that shape.
 
     Raises `error` if the shapes do not fit.
     """
     given = np.shape(x)
-    if given == shape:
+    if given == shape and sharding is None:
         return as_array(x)
     skip = len(shape) - len(given)
     if skip < 0 or any([n not in (1, m) for n, m in zip(given, shape[skip:], strict=True)]):
         raise error(f"incompatible shapes for broadcasting: {given} to {shape}")
-    return broadcast_in_dim(x, shape=shape, broadcast_dimensions=tuple(range(skip, len(shape))))
+    dims = tuple(range(skip, len(shape)))
+    if sharding is not None:
+        return broadcast_in_dim(x, shape=shape, broadcast_dimensions=dims, sharding=sharding)
+    return broadcast_in_dim(x, shape=shape, broadcast_dimensions=dims)
 
 
 def spread_array(x: Any, shape: tuple[int, ...], error: type[Exception] = ValueError) -> Any:

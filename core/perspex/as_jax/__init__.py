@@ -34,7 +34,14 @@ _OBJECTS = {"perspex.ad", "perspex.checkpoint_policies", "perspex.config", "pers
 # Ours alone, or somewhere else in jax: what methods of arrays call stands in `perspex.numpy`.
 _OURS = {"perspex.events", "perspex.numpy.segments"}
 # What stands elsewhere in ours, because it needs more than the modules below its own.
-_ELSEWHERE = {"jax.sharding": {"auto_axes": "perspex.api.placing", "reshard": "perspex"}}
+_ELSEWHERE = {
+    "jax.sharding": {
+        "auto_axes": "perspex.api.explicit",
+        "explicit_axes": "perspex.api.explicit",
+        "no_collectives": "perspex.api.explicit",
+        "reshard": "perspex",
+    }
+}
 _METHODS = {"at", "getitem", "iterate", "view"}
 
 # Loaded by `import jax` in jax. `array_api_compat` looks for tracers in it if it is loaded.

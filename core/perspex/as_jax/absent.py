@@ -135,7 +135,6 @@ _ABSENT: dict[str, Absent] = {
     "jax.experimental.thunky": Absent(_KERNELS, "write the kernel with jax.numpy", ...),
     "jax.experimental.transfer": Absent("processes exchange whole programs", "jax.device_put", ...),
     "jax.experimental.xla_metadata": Absent(_LATER, "jax.named_scope", ...),
-    "jax.sharding": Absent(_LATER, "jax.set_mesh and NamedSharding", ("explicit_axes",)),
 }  # fmt: skip
 
 

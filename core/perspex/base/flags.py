@@ -264,6 +264,12 @@ _PRECISION = one_of(
 )
 
 
+def names(value: Any) -> frozenset[str]:
+    if not isinstance(value, (set, frozenset)):
+        raise TypeError(f"expected a set of names, got {value!r} of type {type(value).__name__}")
+    return frozenset(value)
+
+
 def anything(value: Any) -> Any:
     return value
 

@@ -27,6 +27,7 @@ from perspex.ir.avals import ShapedArray, shaped
 from perspex.runtime.callbacks import HostCall, from_host, to_host, wait_in_order
 from perspex.runtime.dispatch import put_beside
 from perspex.runtime.keys import KeyArray
+from perspex.tracing import cuts
 from perspex.tracing.primitive import Primitive
 from perspex.tracing.trace import Tracer, bottom, leaked, state, typeof
 from perspex.transforms.sequence import TOKEN
@@ -141,6 +142,10 @@ class HostCallback(Opaque):
 
     def type(self, *avals: ShapedArray, **params: Any) -> tuple[ShapedArray, ...]:
         return params.get("result_avals", ())
+
+    def cut(self, out: Any, *avals: ShapedArray, **params: Any) -> list[cuts.Parts]:
+        # Python is called once, with whole arrays.
+        return [((),) * aval.ndim for aval in out]
 
     def lower(self, b: Any, *values: Any, **params: Any) -> list[Any]:
         return self.emit(b, values, b.in_avals, params, bool(self.effects(params)), False)

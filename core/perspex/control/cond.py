@@ -161,7 +161,7 @@ class Cond(Expanding):
             outs = eval_jaxpr(one.jaxpr, (), *_guarded(index, i, values, batched))
             cases.append(
                 [
-                    y if flag else to_front(y, None, axis.size)
+                    y if flag else to_front(y, None, axis)
                     for y, flag in zip(outs, found, strict=True)
                 ]
             )

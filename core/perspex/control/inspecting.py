@@ -10,8 +10,8 @@ from perspex.base.effects import Effects
 from perspex.control.callback import hashable, unwrapped
 from perspex.hlo import foreign
 from perspex.ir.avals import ShapedArray
+from perspex.layout.named import named
 from perspex.runtime.placement import Spread, whole
-from perspex.sharding import named
 from perspex.tracing.primitive import Primitive
 
 

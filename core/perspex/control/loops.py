@@ -164,7 +164,7 @@ class While(Expanding):
         cond_consts = batch_in_front(cond_consts, cond_at)
         body_consts = batch_in_front(body_consts, body_at)
         init = [
-            to_front(x, at, axis.size) if flag else x
+            to_front(x, at, axis) if flag else x
             for x, at, flag in zip(init, init_at, carry_batched, strict=True)
         ]
         out_axes = [0 if flag else None for flag in carry_batched]
@@ -325,7 +325,7 @@ def _batch_loop(
     cond_batch, body_batch, own, carry = fixpoint(step, start)
     if not own:
         return cond_batch, body_batch, None, carry
-    going_aval = batched_aval(_FLAG, axis.size)
+    going_aval = batched_aval(_FLAG, axis)
 
     def any_going(going: Any, *values: Any) -> list[Any]:
         return [reduce_or(going, axes=(0,))]

@@ -26,6 +26,7 @@ from perspex.ops.structural import (
     zeros,
 )
 from perspex.ops.window_reductions import batched_windows, emit_windows, window_shape, window_type
+from perspex.tracing import cuts
 from perspex.tracing.primitive import Primitive
 from perspex.tracing.staging import eval_jaxpr
 from perspex.tracing.trace import typeof
@@ -60,6 +61,12 @@ class Reduce(Primitive):
                 for x, init in zip(operands, inits, strict=True)
             ]
         )
+
+    def cut(
+        self, out: Any, *avals: ShapedArray, dimensions: tuple[int, ...], **params: Any
+    ) -> list[cuts.Parts]:
+        operands, _ = cut(avals, len(avals) // 2)
+        return [cuts.without(cuts.merged(self.name, operands), dimensions)] * len(out)
 
     def lower(
         self, b: Any, *values: Any, dimensions: tuple[int, ...], jaxpr: ClosedJaxpr
@@ -248,6 +255,10 @@ class ReduceWindow(Primitive):
         operands, _ = _checked(self.name, avals, jaxpr)
         shape = window_type(self.name, operands[0], **params)
         return tuple([ShapedArray(shape, x.dtype) for x in operands])
+
+    def cut(self, out: Any, *avals: ShapedArray, **params: Any) -> list[cuts.Parts]:
+        operands, _ = cut(avals, len(avals) // 2)
+        return [cuts.resized(self.name, x, y) for x, y in zip(operands, out, strict=True)]
 
     def lower(self, b: Any, *values: Any, jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
         operands, inits = cut(values, len(values) // 2)

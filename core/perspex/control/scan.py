@@ -133,7 +133,7 @@ class Scan(Expanding):
         consts_at, init_at, xs_at = cut(axes, *sizes)
         carry_batched, ys_batched = cut(out_batched, sizes.carry)
         init = [
-            to_front(x, at, axis.size) if flag else x
+            to_front(x, at, axis) if flag else x
             for x, at, flag in zip(init, init_at, carry_batched, strict=True)
         ]
         # The first axis is that of the steps, and one step has the batch axis in front.

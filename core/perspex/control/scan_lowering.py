@@ -21,6 +21,7 @@ import numpy as np
 from perspex.hlo import types
 from perspex.ir.avals import ShapedArray
 from perspex.ir.jaxpr import ClosedJaxpr
+from perspex.tracing import cuts
 from perspex.transforms.programs import cut
 
 _INDEX = ShapedArray((), np.dtype("int32"))
@@ -29,7 +30,7 @@ _FLAG = ShapedArray((), np.dtype("bool"))
 
 def stacked(aval: ShapedArray, length: int) -> ShapedArray:
     """The type of `length` values of type `aval`, along a new first axis."""
-    return aval.update(shape=(length, *aval.shape))
+    return cuts.with_axis(aval, length)
 
 
 class Loop:

@@ -17,15 +17,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from perspex import config
 from perspex.hlo import types
 from perspex.hlo.manual import Manual
 from perspex.ir.avals import NOWHERE, ShapedArray
 from perspex.ir.jaxpr import ClosedJaxpr, JaxprEqn
 from perspex.ops.collectives import psum
 from perspex.ops.elementwise import div
-from perspex.ops.placing import OnMesh
+from perspex.ops.placing import OnMesh, resharded
 from perspex.ops.structural import is_linear, reshape, scalar_like
-from perspex.sharding import Mesh, NamedSharding, PartitionSpec
+from perspex.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
+from perspex.tracing import cuts
 from perspex.tracing.axes import Axis
 from perspex.tracing.staging import eval_jaxpr
 from perspex.tracing.trace import typeof
@@ -78,14 +80,56 @@ class Regions(NamedTuple):
         """The type of what one device has of a value."""
         tiles = self.tiles(spec, aval.ndim)
         shape = tuple([n // k for n, k in zip(aval.shape, tiles, strict=True)])
-        vma = aval.vma | names_in(spec) if self.is_tracked else aval.vma
-        return aval.update(shape=shape, vma=vma)
+        named = names_in(spec)
+        if config.remove_size_one_mesh_axis_from_type.value:
+            named = frozenset([n for n in named if self.mesh.shape[n] != 1])
+        vma = aval.vma | named if self.is_tracked else aval.vma
+        part = aval.update(shape=shape, vma=vma)
+        if aval.cut is None:
+            return part
+        return part.update(sharding=NamedSharding(self.inner, PartitionSpec(*self._left(aval))))
+
+    @property
+    def inner(self) -> AbstractMesh:
+        """The mesh that types refer to in the program for the parts."""
+        return self.mesh.abstract_mesh.update_axis_types(dict.fromkeys(self.axes, AxisType.Manual))
 
     def whole(self, aval: ShapedArray, spec: PartitionSpec) -> ShapedArray:
         """The type of the value of which each device has a part of type `aval`."""
         tiles = self.tiles(spec, aval.ndim)
         shape = tuple([n * k for n, k in zip(aval.shape, tiles, strict=True)])
-        return aval.update(shape=shape, vma=aval.vma - self.axes)
+        whole = aval.update(shape=shape, vma=aval.vma - self.axes)
+        return self._placed(whole, spec, cuts.parts(aval))
+
+    def given(self, aval: ShapedArray, spec: PartitionSpec) -> ShapedArray:
+        """The type of an operand that is cut, along axes that are mapped over, as its spec says."""
+        return self._placed(aval, spec, self._left(aval))
+
+    def _left(self, aval: ShapedArray) -> cuts.Parts:
+        """How a value is cut along axes that are not mapped over."""
+        return tuple(
+            [tuple([n for n in names if n not in self.axes]) for names in cuts.parts(aval)]
+        )
+
+    def _placed(self, aval: ShapedArray, spec: PartitionSpec, left: cuts.Parts) -> ShapedArray:
+        """The type with the cuts of a spec, and those that are `left` for types."""
+        if not self.mesh.explicit_axes:
+            return aval
+        named = [given or () for given in spec.names()] + [()] * (aval.ndim - len(spec))
+        together = [(*n, *m) for n, m in zip(named, left, strict=True)]
+        return aval.update(sharding=NamedSharding(self.mesh, PartitionSpec(*together)))
+
+    def cut(self, operands: Sequence[Any], body: ClosedJaxpr, specs: Sequence[Any]) -> list[Any]:
+        """The operands of `body`, cut as their specs and their types in it say."""
+        if not self.mesh.explicit_axes:
+            return list(operands)
+        found = []
+        for x, aval, spec in zip(operands, body.in_avals, specs, strict=True):
+            whole = self.whole(aval, spec)
+            place = NamedSharding(self.mesh.abstract_mesh, PartitionSpec())
+            devices = self.mesh if isinstance(self.mesh, Mesh) else None
+            found.append(resharded(x, place if whole.cut is None else whole.cut, devices))
+        return found
 
     def residual(self, aval: ShapedArray) -> PartitionSpec:
         """How a residual is kept: the parts of all devices one behind the other."""
@@ -112,9 +156,9 @@ class ShardMap(OnMesh, HigherOrder):
     def axis_names(self, params: dict[str, Any]) -> frozenset[Any]:
         return super().axis_names(params) - params["newly_manual_axes"]
 
-    def mesh(self, params: dict[str, Any]) -> Mesh:
-        found: Mesh = params["mesh"]
-        return found
+    def mesh(self, params: dict[str, Any]) -> Mesh | None:
+        mesh = params["mesh"]
+        return mesh if isinstance(mesh, Mesh) else None
 
     def lies(self, params: dict[str, Any]) -> Sequence[NamedSharding | None]:
         mesh, specs = params["mesh"], params["out_specs"]
@@ -258,8 +302,9 @@ class ShardMap(OnMesh, HigherOrder):
         """Run another program on the same mesh."""
         outs = tuple(out_specs)
         jaxpr = spread_results(jaxpr, Regions.of(params), outs)
+        given = Regions.of(params).cut(operands, jaxpr, in_specs)
         found: list[Any] = self(
-            *operands, jaxpr=jaxpr, in_specs=tuple(in_specs), out_specs=outs, **params
+            *given, jaxpr=jaxpr, in_specs=tuple(in_specs), out_specs=outs, **params
         )
         return found
 

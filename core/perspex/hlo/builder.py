@@ -19,8 +19,10 @@ from perspex.base.xla import ir, load_dialect
 from perspex.hlo import types
 from perspex.hlo.manual import Manual
 from perspex.hlo.numbering import named
+from perspex.hlo.placed import as_typed
 from perspex.ir.avals import ShapedArray
 from perspex.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
+from perspex.layout.abstract import AbstractMesh
 
 _create = ir.Operation.create
 _tensor_type = types.tensor_type
@@ -47,9 +49,12 @@ class Module:
         platform: str = "cpu",
         numbers: Mapping[Any, int] | None = None,
         mesh: str = "",
+        explicit: AbstractMesh | None = None,
     ) -> None:
         self.platform = platform
         self.mesh = mesh
+        # The mesh, if it has explicit axes, along which results lie as their types say.
+        self.explicit = explicit
         self.numbers = numbers
         load_dialect("builtin")
         self.module = ir.Module.create(types.unknown)
@@ -471,7 +476,7 @@ class Builder:
         """Write the equations of `jaxpr` here; `values` are those of its arguments."""
         env: dict[Any, Any] = dict(zip(jaxpr.invars, values, strict=True))
         outer, scope = self.loc, self.scope
-        numbers = self.module.numbers
+        numbers, explicit = self.module.numbers, self.module.explicit
         for eqn in jaxpr.eqns:
             primitive = eqn.primitive
             at = eqn.source
@@ -504,6 +509,8 @@ class Builder:
             self.in_avals = in_avals
             self.out_avals = out_avals
             out = primitive.lower(self, *operands, **params)
+            if explicit is not None and not primitive.higher_order:
+                out = as_typed(self, eqn, out)
             if primitive.multiple_results:
                 env.update(zip(eqn.outvars, out, strict=True))
             else:

@@ -9,12 +9,17 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from perspex import dtypes
 from perspex.base.dimensions import Symbolic, size
+from perspex.layout.context import get_abstract_mesh
+from perspex.layout.named import NamedSharding
+from perspex.layout.spec import PartitionSpec
+from perspex.layout.types import explicit_part
 
 # The axes along which a value outside `shard_map` varies.
 NOWHERE: frozenset[str] = frozenset()
@@ -26,19 +31,23 @@ class ShapedArray:
     Inside `shard_map`, `vma` has the axes of the mesh along which the devices may hold different
     values ("varying manual axes").
 
+    `cut` says how the array is cut along the explicit axes of a mesh; `None` if it is not, which is
+    all that programs without such meshes ever have.
+
     Two calls with equal arguments return the same object.
 
     >>> ShapedArray((3,), np.dtype("float32")) is ShapedArray((3,), np.dtype("float32"))
     True
     """
 
-    __slots__ = ("__weakref__", "dtype", "ndim", "shape", "size", "vma", "weak_type")
+    __slots__ = ("__weakref__", "cut", "dtype", "ndim", "shape", "size", "vma", "weak_type")
     pool: ClassVar[dict[Any, ShapedArray]] = {}
 
     shape: tuple[int, ...]
     dtype: Any
     weak_type: bool
     vma: frozenset[str]
+    cut: NamedSharding | None
     ndim: int
     size: int
 
@@ -49,10 +58,10 @@ class ShapedArray:
         weak_type: bool = False,
         vma: frozenset[str] = NOWHERE,
         *,
-        sharding: None = None,
+        sharding: NamedSharding | None = None,
     ) -> ShapedArray:
-        if vma:
-            return ShapedArray(shape, dtype, weak_type)._varying(vma)
+        if vma or sharding is not None:
+            return ShapedArray(shape, dtype, weak_type)._on_mesh(vma, sharding)
         try:
             return cls.pool[shape, dtype, weak_type]
         except (KeyError, TypeError):
@@ -62,32 +71,68 @@ class ShapedArray:
             dtype = np.dtype(dtype)
         key = (shape, dtype, bool(weak_type))
         aval = cls.pool.get(key)
-        return cls._made(key, NOWHERE) if aval is None else aval
+        return cls._made(key, NOWHERE, None) if aval is None else aval
 
     @classmethod
-    def _made(cls, key: Any, vma: frozenset[str]) -> ShapedArray:
+    def _made(cls, key: Any, vma: frozenset[str], cut: NamedSharding | None) -> ShapedArray:
         aval: ShapedArray = object.__new__(cls)
         aval.shape, aval.dtype, aval.weak_type = key[:3]
-        aval.vma = vma
+        aval.vma, aval.cut = vma, cut
         aval.ndim = len(aval.shape)
         aval.size = math.prod(aval.shape)
         return cls.pool.setdefault(key, aval)
 
-    def _varying(self, vma: frozenset[str]) -> ShapedArray:
-        key = (self.shape, self.dtype, self.weak_type, frozenset(vma))
+    def _on_mesh(self, vma: frozenset[str], sharding: NamedSharding | None) -> ShapedArray:
+        cut = None if sharding is None else explicit_part(sharding, self.shape)
+        if not vma and cut is None:
+            return self
+        key = (self.shape, self.dtype, self.weak_type, frozenset(vma), cut)
         found = self.pool.get(key)
-        return self._made(key, key[3]) if found is None else found
+        return self._made(key, key[3], cut) if found is None else found
 
     def __reduce__(self) -> Any:
-        return ShapedArray, (self.shape, self.dtype, self.weak_type, self.vma)
+        return _aval, (self.shape, self.dtype, self.weak_type, self.vma, self.cut)
 
     def update(self, **changes: Any) -> ShapedArray:
-        """The aval with `shape`, `dtype`, `weak_type` or `vma` replaced."""
+        """The aval with `shape`, `dtype`, `weak_type`, `vma` or `sharding` replaced.
+
+        A new shape without a sharding is cut nowhere.
+        """
+        shape = changes.get("shape", self.shape)
+        cut = self.cut
+        if "sharding" in changes:
+            cut = changes["sharding"]
+        elif cut is not None and shape != self.shape:
+            cut = None
         return ShapedArray(
-            changes.get("shape", self.shape),
+            shape,
             changes.get("dtype", self.dtype),
             changes.get("weak_type", self.weak_type),
             changes.get("vma", self.vma),
+            sharding=cut,
+        )
+
+    @property
+    def sharding(self) -> NamedSharding:
+        """How the array is cut, over the mesh around if it is not; that may have no axes."""
+        if self.cut is not None:
+            return self.cut
+        return NamedSharding(get_abstract_mesh(), PartitionSpec(*[None] * self.ndim))
+
+    def cotangent(self) -> ShapedArray:
+        """The aval of a cotangent: unreduced along the axes along which this is reduced."""
+        if self.cut is None or self.cut.spec.is_plain:
+            return self
+        spec = self.cut.spec
+        turned = spec.update(unreduced=spec.reduced, reduced=spec.unreduced, unreduced_kind=None)
+        return self.update(sharding=self.cut.update(spec=turned))
+
+    def uncut(self) -> ShapedArray:
+        """The aval of an array that is cut nowhere."""
+        return (
+            self
+            if self.cut is None
+            else ShapedArray(self.shape, self.dtype, self.weak_type, self.vma)
         )
 
     def strip_weak_type(self) -> ShapedArray:
@@ -109,8 +154,9 @@ class ShapedArray:
         Devices know no elements that hold nothing: they are given booleans instead.
         """
         if isinstance(self.dtype, dtypes.KeyType):
-            return ShapedArray((*self.shape, *self.dtype.key_shape), np.dtype("uint32"))
-        return ShapedArray(self.shape, np.dtype(bool)) if self.is_float0 else self
+            shape = (*self.shape, *self.dtype.key_shape)
+            return ShapedArray(shape, np.dtype("uint32"), sharding=self.cut)
+        return self.update(dtype=np.dtype(bool)) if self.is_float0 else self
 
     @property
     def nbytes(self) -> int:
@@ -119,11 +165,17 @@ class ShapedArray:
         return physical.size * int(physical.dtype.itemsize)
 
     def str_short(self, short_dtypes: bool = True) -> str:
-        """`f32[3,4]`, as it is written in jaxprs; `f32[3,4]{V:x}` if it varies along `x`."""
+        """`f32[3,4]`, as it is written in jaxprs.
+
+        `f32[3@x,4]` is cut along the axis `x` of a mesh, `f32[3,4]{V:x}` varies along it. `U` and
+        `R` mark axes along which it is unreduced and reduced.
+        """
         name = dtypes.short_name(self.dtype) if short_dtypes else self.dtype.name
-        axes = ",".join(sorted(self.vma))
-        vma = f"{{V:{axes if len(self.vma) == 1 else f'({axes})'}}}" if axes else ""
-        return f"{name}[{','.join(map(str, self.shape))}]{vma}"
+        sizes, sets = [str(n) for n in self.shape], {"V": self.vma}
+        if self.cut is not None:
+            sizes, sets = _with_cuts(sizes, sets, self.cut)
+        marks = [f"{mark}:{_together(sorted(names))}" for mark, names in sets.items() if names]
+        return f"{name}[{','.join(sizes)}]{'{' + ', '.join(marks) + '}' if marks else ''}"
 
     def __len__(self) -> int:
         if not self.shape:
@@ -136,6 +188,30 @@ class ShapedArray:
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
         return f"ShapedArray({self.str_short(short_dtypes=False)}{weak})"
+
+
+def _aval(
+    shape: Any, dtype: Any, weak_type: bool, vma: frozenset[str], cut: NamedSharding | None
+) -> ShapedArray:
+    return ShapedArray(shape, dtype, weak_type, vma, sharding=cut)
+
+
+def _together(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"({','.join(names)})"
+
+
+def _with_cuts(
+    sizes: Sequence[str], sets: dict[str, frozenset[str]], cut: NamedSharding
+) -> tuple[list[str], dict[str, frozenset[str]]]:
+    """The sizes of axes with the axes of the mesh that cut them, and the sets with those of it."""
+    spec = cut.spec
+    kind = spec.unreduced_kind
+    unreduced = "U" if kind is None or kind.name == "sum" else f"U_{kind.name}"
+    marked = [
+        f"{n}@{_together(names)}" if names else n
+        for n, names in zip(sizes, spec.names(), strict=True)
+    ]
+    return marked, {**sets, unreduced: spec.unreduced, "R": spec.reduced}
 
 
 PYTHON_SCALARS: dict[type, str] = {bool: "bool", int: "int", float: "float", complex: "complex"}

@@ -35,6 +35,7 @@ class AbstractRef:
     # What other types of values may say: a ref says none of it.
     weak_type = False
     vma = NOWHERE
+    cut = None
     is_extended = False
     is_float0 = False
     memory_space = None

@@ -137,7 +137,15 @@ class Compiled:
     # ---- taking a call apart ----------------------------------------------------------------
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
-        return take_apart(self.fun, self.name, self.options, args, kwargs, self._not_an_array)
+        call = take_apart(self.fun, self.name, self.options, args, kwargs, self._not_an_array)
+        wanted = self.in_shardings(call)
+        if wanted is None:
+            return call
+        avals = [
+            aval if s is None else aval.update(sharding=s)
+            for aval, s in zip(call.signature.avals, wanted, strict=True)
+        ]
+        return call._replace(signature=call.signature._replace(avals=tuple(avals)))
 
     def argument_names(self, in_tree: Any) -> list[str]:
         """`x`, `params['w']`: what each array of a call is called in the function's text."""

@@ -10,7 +10,9 @@ from typing import Any, NamedTuple
 from perspex import config, tree
 from perspex.base.xla import PjitFunction
 from perspex.ir.avals import ShapedArray, shaped
+from perspex.layout.spec import PartitionSpec
 from perspex.ops.placing import in_program
+from perspex.runtime.client import on_context_mesh
 
 
 class Options(NamedTuple):
@@ -38,9 +40,8 @@ class Places(NamedTuple):
 
 def broadcast_places(places: Any, arrays: Any, name: str) -> list[Any]:
     """The sharding for each leaf of `arrays`, from a prefix of their tree."""
-    return list(
-        tree.broadcast_prefix(places, arrays, is_leaf=lambda place: place is None, name=name)
-    )
+    found = tree.broadcast_prefix(places, arrays, is_leaf=lambda place: place is None, name=name)
+    return [p if not isinstance(p, PartitionSpec) else on_context_mesh(p) for p in found]
 
 
 def constrained(arrays: Sequence[Any], shardings: Sequence[Any]) -> list[Any]:

@@ -140,6 +140,8 @@ from perspex.ops.linear import dot_general as dot_general_p
 from perspex.ops.order import eq_to as eq_to_p
 from perspex.ops.order import le_to as le_to_p
 from perspex.ops.order import lt_to as lt_to_p
+from perspex.ops.passing import bitcast_convert_type as bitcast_convert_type_p
+from perspex.ops.passing import optimization_barrier as optimization_barrier_p
 from perspex.ops.placing import sharding_constraint as sharding_constraint_p
 from perspex.ops.precision import DotAlgorithm as DotAlgorithm
 from perspex.ops.precision import DotAlgorithmPreset as DotAlgorithmPreset
@@ -155,10 +157,8 @@ from perspex.ops.reductions import reduce_min as reduce_min_p
 from perspex.ops.reductions import reduce_or as reduce_or_p
 from perspex.ops.reductions import reduce_prod as reduce_prod_p
 from perspex.ops.reductions import reduce_xor as reduce_xor_p
-from perspex.ops.shape import bitcast_convert_type as bitcast_convert_type_p
 from perspex.ops.shape import concatenate as concatenate_p
 from perspex.ops.shape import iota as iota_p
-from perspex.ops.shape import optimization_barrier as optimization_barrier_p
 from perspex.ops.shape import pad as pad_p
 from perspex.ops.shape import rev as rev_p
 from perspex.ops.shape import slice as slice_p

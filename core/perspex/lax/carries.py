@@ -15,6 +15,7 @@ from perspex.control.bodies import Body, origin, place
 from perspex.ir.avals import PYTHON_SCALARS, ShapedArray
 from perspex.ops.collectives import varying
 from perspex.ops.structural import convert
+from perspex.tracing import cuts
 
 # The types of a carry, of the elements of a scan, and of its outputs.
 T = TypeVar("T")
@@ -50,6 +51,16 @@ def promoted(
     return found if changed else None
 
 
+def row(name: str, aval: ShapedArray) -> ShapedArray:
+    """The type of an element of one of the xs of a scan."""
+    if aval.cut is not None and aval.cut.spec.partitions[0] is not None:
+        raise ValueError(
+            f"{name}: the first axis of the xs should be whole on every device, but one has type "
+            f"{aval.str_short()}; reshard it"
+        )
+    return cuts.without_axis(aval, 0)
+
+
 def check_tree(name: str, f: Callable[..., Any], carry: Carry, in_tree: Any, out_tree: Any) -> None:
     """Raise `TypeError` unless the body `f` returns its carry in the containers it came in."""
     if in_tree == out_tree:
@@ -77,9 +88,7 @@ def check_types(
     """Raise `TypeError` unless the first results of a body have the types of its carry."""
     after = body.out_avals[: len(before)]
     wrong = [
-        i
-        for i, (old, new) in enumerate(zip(before, after, strict=True))
-        if old.shape != new.shape or old.dtype != new.dtype or old.vma != new.vma
+        i for i, (old, new) in enumerate(zip(before, after, strict=True)) if differing(old, new)
     ]
     if not wrong:
         return
@@ -97,6 +106,8 @@ def check_types(
         remedy = f"Return it with shape {old.shape}, or start from shape {new.shape}."
     elif old.dtype != new.dtype:
         remedy = f"Return it with `.astype({old.dtype.name!r})`, or start from {new.dtype.name}."
+    elif old.cut != new.cut:
+        remedy = "Return it through `jax.sharding.reshard`, or start from a value that is cut so."
     else:
         axes = tuple(sorted(old.vma - new.vma))
         remedy = f"Return it with `lax.pcast(..., {axes}, to='varying')`."
@@ -111,6 +122,7 @@ def differing(a: ShapedArray, b: ShapedArray) -> str:
     words = (
         ("shapes", a.shape != b.shape),
         ("dtypes", a.dtype != b.dtype),
+        ("shardings", a.shape == b.shape and a.cut != b.cut),
         ("manual axis types", a.vma != b.vma),
     )
     return " and ".join([word for word, differs in words if differs])

@@ -25,7 +25,7 @@ from perspex.control.loops import while_p
 from perspex.control.passing_through import forward_scan, forward_while
 from perspex.control.scan import scan_p
 from perspex.ir.avals import ShapedArray, shaped
-from perspex.lax.carries import Carry, T, X, Y, check_tree, check_types, promoted, type_name
+from perspex.lax.carries import Carry, T, X, Y, check_tree, check_types, promoted, row, type_name
 from perspex.ops.elementwise import add, lt
 from perspex.ops.shape import concatenate, slice
 from perspex.ops.structural import convert, reshape, to_front
@@ -133,7 +133,7 @@ def _scan(
     turns = max(steps, 1) if unroll is True else int(unroll)
     if config.disable_jit.value:
         return _python_scan(f, apply, init, columns, xs_tree, steps, reverse)
-    x_avals = [x.update(shape=x.shape[1:]) for x in x_avals]
+    x_avals = [row(name, x) for x in x_avals]
     both = tree.structure((init, xs))
     body = stage_body(name, f, both, [*before, *x_avals], apply)
     leaves, before, body = _settle_scan(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 from perspex import dtypes
 from perspex.arguments.arrays import aval_of
 from perspex.arguments.glossary import describe
-from perspex.arguments.refused import check_unsharded
+from perspex.arguments.sharded import WORDS, OutSharding, decided
 from perspex.arguments.static import integers
 from perspex.arguments.types import Array, ArrayLike, DTypeLike
 from perspex.lax.conv_dimensions import (
@@ -49,7 +50,7 @@ def conv_general_dilated(
     batch_group_count: int = 1,
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
-    out_sharding: None = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """The convolution of the spatial axes: sums of products of a kernel with sliding windows.
 
@@ -86,7 +87,6 @@ def conv_general_dilated(
     Array([[[10., 21., 32., 43.]]], dtype=float32)
     """
     name = "conv_general_dilated"
-    check_unsharded(name, out_sharding)
     left, right = aval_of(name, lhs).shape, aval_of(name, rhs).shape
     numbers = conv_dimension_numbers(left, right, dimension_numbers)
     spatial = len(left) - 2
@@ -118,9 +118,8 @@ def conv_general_dilated(
     else:
         pads = _pads(name, padding, [left[i] for i in numbers.lhs_spec[2:]], lhs_gaps)
     preferred = preferred_element_type
-    return ops.conv_general_dilated(
-        lhs,
-        rhs,
+    convolve = functools.partial(
+        ops.conv_general_dilated,
         window_strides=strides,
         padding=pads,
         lhs_dilation=lhs_gaps,
@@ -131,6 +130,7 @@ def conv_general_dilated(
         precision=canonical_precision(precision),
         preferred_element_type=None if preferred is None else dtypes.canonicalize_dtype(preferred),
     )
+    return decided(out_sharding, convolve, lhs, rhs)
 
 
 def conv(
@@ -427,7 +427,7 @@ describe(
         "dimension_numbers": "which axis is which, see `conv_dimension_numbers`.",
         "precision": "how exactly accelerators multiply; `default_matmul_precision` if not given.",
         "preferred_element_type": "the dtype to accumulate in, which is that of the result.",
-        "out_sharding": "must be `None`.",
+        "out_sharding": WORDS,
     },
     "TypeError: for dtypes or numbers of axes that differ.\n"
     "ValueError: for sizes that do not fit.\n"

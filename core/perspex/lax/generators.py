@@ -8,6 +8,7 @@ import numpy as np
 
 from perspex import dtypes
 from perspex.arguments.arrays import aval_of
+from perspex.arguments.sharded import OutSharding, lying
 from perspex.arguments.static import integers
 from perspex.arguments.types import Array, ArrayLike, DTypeLike, Shape
 from perspex.ops import rbg
@@ -50,6 +51,8 @@ def rng_bit_generator(
     shape: Shape,
     dtype: DTypeLike = np.uint32,
     algorithm: RandomAlgorithm = RandomAlgorithm.RNG_DEFAULT,
+    *,
+    out_sharding: OutSharding = None,
 ) -> tuple[Array, Array]:
     """Random bits by XLA, and the key for the next ones.
 
@@ -61,6 +64,7 @@ def rng_bit_generator(
       shape: the shape of the bits.
       dtype: an unsigned integer dtype.
       algorithm: a `RandomAlgorithm`; by default the choice of the platform.
+      out_sharding: how the bits lie along explicit axes of the mesh of `set_mesh`.
 
     Returns:
       The next key, and an array of shape `shape`.
@@ -79,4 +83,4 @@ def rng_bit_generator(
         dtype=dtypes.check_user_dtype(dtype, "rng_bit_generator"),
         algorithm=RandomAlgorithm(algorithm),
     )
-    return after, bits
+    return after, lying("rng_bit_generator", out_sharding, bits)

@@ -8,7 +8,7 @@ from typing import Any
 
 from perspex import dtypes
 from perspex.arguments.arrays import aval_of
-from perspex.arguments.refused import check_unsharded
+from perspex.arguments.sharded import OutSharding, asked
 from perspex.arguments.types import Array, ArrayLike, DTypeLike
 from perspex.ops import linear as ops
 from perspex.ops.precision import DotAlgorithm, DotAlgorithmPreset, Precision, canonical_precision
@@ -40,7 +40,7 @@ def dot_general(
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Sums of products over contracting axes, for each index of the batch axes.
 
@@ -51,7 +51,7 @@ def dot_general(
       precision: how exactly accelerators multiply, or a `DotAlgorithm` or `DotAlgorithmPreset`;
         `default_matmul_precision` if not given.
       preferred_element_type: the dtype to accumulate in, which is that of the result.
-      out_sharding: must be `None`.
+      out_sharding: how the result lies along explicit axes of the mesh of `set_mesh`.
 
     Returns:
       An array with the batch axes, the other axes of `lhs`, and those of `rhs`.
@@ -69,13 +69,13 @@ def dot_general(
     Array([[ 5., 14.],
            [14., 50.]], dtype=float32)
     """
-    check_unsharded("dot_general", out_sharding)
     return ops.dot_general(
         lhs,
         rhs,
         dimension_numbers=dimensions(dimension_numbers),
         precision=canonical_precision(precision),
         preferred_element_type=preferred_dtype(preferred_element_type),
+        **asked("dot_general", out_sharding),
     )
 
 
@@ -111,7 +111,7 @@ def dot(
     dimension_numbers: DotDimensionNumbers | None = None,
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
-    out_sharding: None = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """The product of two vectors or matrices; `dot_general` when given `dimension_numbers`.
 

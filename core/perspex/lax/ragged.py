@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from perspex.arguments.arrays import aval_of
-from perspex.arguments.refused import check_unsharded
+from perspex.arguments.sharded import OutSharding, decided
 from perspex.arguments.types import Array, ArrayLike, DTypeLike
 from perspex.lax.linear import PrecisionLike, preferred_dtype
 from perspex.ops import ragged as ops
@@ -24,7 +25,7 @@ def ragged_dot(
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
     group_offset: ArrayLike | None = None,
-    out_sharding: None = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Rows in consecutive groups, each group times its own matrix.
 
@@ -36,14 +37,14 @@ def ragged_dot(
       rhs: an array of shape `(g, k, n)`.
       group_sizes: `g` integers: how many rows each group has. Rows behind the last give zeros.
       precision, preferred_element_type: as for `dot_general`.
-      group_offset, out_sharding: must be `None`.
+      group_offset, out_sharding: how the result lies along explicit axes of the mesh of `set_mesh`.
 
     Returns:
       An array of shape `(m, n)`.
 
     Raises:
       TypeError: for other shapes, and group sizes that are not integers.
-      NotImplementedError: for a `group_offset` or a sharding.
+      NotImplementedError: for a `group_offset`.
 
     >>> import numpy as np
     >>> from perspex import lax
@@ -79,7 +80,7 @@ def ragged_dot_general(
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
     group_offset: ArrayLike | None = None,
-    out_sharding: None = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Sums of products in which one axis of `lhs` is in consecutive groups.
 
@@ -98,14 +99,16 @@ def ragged_dot_general(
         axes and the other axes before the ragged one in front.
       ragged_dot_dimension_numbers: which axis is what.
       precision, preferred_element_type: as for `dot_general`.
-      group_offset, out_sharding: must be `None`.
+      group_offset: must be `None`.
+      out_sharding: how the result lies along explicit axes of the mesh of `set_mesh`. The compiler
+        decides how all else lies.
 
     Returns:
       An array of the shape above.
 
     Raises:
       TypeError: for axes that are not there or do not match, and group sizes that are not integers.
-      NotImplementedError: for a `group_offset` or a sharding.
+      NotImplementedError: for a `group_offset`.
 
     >>> import numpy as np
     >>> from perspex import lax
@@ -115,18 +118,15 @@ def ragged_dot_general(
     <BLANKLINE>
            [[2.]]], dtype=float32)
     """
-    check_unsharded("ragged_dot_general", out_sharding)
     if group_offset is not None:
         raise NotImplementedError("ragged_dot_general: group_offset is not supported; leave it out")
     for operand in (lhs, rhs, group_sizes):
         aval_of("ragged_dot_general", operand)
-    primitive: Any = ops.ragged_dot_general
-    out: Array = primitive(
-        lhs,
-        rhs,
-        group_sizes,
+    multiply: Any = functools.partial(
+        ops.ragged_dot_general,
         ragged_dot_dimension_numbers=ragged_dot_dimension_numbers,
         precision=canonical_precision(precision),
         preferred_element_type=preferred_dtype(preferred_element_type),
     )
+    out: Array = decided(out_sharding, multiply, lhs, rhs, group_sizes)
     return out

@@ -15,7 +15,7 @@ from perspex import tree
 from perspex.arguments.arrays import aval_of
 from perspex.arguments.dtypes import required_dtype
 from perspex.arguments.glossary import describe
-from perspex.arguments.refused import check_unsharded
+from perspex.arguments.sharded import WORDS, OutSharding, asked, lying
 from perspex.arguments.static import integers
 from perspex.arguments.types import Array, ArrayLike, DTypeLike
 from perspex.control.bodies import place, stage_body
@@ -39,7 +39,9 @@ __all__ = [
 # ---- By one operation ---------------------------------------------------------------------------
 
 
-def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: None = None) -> Array:
+def reduce_sum(
+    operand: ArrayLike, axes: Sequence[int], *, out_sharding: OutSharding = None
+) -> Array:
     """The sum of the elements along `axes`.
 
     >>> import numpy as np
@@ -47,8 +49,8 @@ def reduce_sum(operand: ArrayLike, axes: Sequence[int], *, out_sharding: None = 
     >>> lax.reduce_sum(np.arange(6).reshape(2, 3), (1,))
     Array([ 3, 12], dtype=int32)
     """
-    check_unsharded("reduce_sum", out_sharding)
-    return sum_p(operand, axes=integers("reduce_sum", "axes", axes))
+    params = asked("reduce_sum", out_sharding)
+    return sum_p(operand, axes=integers("reduce_sum", "axes", axes), **params)
 
 
 def reduce_prod(operand: ArrayLike, axes: Sequence[int]) -> Array:
@@ -62,7 +64,9 @@ def reduce_prod(operand: ArrayLike, axes: Sequence[int]) -> Array:
     return ops.reduce_prod(operand, axes=integers("reduce_prod", "axes", axes))
 
 
-def reduce_max(operand: ArrayLike, axes: Sequence[int], *, out_sharding: None = None) -> Array:
+def reduce_max(
+    operand: ArrayLike, axes: Sequence[int], *, out_sharding: OutSharding = None
+) -> Array:
     """The greatest element along `axes`; NaN if there is one; the least number of no elements.
 
     >>> import numpy as np
@@ -70,11 +74,13 @@ def reduce_max(operand: ArrayLike, axes: Sequence[int], *, out_sharding: None = 
     >>> lax.reduce_max(np.arange(6).reshape(2, 3), (0,))
     Array([3, 4, 5], dtype=int32)
     """
-    check_unsharded("reduce_max", out_sharding)
-    return ops.reduce_max(operand, axes=integers("reduce_max", "axes", axes))
+    params = asked("reduce_max", out_sharding)
+    return ops.reduce_max(operand, axes=integers("reduce_max", "axes", axes), **params)
 
 
-def reduce_min(operand: ArrayLike, axes: Sequence[int], *, out_sharding: None = None) -> Array:
+def reduce_min(
+    operand: ArrayLike, axes: Sequence[int], *, out_sharding: OutSharding = None
+) -> Array:
     """The least element along `axes`; NaN if there is one; the greatest number of no elements.
 
     >>> import numpy as np
@@ -82,8 +88,8 @@ def reduce_min(operand: ArrayLike, axes: Sequence[int], *, out_sharding: None = 
     >>> lax.reduce_min(np.arange(6).reshape(2, 3), (0,))
     Array([0, 1, 2], dtype=int32)
     """
-    check_unsharded("reduce_min", out_sharding)
-    return ops.reduce_min(operand, axes=integers("reduce_min", "axes", axes))
+    params = asked("reduce_min", out_sharding)
+    return ops.reduce_min(operand, axes=integers("reduce_min", "axes", axes), **params)
 
 
 def reduce_and(operand: ArrayLike, axes: Sequence[int]) -> Array:
@@ -157,7 +163,7 @@ def reduce(
     init_values: Any,
     computation: Callable[[Any, Any], Any],
     dimensions: Sequence[int],
-    out_sharding: None = None,
+    out_sharding: OutSharding = None,
 ) -> Any:
     """Reduce along `dimensions` by any function of two scalars.
 
@@ -171,7 +177,7 @@ def reduce(
       computation: takes what there is so far and an element, in the structure of `operands`, and
         returns what there is then. It should be associative: the order is not defined.
       dimensions: the axes to reduce.
-      out_sharding: must be `None`.
+      out_sharding: how the result lies along explicit axes of the mesh of `set_mesh`.
 
     Returns:
       Arrays in the structure of `operands`, without the axes `dimensions`.
@@ -187,7 +193,6 @@ def reduce(
     >>> lax.reduce(np.arange(4.0), 0.0, lambda total, x: total + x * x, (0,))
     Array(14., dtype=float32)
     """
-    check_unsharded("reduce", out_sharding)
     axes = integers("reduce", "dimensions", dimensions)
     leaves, structure = tree.flatten(operands)
     inits, found = tree.flatten(init_values)
@@ -201,11 +206,12 @@ def reduce(
     if len(leaves) == 1:
         primitive = by_identity(_MONOIDS, computation, inits[0])
         if primitive is not None:
-            return tree.unflatten(structure, [primitive(leaves[0], axes=axes)])
+            out = lying("reduce", out_sharding, primitive(leaves[0], axes=axes))
+            return tree.unflatten(structure, [out])
     scalars = [ShapedArray((), aval_of("reduce", x).dtype) for x in leaves]
     program = scalar_program("reduce", computation, structure, scalars)
     outs = reduce_p(*leaves, *inits, dimensions=axes, jaxpr=program)
-    return tree.unflatten(structure, outs)
+    return tree.unflatten(structure, [lying("reduce", out_sharding, y) for y in outs])
 
 
 def by_identity(monoids: Mapping[Any, Primitive], computation: Any, init: Any) -> Primitive | None:
@@ -338,7 +344,7 @@ for functions, kind in (
         {
             "operand": f"an array of {kind}.",
             "axes": "the axes to reduce, counted from the front.",
-            "out_sharding": "must be `None`.",
+            "out_sharding": WORDS,
         },
         "TypeError: if `operand` is not an array, or has another dtype.\n"
         "ValueError: for an axis that is not there or comes twice.",

@@ -13,8 +13,8 @@ import numpy as np
 from perspex.arguments.arrays import as_array
 from perspex.arguments.axes import canonical_axes, canonical_axis
 from perspex.arguments.glossary import describe
-from perspex.arguments.refused import check_unsharded
 from perspex.arguments.shapes import iterated_shape, joint_shape
+from perspex.arguments.sharded import WORDS, OutSharding, asked
 from perspex.arguments.static import integers
 from perspex.arguments.types import Array, ArrayLike, Shape
 from perspex.base.dimensions import size as as_size
@@ -53,7 +53,7 @@ def broadcast_shapes(*shapes: Any) -> Any:
     return joint_shape([iterated_shape("broadcast_shapes", s) for s in shapes])
 
 
-def broadcast(operand: ArrayLike, sizes: Shape, *, out_sharding: None = None) -> Array:
+def broadcast(operand: ArrayLike, sizes: Shape, *, out_sharding: OutSharding = None) -> Array:
     """The operand repeated along new axes of the given sizes in front.
 
     Args:
@@ -70,13 +70,13 @@ def broadcast(operand: ArrayLike, sizes: Shape, *, out_sharding: None = None) ->
     >>> lax.broadcast(jnp.arange(2), (3,)).shape
     (3, 2)
     """
-    check_unsharded("broadcast", out_sharding)
     sizes = iterated_shape("broadcast", integers("broadcast", "sizes", sizes))
-    if not sizes:
+    if not sizes and out_sharding is None:
         return as_array(operand)
     shape = (*sizes, *typeof(operand).shape)
     dims = tuple(range(len(sizes), len(shape)))
-    return structural.broadcast_in_dim(operand, shape=shape, broadcast_dimensions=dims)
+    params = asked("broadcast", out_sharding, "sharding")
+    return structural.broadcast_in_dim(operand, shape=shape, broadcast_dimensions=dims, **params)
 
 
 def broadcast_in_dim(
@@ -84,7 +84,7 @@ def broadcast_in_dim(
     shape: Shape,
     broadcast_dimensions: Sequence[int],
     *,
-    out_sharding: None = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """The operand repeated to `shape`; its axis `i` becomes axis `broadcast_dimensions[i]`.
 
@@ -105,12 +105,12 @@ def broadcast_in_dim(
            [1, 1, 1]], dtype=int32)
     """
     name = "broadcast_in_dim"
-    check_unsharded(name, out_sharding)
+    params = asked(name, out_sharding, "sharding")
     shape = iterated_shape(name, shape)
     dims = integers(name, "broadcast_dimensions", broadcast_dimensions)
-    if typeof(operand).shape == shape and dims == tuple(range(len(shape))):
+    if not params and typeof(operand).shape == shape and dims == tuple(range(len(shape))):
         return as_array(operand)
-    return structural.broadcast_in_dim(operand, shape=shape, broadcast_dimensions=dims)
+    return structural.broadcast_in_dim(operand, shape=shape, broadcast_dimensions=dims, **params)
 
 
 def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
@@ -224,7 +224,7 @@ def reshape(
     new_sizes: Shape,
     dimensions: Sequence[int] | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """The elements of the operand in another shape of the same size.
 
@@ -245,7 +245,7 @@ def reshape(
     Array([[0, 1],
            [2, 3]], dtype=int32)
     """
-    check_unsharded("reshape", out_sharding)
+    params = asked("reshape", out_sharding, "sharding")
     shape = iterated_shape("reshape", new_sizes)
     aval = typeof(operand)
     if dimensions is not None:
@@ -253,9 +253,9 @@ def reshape(
         structural.check_permutation("reshape", order, aval.ndim)
         operand = transpose(operand, order)
         aval = typeof(operand)
-    if aval.shape == shape:
+    if aval.shape == shape and not params:
         return as_array(operand)
-    return structural.reshape(operand, new_sizes=shape)
+    return structural.reshape(operand, new_sizes=shape, **params)
 
 
 def collapse(operand: Array, start_dimension: int, stop_dimension: int | None = None) -> Array:
@@ -484,4 +484,4 @@ def shape_as_value(shape: Sequence[int]) -> Array:
     return as_array(sizes)
 
 
-describe((broadcast, broadcast_in_dim, reshape), {"out_sharding": "must be `None`."})
+describe((broadcast, broadcast_in_dim, reshape), {"out_sharding": WORDS})

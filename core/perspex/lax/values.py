@@ -10,11 +10,11 @@ from perspex import dtypes, tree
 from perspex.api.shapes import ShapeDtypeStruct
 from perspex.arguments.arrays import as_array, aval_of
 from perspex.arguments.dtypes import check_equal_dtypes, required_dtype
-from perspex.arguments.refused import check_unsharded
 from perspex.arguments.shapes import iterated_shape
+from perspex.arguments.sharded import OutSharding, asked
 from perspex.arguments.types import Array, ArrayLike, DTypeLike, Shape
 from perspex.ir.avals import ShapedArray
-from perspex.ops import elementwise, kept, structural
+from perspex.ops import elementwise, kept, passing, structural
 from perspex.ops import shape as ops
 from perspex.ops.keys import filled_keys
 from perspex.runtime.dispatch import EVAL, put_like
@@ -33,7 +33,11 @@ __all__ = [
 
 
 def full(
-    shape: Shape, fill_value: ArrayLike, dtype: DTypeLike | None = None, *, sharding: None = None
+    shape: Shape,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    *,
+    sharding: OutSharding = None,
 ) -> Array:
     """An array filled with a scalar.
 
@@ -41,7 +45,7 @@ def full(
       shape: the shape of the result.
       fill_value: a number or a scalar array.
       dtype: the dtype of the result; if not given that of `fill_value`, weak if it is.
-      sharding: must be `None`.
+      sharding: how the result lies along explicit axes of the mesh of `set_mesh`.
 
     Returns:
       An array of shape `shape`.
@@ -53,7 +57,6 @@ def full(
     >>> lax.full((2,), 1.5)
     Array([1.5, 1.5], dtype=float32, weak_type=True)
     """
-    check_unsharded("full", sharding)
     aval = typeof(fill_value)
     if aval.shape:
         raise TypeError(
@@ -65,9 +68,10 @@ def full(
     if dtype is not None and not isinstance(dtype, dtypes.KeyType):
         fill_value = _number(fill_value, aval, required_dtype("full", dtype))
     sizes = iterated_shape("full", shape)
-    if not sizes:
+    params = asked("full", sharding, "sharding")
+    if not sizes and not params:
         return as_array(fill_value)
-    return structural.broadcast_in_dim(fill_value, shape=sizes, broadcast_dimensions=())
+    return structural.broadcast_in_dim(fill_value, shape=sizes, broadcast_dimensions=(), **params)
 
 
 def _number(value: Any, aval: ShapedArray, dtype: Any, weak_type: bool = False) -> Any:
@@ -85,7 +89,7 @@ def full_like(
     fill_value: ArrayLike,
     dtype: DTypeLike | None = None,
     shape: Shape | None = None,
-    sharding: None = None,
+    sharding: OutSharding = None,
 ) -> Array:
     """An array filled with a scalar, by default of the shape and dtype of another array.
 
@@ -94,7 +98,7 @@ def full_like(
       fill_value: a number or a scalar array.
       dtype: the dtype of the result; if not given that of `x`, weak if it is.
       shape: the shape of the result; that of `x` if not given.
-      sharding: must be `None`.
+      sharding: how the result lies along explicit axes of the mesh of `set_mesh`.
 
     Returns:
       An array.
@@ -106,16 +110,19 @@ def full_like(
     >>> lax.full_like(jnp.arange(2), 7)
     Array([7, 7], dtype=int32)
     """
-    check_unsharded("full_like", sharding)
     kind: Any = x
     like = typeof(x) if _is_value(x) else ShapedArray(kind.shape, kind.dtype)
     sizes = like.shape if shape is None else iterated_shape("full_like", shape)
+    if sharding is None and sizes == like.shape:
+        sharding = like.cut
     if like.is_extended or dtype is not None:
-        return put_like(full(sizes, fill_value, like.dtype if dtype is None else dtype), x)
+        dtype = like.dtype if dtype is None else dtype
+        return put_like(full(sizes, fill_value, dtype, sharding=sharding), x)
     aval = typeof(fill_value)
     if aval.shape:
         raise TypeError(f"full_like must be called with scalar fill_value, got {aval.shape}")
-    return put_like(full(sizes, _number(fill_value, aval, like.dtype, like.weak_type)), x)
+    number = _number(fill_value, aval, like.dtype, like.weak_type)
+    return put_like(full(sizes, number, sharding=sharding), x)
 
 
 def _is_value(x: Any) -> bool:
@@ -145,13 +152,13 @@ def zeros_like_array(x: ArrayLike | ShapeDtypeStruct) -> Array:
     return full_like(x, 0)
 
 
-def empty(shape: Shape, dtype: DTypeLike, *, out_sharding: None = None) -> Array:
+def empty(shape: Shape, dtype: DTypeLike, *, out_sharding: OutSharding = None) -> Array:
     """An array whose elements may be anything; here they are zeros.
 
     Args:
       shape: the shape of the result.
       dtype: its dtype.
-      out_sharding: must be `None`.
+      out_sharding: how the result lies along explicit axes of the mesh of `set_mesh`.
 
     Returns:
       An array of shape `shape` and dtype `dtype`.
@@ -163,8 +170,7 @@ def empty(shape: Shape, dtype: DTypeLike, *, out_sharding: None = None) -> Array
     >>> lax.empty((2,), "float32").shape
     (2,)
     """
-    check_unsharded("empty", out_sharding)
-    return full(shape, 0, dtype)
+    return full(shape, 0, dtype, sharding=out_sharding)
 
 
 def iota(dtype: DTypeLike, size: int) -> Array:
@@ -188,7 +194,7 @@ def iota(dtype: DTypeLike, size: int) -> Array:
 
 
 def broadcasted_iota(
-    dtype: DTypeLike, shape: Shape, dimension: int, *, out_sharding: None = None
+    dtype: DTypeLike, shape: Shape, dimension: int, *, out_sharding: OutSharding = None
 ) -> Array:
     """An array whose elements are their own indices along an axis.
 
@@ -196,7 +202,7 @@ def broadcasted_iota(
       dtype: the numeric dtype of the result.
       shape: its shape.
       dimension: the axis that is counted along.
-      out_sharding: must be `None`.
+      out_sharding: how the result lies along explicit axes of the mesh of `set_mesh`.
 
     Returns:
       An array of shape `shape` and dtype `dtype`.
@@ -210,9 +216,10 @@ def broadcasted_iota(
     Array([[0, 1, 2],
            [0, 1, 2]], dtype=int32)
     """
-    check_unsharded("broadcasted_iota", out_sharding)
+    params = asked("broadcasted_iota", out_sharding, "sharding")
     sizes = iterated_shape("iota", shape)
-    return ops.iota(dtype=required_dtype("iota", dtype), shape=sizes, dimension=int(dimension))
+    kind = required_dtype("iota", dtype)
+    return ops.iota(dtype=kind, shape=sizes, dimension=int(dimension), **params)
 
 
 # ---- Conversion ---------------------------------------------------------------------------------
@@ -276,7 +283,7 @@ def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     aval = typeof(operand)
     if aval.dtype == dtype and not aval.weak_type:
         return as_array(operand)
-    return ops.bitcast_convert_type(operand, new_dtype=dtype)
+    return passing.bitcast_convert_type(operand, new_dtype=dtype)
 
 
 def dtype(x: Any) -> Any:
@@ -461,4 +468,4 @@ def optimization_barrier(operand: T, /) -> T:
     (Array(1., dtype=float32), Array(2., dtype=float32))
     """
     leaves, structure = tree.flatten(operand)
-    return tree.unflatten(structure, ops.optimization_barrier(*leaves) if leaves else [])
+    return tree.unflatten(structure, passing.optimization_barrier(*leaves) if leaves else [])

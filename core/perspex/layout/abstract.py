@@ -9,7 +9,11 @@ from typing import Any, NamedTuple, NoReturn
 
 
 class AxisType(enum.Enum):
-    """Who decides how results lie along an axis of a mesh. Perspex has `Auto`: the compiler."""
+    """Who decides how arrays lie along an axis of a mesh.
+
+    `Auto`: the compiler. `Explicit`: the types of arrays, which say how they are cut. `Manual`: the
+    function itself, which is that of one device (`shard_map`).
+    """
 
     Auto = enum.auto()
     Explicit = enum.auto()
@@ -85,7 +89,7 @@ class AbstractMesh:
     8
     """
 
-    __slots__ = ("abstract_device", "axis_names", "axis_sizes", "axis_types")
+    __slots__ = ("_hash", "abstract_device", "axis_names", "axis_sizes", "axis_types")
 
     def __init__(
         self,
@@ -107,6 +111,7 @@ class AbstractMesh:
         self.axis_names: tuple[str, ...] = names
         self.axis_types: tuple[AxisType, ...] = types
         self.abstract_device = abstract_device
+        self._hash = hash(self._key())
 
     @property
     def shape(self) -> OrderedDict[str, int]:
@@ -179,6 +184,12 @@ class AbstractMesh:
         pairs = zip(self.axis_names, self.axis_types, strict=True)
         return self.update(axis_types=tuple([name_to_type.get(n, kind) for n, kind in pairs]))
 
+    @property
+    def in_program(self) -> str:
+        """The axes in Shardy's notation: `mesh<["x"=2]>`."""
+        sizes = ", ".join([f'"{name}"={n}' for name, n in self.shape_tuple])
+        return f"mesh<[{sizes}]>"
+
     def _refuse(self, what: str) -> NoReturn:
         raise ValueError(f"{what} is not known of an AbstractMesh; it has no devices")
 
@@ -206,10 +217,12 @@ class AbstractMesh:
         return self.axis_sizes, self.axis_names, self.axis_types, self.abstract_device
 
     def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
         return isinstance(other, AbstractMesh) and self._key() == other._key()
 
     def __hash__(self) -> int:
-        return hash(self._key())
+        return self._hash
 
     def __repr__(self) -> str:
         sizes = ", ".join([f"{name!r}: {n}" for name, n in self.shape_tuple]) or "()"

@@ -20,8 +20,8 @@ import numpy as np
 from perspex import dtypes, random
 from perspex import numpy as pnp
 from perspex.arguments.glossary import describe as _describe
-from perspex.arguments.refused import check_unsharded as _check_unsharded
 from perspex.arguments.shapes import canonical_shape as _canonical_shape
+from perspex.arguments.sharded import OutSharding, lying
 from perspex.arguments.types import Array, ArrayLike, DTypeLike, Shape
 
 __all__ = [
@@ -42,7 +42,7 @@ class Initializer(Protocol):
         key: ArrayLike | None,
         shape: Shape,
         dtype: DTypeLike | None = None,
-        out_sharding: None = None,
+        out_sharding: OutSharding = None,
     ) -> Array: ...
 
 
@@ -86,10 +86,10 @@ def _initializer(
         key: ArrayLike | None,
         shape: Shape,
         dtype: DTypeLike | None = None,
-        out_sharding: None = None,
+        out_sharding: OutSharding = None,
     ) -> Array:
-        _check_unsharded(name, out_sharding)
-        return draw(key, _canonical_shape(name, shape), _dtype(dtype, made_with))
+        out = draw(key, _canonical_shape(name, shape), _dtype(dtype, made_with))
+        return lying(name, out_sharding, out)
 
     init.__doc__ = what + _CALLED
     return init
@@ -99,7 +99,10 @@ def _initializer(
 
 
 def zeros(
-    key: ArrayLike | None, shape: Shape, dtype: DTypeLike | None = None, out_sharding: None = None
+    key: ArrayLike | None,
+    shape: Shape,
+    dtype: DTypeLike | None = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """An array of zeros: an initializer.
 
@@ -109,17 +112,18 @@ def zeros(
 
     Raises:
       TypeError: if `shape` is not a shape or `dtype` is not a dtype.
-      NotImplementedError: if `out_sharding` is given.
 
     >>> zeros(None, (2,))
     Array([0., 0.], dtype=float32)
     """
-    _check_unsharded("zeros", out_sharding)
-    return pnp.zeros(shape, _dtype(dtype, None))
+    return pnp.zeros(shape, _dtype(dtype, None), out_sharding=out_sharding)
 
 
 def ones(
-    key: ArrayLike | None, shape: Shape, dtype: DTypeLike | None = None, out_sharding: None = None
+    key: ArrayLike | None,
+    shape: Shape,
+    dtype: DTypeLike | None = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """An array of ones: an initializer.
 
@@ -129,13 +133,11 @@ def ones(
 
     Raises:
       TypeError: if `shape` is not a shape or `dtype` is not a dtype.
-      NotImplementedError: if `out_sharding` is given.
 
     >>> ones(None, (2,), "int32")
     Array([1, 1], dtype=int32)
     """
-    _check_unsharded("ones", out_sharding)
-    return pnp.ones(shape, _dtype(dtype, None))
+    return pnp.ones(shape, _dtype(dtype, None), out_sharding=out_sharding)
 
 
 def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:

@@ -11,6 +11,7 @@ from perspex import numpy as pnp
 from perspex.arguments.arrays import expand
 from perspex.arguments.axes import canonical_axes, canonical_axis, hashable_axis
 from perspex.arguments.glossary import describe
+from perspex.arguments.sharded import OutSharding, lying
 from perspex.arguments.static import concrete
 from perspex.arguments.types import Array, ArrayLike, Axis, DTypeLike
 from perspex.base.dimensions import size as as_size
@@ -179,7 +180,12 @@ def _log_softmax(x: Any, where: Any, axis: Any) -> Any:
 
 
 def one_hot(
-    x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = None, axis: int = -1
+    x: ArrayLike,
+    num_classes: int,
+    *,
+    dtype: DTypeLike | None = None,
+    axis: int = -1,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Integers as indicator vectors of length `num_classes` along a new axis.
 
@@ -188,6 +194,7 @@ def one_hot(
       num_classes: the length of the new axis.
       dtype: the dtype of the result; the default float if not given.
       axis: where the new axis is in the result.
+      out_sharding: how the result lies along explicit axes of the mesh of `set_mesh`.
 
     Returns:
       An array with one axis more than `x`, of zeros and ones.
@@ -205,7 +212,8 @@ def one_hot(
     count = concrete("one_hot: num_classes", as_size, num_classes)
     if count < 0:
         raise TypeError(f"one_hot: num_classes must not be negative, got {count}")
-    return _one_hot(x, num_classes=count, dtype=dtype, axis=axis)
+    found = _one_hot(x, num_classes=count, dtype=dtype, axis=axis)
+    return lying("one_hot", out_sharding, found)
 
 
 @fused(static=("num_classes", "dtype", "axis"))

@@ -16,6 +16,7 @@ from perspex.api.shapes import ShapeDtypeStruct
 from perspex.arguments.arrays import as_dtype, check_arraylike, expand, spread
 from perspex.arguments.glossary import describe
 from perspex.arguments.shapes import canonical_shape
+from perspex.arguments.sharded import OutSharding, asked, lying
 from perspex.arguments.types import Array, ArrayLike, DTypeLike, Placement, Shape
 from perspex.ir.avals import PYTHON_SCALARS, ShapedArray, scalar_aval, shaped
 from perspex.jitted.fused import fused
@@ -44,6 +45,7 @@ def array(
     order: str | None = "K",
     ndmin: int = 0,
     device: Placement = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Make an array from a number, nested lists, or another array.
 
@@ -75,6 +77,7 @@ def array(
     out = _converted(object, dtype, copy)
     if ndmin > out.ndim:
         out = expand(out, range(ndmin - out.ndim))
+    out = lying("array", out_sharding, out)
     return out if device is None else device_put(out, device)
 
 
@@ -85,6 +88,7 @@ def asarray(
     *,
     copy: bool | None = None,
     device: Placement = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Convert a value to an array; an array that needs no conversion passes through unchanged.
 
@@ -113,7 +117,7 @@ def asarray(
         check_arraylike("asarray", a)
     if a.__class__ is not np.ndarray and isinstance(a, np.ndarray):
         shaped(a)  # refuses a masked array; `array` takes what is under the mask
-    return array(a, dtype, copy=bool(copy), order=order, device=device)
+    return array(a, dtype, copy=bool(copy), order=order, device=device, out_sharding=out_sharding)
 
 
 def copy(a: ArrayLike, order: str | None = None) -> Array:
@@ -281,7 +285,13 @@ def _stacked(arrays: list[Any]) -> Any:
 # ---- Filled with a number -----------------------------------------------------------------------
 
 
-def zeros(shape: int | Shape, dtype: DTypeLike | None = None, *, device: Placement = None) -> Array:
+def zeros(
+    shape: int | Shape,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Placement = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """An array of zeros.
 
     Args:
@@ -296,11 +306,18 @@ def zeros(shape: int | Shape, dtype: DTypeLike | None = None, *, device: Placeme
     >>> jnp.zeros((2,))
     Array([0., 0.], dtype=float32)
     """
-    out = _repeated(0, canonical_shape("zeros", shape), _dtype_or_hint("zeros", shape, dtype))
+    sizes, dtype = canonical_shape("zeros", shape), _dtype_or_hint("zeros", shape, dtype)
+    out = _repeated(0, sizes, dtype, **asked("zeros", out_sharding, "sharding"))
     return out if device is None else device_put(out, device)
 
 
-def ones(shape: int | Shape, dtype: DTypeLike | None = None, *, device: Placement = None) -> Array:
+def ones(
+    shape: int | Shape,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Placement = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """An array of ones.
 
     Returns:
@@ -310,11 +327,18 @@ def ones(shape: int | Shape, dtype: DTypeLike | None = None, *, device: Placemen
     >>> jnp.ones((2,), int)
     Array([1, 1], dtype=int32)
     """
-    out = _repeated(1, canonical_shape("ones", shape), _dtype_or_hint("ones", shape, dtype))
+    sizes, dtype = canonical_shape("ones", shape), _dtype_or_hint("ones", shape, dtype)
+    out = _repeated(1, sizes, dtype, **asked("ones", out_sharding, "sharding"))
     return out if device is None else device_put(out, device)
 
 
-def empty(shape: int | Shape, dtype: DTypeLike | None = None, *, device: Placement = None) -> Array:
+def empty(
+    shape: int | Shape,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Placement = None,
+    out_sharding: OutSharding = None,
+) -> Array:
     """An array of zeros: memory without a value does not exist here.
 
     Returns:
@@ -324,7 +348,8 @@ def empty(shape: int | Shape, dtype: DTypeLike | None = None, *, device: Placeme
     >>> jnp.empty((2,))
     Array([0., 0.], dtype=float32)
     """
-    out = _repeated(0, canonical_shape("empty", shape), _dtype_or_hint("empty", shape, dtype))
+    sizes, dtype = canonical_shape("empty", shape), _dtype_or_hint("empty", shape, dtype)
+    out = _repeated(0, sizes, dtype, **asked("empty", out_sharding, "sharding"))
     return out if device is None else device_put(out, device)
 
 
@@ -334,6 +359,7 @@ def full(
     dtype: DTypeLike | None = None,
     *,
     device: Placement = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """An array filled with a value.
 
@@ -350,7 +376,8 @@ def full(
     """
     if dtype is not None:
         dtype = dtypes.check_user_dtype(dtype, "full")
-    out = _spread("full", fill_value, canonical_shape("full", shape), dtype)
+    params = asked("full", out_sharding, "sharding")
+    out = _spread("full", fill_value, canonical_shape("full", shape), dtype, **params)
     return out if device is None else device_put(out, device)
 
 
@@ -360,6 +387,7 @@ def zeros_like(
     shape: int | Shape | None = None,
     *,
     device: Placement = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """An array of zeros with the shape and dtype of another one.
 
@@ -370,7 +398,7 @@ def zeros_like(
     >>> jnp.zeros_like(jnp.arange(2))
     Array([0, 0], dtype=int32)
     """
-    return _like("zeros_like", a, 0, dtype, shape, device)
+    return _like("zeros_like", a, 0, dtype, shape, device, out_sharding)
 
 
 def ones_like(
@@ -379,6 +407,7 @@ def ones_like(
     shape: int | Shape | None = None,
     *,
     device: Placement = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """An array of ones with the shape and dtype of another one.
 
@@ -389,7 +418,7 @@ def ones_like(
     >>> jnp.ones_like(jnp.arange(2))
     Array([1, 1], dtype=int32)
     """
-    return _like("ones_like", a, 1, dtype, shape, device)
+    return _like("ones_like", a, 1, dtype, shape, device, out_sharding)
 
 
 def empty_like(
@@ -421,6 +450,7 @@ def full_like(
     shape: int | Shape | None = None,
     *,
     device: Placement = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """An array filled with a value, with the shape and dtype of another one.
 
@@ -436,7 +466,10 @@ def full_like(
     Array([5, 5], dtype=int32)
     """
     sizes, dtype, weak = _described("full_like", a, dtype, shape)
-    out = _spread("full_like", fill_value, sizes, dtype, weak)
+    params = _lying_like("full_like", a, sizes, out_sharding)
+    out = _spread("full_like", fill_value, sizes, dtype, weak, **params)
+    if out_sharding is not None:
+        return out
     return put_like(out, a) if device is None else device_put(out, device)
 
 
@@ -459,50 +492,82 @@ def _described(name: str, a: Any, dtype: Any, shape: Any) -> tuple[Any, Any, boo
     return np.shape(a) if shape is None else canonical_shape(name, shape), given, weak
 
 
-def _like(name: str, a: Any, value: int, dtype: Any, shape: Any, device: Any) -> Any:
+def _lying_like(name: str, a: Any, shape: Any, out_sharding: OutSharding) -> dict[str, Any]:
+    """How an array of this shape lies, by the param `sharding`: as asked, or else as `a` does."""
+    cut = getattr(getattr(a, "aval", None), "cut", None)
+    if out_sharding is None and cut is not None and np.shape(a) == shape:
+        return {"sharding": cut}
+    return asked(name, out_sharding, "sharding")
+
+
+def _like(
+    name: str,
+    a: Any,
+    value: int,
+    dtype: Any,
+    shape: Any,
+    device: Any,
+    out_sharding: OutSharding = None,
+) -> Any:
     shape, dtype, weak = _described(name, a, dtype, shape)
-    out = _repeated(value, shape, dtype, weak)
+    out = _repeated(value, shape, dtype, weak, **_lying_like(name, a, shape, out_sharding))
+    if out_sharding is not None:
+        return out
     return put_like(out, a) if device is None else device_put(out, device)
 
 
-@fused(static=("value", "shape", "dtype", "weak"))
-def _repeated(value: int, shape: tuple[int, ...], dtype: Any, weak: bool = False) -> Any:
+@fused(static=("value", "shape", "dtype", "weak", "sharding"))
+def _repeated(
+    value: int, shape: tuple[int, ...], dtype: Any, weak: bool = False, sharding: Any = None
+) -> Any:
     if dtype == dtypes.float0:
         return np.zeros(shape, dtype)
     if weak:
-        return spread(constant(value, ShapedArray((), dtype, True)), shape)
+        number = constant(value, ShapedArray((), dtype, True))
+        return spread(number, shape, sharding=sharding)
     if isinstance(dtype, dtypes.KeyType):
         return filled_keys(np.uint32(value), shape, dtype)
-    return spread(dtype.type(value), shape)
+    return spread(dtype.type(value), shape, sharding=sharding)
 
 
-def _spread(name: str, value: Any, shape: tuple[int, ...], dtype: Any, weak: bool = False) -> Any:
+def _spread(
+    name: str,
+    value: Any,
+    shape: tuple[int, ...],
+    dtype: Any,
+    weak: bool = False,
+    sharding: Any = None,
+) -> Any:
     check_arraylike(name, value)
     if dtype is None:
         dtype, weak = dtypes.kind_of(value)
-    return _spread_as(value, shape, dtype, weak)
+    return _spread_as(value, shape, dtype, weak, sharding)
 
 
-@fused(static=("shape", "dtype", "weak"))
-def _spread_as(value: Any, shape: tuple[int, ...], dtype: Any, weak: bool) -> Any:
+@fused(static=("shape", "dtype", "weak", "sharding"))
+def _spread_as(
+    value: Any, shape: tuple[int, ...], dtype: Any, weak: bool, sharding: Any = None
+) -> Any:
     given = shaped(value)
     if isinstance(dtype, dtypes.KeyType) and not given.is_extended and not given.shape:
         return filled_keys(value, shape, dtype)
-    return spread(as_dtype(value, dtype, weak), shape)
+    return spread(as_dtype(value, dtype, weak), shape, sharding=sharding)
 
 
 _VALUE = {"fill_value": "a number, or an array that broadcasts to the shape."}
-describe((zeros, ones, empty), words.SHAPE, words.SIZES)
+describe((zeros, ones, empty), words.SHAPE | words.LIES, words.SIZES)
+describe((array, asarray), words.LIES)
 describe(
     (full,),
     {
         **words.SHAPE,
+        **words.LIES,
         **_VALUE,
         "dtype": "that of `fill_value` if not given; a Python number alone stays weakly typed.",
     },
 )
 describe(
     (zeros_like, ones_like, empty_like, full_like),
-    words.LIKE | _VALUE,
+    words.LIKE | words.LIES | _VALUE,
     "TypeError: if the prototype is a list, and for sizes that are negative or not integers.",
 )

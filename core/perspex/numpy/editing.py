@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -19,6 +20,7 @@ from perspex.arguments.arrays import (
     spread,
 )
 from perspex.arguments.axes import canonical_axis
+from perspex.arguments.sharded import OutSharding, decided
 from perspex.arguments.static import concrete
 from perspex.arguments.types import Array, ArrayLike, Axis
 from perspex.base.dimensions import size as as_size
@@ -85,6 +87,7 @@ def repeat(
     axis: int | None = None,
     *,
     total_repeat_length: int | None = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Repeat each element along an axis.
 
@@ -94,6 +97,8 @@ def repeat(
       axis: the axis; None repeats the elements in one axis.
       total_repeat_length: the size of the axis of the result; what is too much is cut off, what is
         missing is filled up with the last element. Must be given if `repeats` is traced.
+      out_sharding: how the result lies along explicit axes of the mesh of `set_mesh`. The compiler
+        decides how all else lies.
 
     Returns:
       An array of the dtype of `a`.
@@ -119,14 +124,17 @@ def repeat(
         )
     if total_repeat_length is not None:
         length = concrete("repeat: total_repeat_length", operator.index, total_repeat_length)
-        return _repeat(x, repeats, axis, length)
+        several = functools.partial(_repeat, axis=axis, length=length)
+        return decided(out_sharding, several, x, repeats)
     remedy = "give the size of the result: repeat(x, n, total_repeat_length=size)."
     counts = known("repeat without total_repeat_length", repeats, remedy).reshape(-1)
     if (counts < 0).any():
         raise TypeError(f"repeat: repeats must not be negative, got {counts.tolist()}")
     if counts.size == 1:
-        return _repeat_evenly(x, int(counts[0]), axis)
-    return _picked(x, np.repeat(np.arange(n, dtype=INT32), counts), axis)
+        evenly = functools.partial(_repeat_evenly, count=int(counts[0]), axis=axis)
+        return decided(out_sharding, evenly, x)
+    places = np.repeat(np.arange(n, dtype=INT32), counts)
+    return decided(out_sharding, functools.partial(_picked, places=places, axis=axis), x)
 
 
 def _picked(x: Any, places: Any, axis: int) -> Any:

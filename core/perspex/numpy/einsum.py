@@ -6,6 +6,7 @@ occur in one operand only have been summed and axes that occur twice in it have 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,10 +15,12 @@ import numpy as np
 from perspex import dtypes
 from perspex.arguments.arrays import as_array, check_arraylike
 from perspex.arguments.glossary import describe
+from perspex.arguments.sharded import OutSharding, decided, lying
 from perspex.arguments.types import Array, ArrayLike, DTypeLike
 from perspex.base.dimensions import Symbolic
 from perspex.jitted.fused import fused
 from perspex.lax.linear import PrecisionLike, dot_general
+from perspex.layout.context import canonical
 from perspex.numpy.products import contract
 from perspex.numpy.promotion import promote_dtypes
 from perspex.ops import elementwise as ops
@@ -37,6 +40,7 @@ def einsum(
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
     _dot_general: Callable[..., Any] = dot_general,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """The sum of products that `subscripts` describes, in Einstein's notation.
 
@@ -48,6 +52,8 @@ def einsum(
       precision: how exactly accelerators multiply: a `lax.Precision`, its name, or a pair.
       preferred_element_type: the dtype to accumulate in, which is that of the result.
       _dot_general: what multiplies two operands, with the parameters of `lax.dot_general`.
+      out_sharding: how the result lies along explicit axes of the mesh of `set_mesh`; as the
+        operands say if not given.
 
     Returns:
       An array with an axis for each index of the result.
@@ -67,10 +73,14 @@ def einsum(
     arrays, steps = _plan(subscripts, operands, "optimal" if optimize is True else optimize)
     if _dot_general is not dot_general:
         # A product of the caller's own, with the parameters of `lax.dot_general`.
-        return _evaluate(arrays, steps, precision, preferred_element_type, _dot_general)
-    return _run(
-        *arrays, steps=steps, precision=precision, preferred_element_type=preferred_element_type
+        out = _evaluate(arrays, steps, precision, preferred_element_type, _dot_general)
+        return lying("einsum", out_sharding, out)
+    run = functools.partial(
+        _run, steps=steps, precision=precision, preferred_element_type=preferred_element_type
     )
+    if len(steps) > 1:  # how what lies between is cut, nobody says
+        return decided(out_sharding, run, *arrays)
+    return run(*arrays, out_sharding=out_sharding)
 
 
 def einsum_path(
@@ -140,13 +150,26 @@ def _letters(term: Any) -> str:
     return "".join(["..." if i is Ellipsis else opt_einsum.get_symbol(i) for i in term])
 
 
-@fused(static=("steps", "precision", "preferred_element_type"))
-def _run(*operands: Any, steps: Any, precision: Any, preferred_element_type: Any) -> Any:
-    return _evaluate(operands, steps, precision, preferred_element_type, None)
+@fused(static=("steps", "precision", "preferred_element_type", "out_sharding"))
+def _run(
+    *operands: Any,
+    steps: Any,
+    precision: Any,
+    preferred_element_type: Any,
+    out_sharding: Any = None,
+) -> Any:
+    sharding = canonical(out_sharding, "einsum")
+    out = _evaluate(operands, steps, precision, preferred_element_type, None, sharding)
+    return lying("einsum", out_sharding, out)
 
 
 def _evaluate(
-    operands: Sequence[Any], steps: Any, precision: Any, preferred_element_type: Any, product: Any
+    operands: Sequence[Any],
+    steps: Any,
+    precision: Any,
+    preferred_element_type: Any,
+    product: Any,
+    sharding: Any = None,
 ) -> Any:
     stack = [as_array(x) for x in promote_dtypes("einsum", *operands)]
     if preferred_element_type is None:
@@ -162,7 +185,7 @@ def _evaluate(
             out = _single(chosen[0], pieces[0], result, wanted)
         else:
             (x, y), (left, right) = chosen, pieces
-            out = _pair(x, y, left, right, result, precision, wanted, product)
+            out = _pair(x, y, left, right, result, precision, wanted, product, sharding)
         stack.append(out)
     (out,) = stack
     return out if wanted is None else convert(out, wanted)
@@ -182,6 +205,7 @@ def _pair(
     precision: Any,
     wanted: Any,
     product: Any,
+    sharding: Any,
 ) -> Any:
     # An axis of size one meets an axis of another size: it is dropped, and so broadcasts. Dropping
     # comes first, because it may leave the other operand alone with the name.
@@ -200,7 +224,13 @@ def _pair(
     summed_axes = tuple(map(left.index, summed)), tuple(map(right.index, summed))
     batch_axes = tuple(map(left.index, batch)), tuple(map(right.index, batch))
     if product is None:
-        out = contract(x, y, summed_axes, batch_axes, precision, wanted)
+        names = [*batch, *[n for n in (*left, *right) if n not in shared]]
+        if sharding is not None:
+            places = [result.index(n) for n in names]
+            spec = [*sharding.spec.partitions, *[None] * (len(names) - len(sharding.spec))]
+            turned = sharding.spec.update(partitions=[spec[i] for i in places])
+            sharding = sharding.update(spec=turned)
+        out = contract(x, y, summed_axes, batch_axes, precision, wanted, sharding)
     else:
         dims = summed_axes, batch_axes
         out = product(x, y, dims, precision=precision, preferred_element_type=wanted)

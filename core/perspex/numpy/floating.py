@@ -28,7 +28,7 @@ from perspex.numpy.logic import isfinite, isnan
 from perspex.numpy.promotion import BOOL, broadcast, inexact, promote_all, promote_inexact, select
 from perspex.ops import elementwise as ops
 from perspex.ops.elementwise import real_dtype
-from perspex.ops.shape import bitcast_convert_type
+from perspex.ops.passing import bitcast_convert_type
 from perspex.ops.structural import convert
 
 __all__ = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 from perspex import dtypes
 from perspex.arguments.arrays import arraylike, as_dtype, check_arraylike, expand, flat, spread
 from perspex.arguments.glossary import describe
+from perspex.arguments.sharded import WORDS, OutSharding, decided
 from perspex.arguments.static import concrete
 from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
@@ -43,6 +45,7 @@ def bincount(
     minlength: int = 0,
     *,
     length: int | None = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """The count of each of the numbers 0, 1, 2, ... in a vector.
 
@@ -51,6 +54,8 @@ def bincount(
       minlength: the least size of the result.
       length: the size of the result; greater numbers are not counted. It must be given while
         tracing; by default the size reaches to the greatest number.
+      out_sharding: how the result lies along explicit axes of the mesh of `set_mesh`. The compiler
+        decides how all else lies.
 
     Returns:
       A vector of int32, or of the dtype of `weights`.
@@ -83,7 +88,8 @@ def bincount(
         host = known("bincount without a length", places, remedy)
         size = max(int(host.max()) + 1, 1, least) if host.size else least
     one = place_dtype().type(1)
-    return _bincount(places, one if weights is None else weights, size)
+    weights = one if weights is None else weights
+    return decided(out_sharding, functools.partial(_bincount, size=size), places, weights)
 
 
 @fused(static=("size",))
@@ -214,6 +220,7 @@ def histogram(
     range: Sequence[ArrayLike] | None = None,
     weights: ArrayLike | None = None,
     density: bool | None = None,
+    out_sharding: OutSharding = None,
 ) -> tuple[Array, Array]:
     """The number of elements in each bin, and the edges of the bins.
 
@@ -237,7 +244,8 @@ def histogram(
     x, *rest = promote_dtypes("histogram", *counted, to=dtypes.to_inexact_dtype)
     edges = as_dtype(_edges("histogram", x, bins, range), x.dtype)
     each = rest[0] if rest else x.dtype.type(1)
-    return _histogram(x, edges, each, bool(density)), edges
+    count = functools.partial(_histogram, density=bool(density))
+    return decided(out_sharding, count, x, edges, each), edges
 
 
 @fused(static=("density",))
@@ -381,6 +389,7 @@ describe(
         "range": "the outermost edges; by default the least and the greatest element.",
         "weights": "the count of each element, of the shape of the elements; 1 by default.",
         "density": "divide the counts by their sum and by the widths of the bins.",
+        "out_sharding": WORDS,
     },
     "TypeError: if an argument is not an array or a number.\n"
     "ValueError: for bins, ranges and weights that do not fit.\n"

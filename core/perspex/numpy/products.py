@@ -16,9 +16,12 @@ from perspex.arguments.arrays import as_array, check_arraylike, expand, spread
 from perspex.arguments.axes import canonical_axis
 from perspex.arguments.glossary import describe
 from perspex.arguments.shapes import common_shape
+from perspex.arguments.sharded import WORDS, OutSharding, asked, lying
 from perspex.arguments.types import Array, ArrayLike, DTypeLike
 from perspex.jitted.fused import fused
 from perspex.lax.linear import PrecisionLike
+from perspex.layout.context import canonical
+from perspex.layout.named import NamedSharding
 from perspex.numpy.arithmetic import conj, multiply, subtract
 from perspex.numpy.promotion import promote_dtypes
 from perspex.ops import structural
@@ -43,6 +46,7 @@ def contract(
     batch: tuple[Axes, Axes] = ((), ()),
     precision: Any = None,
     preferred_element_type: Any = None,
+    out_sharding: Any = None,
 ) -> Any:
     """`dot_general` of promoted arrays: the batch axes, then the other axes of `x`, then of `y`."""
     aval = typeof(x)
@@ -50,14 +54,14 @@ def contract(
     if preferred_element_type is not None:
         dtype = dtypes.check_user_dtype(preferred_element_type, "preferred_element_type")
         weak = False
-    out = dot_general(
-        x,
-        y,
-        dimension_numbers=Dimensions((axes, batch)),
-        precision=canonical_precision(precision),
-        preferred_element_type=dtype,
-    )
-    return structural.convert(out, dtype, weak)
+    params: dict[str, Any] = {
+        "dimension_numbers": Dimensions((axes, batch)),
+        "precision": canonical_precision(precision),
+        "preferred_element_type": dtype,
+    }
+    if out_sharding is not None:
+        params |= asked("dot_general", out_sharding)
+    return structural.convert(dot_general(x, y, **params), dtype, weak)
 
 
 def _operands(name: str, *args: Any) -> list[Array]:
@@ -65,15 +69,17 @@ def _operands(name: str, *args: Any) -> list[Array]:
 
 
 _STATIC = ("precision", "preferred_element_type")
+_PLACED = (*_STATIC, "out_sharding")
 
 
-@fused(static=_STATIC)
+@fused(static=_PLACED)
 def dot(
     a: ArrayLike,
     b: ArrayLike,
     *,
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """The sum of products over the last axis of `a` and the second to last (or only) axis of `b`.
 
@@ -91,16 +97,17 @@ def dot(
         axes: tuple[Axes, Axes] = ((), ())
     else:
         axes = ((a.ndim - 1,), (max(b.ndim - 2, 0),))
-    return contract(a, b, axes, ((), ()), precision, preferred_element_type)
+    return contract(a, b, axes, ((), ()), precision, preferred_element_type, out_sharding)
 
 
-@fused(static=_STATIC)
+@fused(static=_PLACED)
 def matmul(
     a: ArrayLike,
     b: ArrayLike,
     *,
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """The matrix product `a @ b` over the last two axes; leading axes broadcast.
 
@@ -122,10 +129,12 @@ def matmul(
     # A leading axis of size one, or absent, is left out of the operand; it is kept in the result.
     x = structural.squeeze(a, dimensions=plan.x_ones) if plan.x_ones else a
     y = structural.squeeze(b, dimensions=plan.y_ones) if plan.y_ones else b
-    out = contract(x, y, plan.axes, plan.batch, precision, preferred_element_type)
+    place = None if out_sharding is None else plan.before(canonical(out_sharding, "matmul"))
+    out = contract(x, y, plan.axes, plan.batch, precision, preferred_element_type, place)
     if plan.permutation is not None:
         out = transpose(out, permutation=plan.permutation)
-    return out if out.shape == plan.shape else reshape(out, new_sizes=plan.shape)
+    out = out if out.shape == plan.shape else reshape(out, new_sizes=plan.shape)
+    return out if out_sharding is None else lying("matmul", out_sharding, out)
 
 
 class _MatrixProduct(NamedTuple):
@@ -137,6 +146,17 @@ class _MatrixProduct(NamedTuple):
     batch: tuple[Axes, Axes]
     permutation: Axes | None
     shape: tuple[int, ...]
+
+    def before(self, asked: NamedSharding | None) -> NamedSharding | None:
+        """How the product lies, if the result, with its axes in place, lies as asked."""
+        if asked is None:
+            return None
+        added = [i for i in range(len(self.x_ones)) if i < len(self.y_ones)]
+        spec = [*asked.spec.partitions, *[None] * (len(self.shape) - len(asked.spec))]
+        spec = spec[len(added) :]
+        if self.permutation is not None:
+            spec = [spec[self.permutation.index(i)] for i in range(len(spec))]
+        return asked.update(spec=asked.spec.update(partitions=spec))
 
 
 # A network multiplies the same shapes again and again: found, a plan costs a tenth of making it.
@@ -367,6 +387,7 @@ def tensordot(
     *,
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """The sum of products over some axes of both.
 
@@ -393,13 +414,16 @@ def tensordot(
         axes=_tensordot_axes(axes, np.ndim(a), np.ndim(b)),
         precision=precision,
         preferred_element_type=preferred_element_type,
+        out_sharding=out_sharding,
     )
 
 
-@fused(static=("axes", *_STATIC))
-def _tensordot(a: Any, b: Any, axes: Any, precision: Any, preferred_element_type: Any) -> Any:
+@fused(static=("axes", *_PLACED))
+def _tensordot(
+    a: Any, b: Any, axes: Any, precision: Any, preferred_element_type: Any, out_sharding: Any
+) -> Any:
     a, b = _operands("tensordot", a, b)
-    return contract(a, b, axes, ((), ()), precision, preferred_element_type)
+    return contract(a, b, axes, ((), ()), precision, preferred_element_type, out_sharding)
 
 
 def _tensordot_axes(axes: Any, a_ndim: int, b_ndim: int) -> tuple[Axes, Axes]:
@@ -498,6 +522,7 @@ _WORDS = {
     "out": "not supported: arrays never change.",
     "precision": "how exactly accelerators multiply: a `lax.Precision`, its name, or a pair.",
     "preferred_element_type": "the dtype to accumulate in, which is that of the result.",
+    "out_sharding": WORDS,
 }
 
 describe(

@@ -10,6 +10,8 @@ import numpy as np
 from perspex.arguments.arrays import arraylike, as_dtype, flat, spread
 from perspex.arguments.axes import canonical_axes
 from perspex.arguments.glossary import describe
+from perspex.arguments.sharded import WORDS as LIES
+from perspex.arguments.sharded import OutSharding, decided
 from perspex.arguments.types import Array, ArrayLike, Axis
 from perspex.jitted.fused import fused
 from perspex.numpy import reductions
@@ -74,6 +76,7 @@ def percentile(
     keepdims: bool = False,
     *,
     weights: ArrayLike | None = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """The value below which `q` percent of the elements lie; NaN if there is one.
 
@@ -81,7 +84,8 @@ def percentile(
     >>> jnp.percentile(jnp.array([1.0, 2.0, 4.0]), 75)
     Array(3., dtype=float32)
     """
-    return _found("percentile", a, q, axis, out, overwrite_input, method, keepdims, weights)
+    how = out, overwrite_input, method, keepdims, weights
+    return decided(out_sharding, lambda a, q: _found("percentile", a, q, axis, *how), a, q)
 
 
 def nanpercentile(
@@ -298,7 +302,7 @@ _RETURNS = "An array of floats without the reduced axes, behind the axis of `q` 
 describe([quantile, nanquantile], _WORDS, _RAISES, _RETURNS)
 describe(
     [percentile, nanpercentile],
-    {**_WORDS, "q": _WORDS["q"].replace("1 or", "100 or")},
+    {**_WORDS, "out_sharding": LIES, "q": _WORDS["q"].replace("1 or", "100 or")},
     _RAISES,
     _RETURNS,
 )

@@ -12,6 +12,7 @@ from perspex.arguments.arrays import arraylike, as_dtype, check_arraylike, expan
 from perspex.arguments.axes import canonical_axis
 from perspex.arguments.glossary import describe
 from perspex.arguments.shapes import broadcast_shapes
+from perspex.arguments.sharded import OutSharding, asked
 from perspex.arguments.static import concrete
 from perspex.arguments.types import Array, ArrayLike, DTypeLike, Placement
 from perspex.base.dimensions import Symbolic, greatest, size
@@ -37,6 +38,7 @@ def arange(
     dtype: DTypeLike | None = None,
     *,
     device: Placement = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """The numbers `start, start + step, ...` below `stop`; `arange(stop)` begins at 0.
 
@@ -44,6 +46,7 @@ def arange(
       start, stop, step: real numbers, known while tracing.
       dtype: that of the numbers if not given.
       device: where to put the array; the default device if not given.
+      out_sharding: how it lies along explicit axes of the mesh of `set_mesh`.
 
     Returns:
       An array of one axis.
@@ -69,12 +72,13 @@ def arange(
         dtype = dtypes.result_type(*[x for x in (low, high, step) if x is not None])
     if high is None:
         low, high = 0, low
+    params = asked("arange", out_sharding, "sharding")
     if step is None:
         count = _steps(high - low, 1)
         # The start counts only where it is not 0, and so does the step.
-        out = _range(None if low == 0 else low, None, count, dtype)
+        out = _range(None if low == 0 else low, None, count, dtype, **params)
     else:
-        out = _range(low, step, _steps(high - low, step), dtype)
+        out = _range(low, step, _steps(high - low, step), dtype, **params)
     return out if device is None else device_put(out, device)
 
 
@@ -98,12 +102,13 @@ def _known(what: str, x: Any) -> Any:
     return host
 
 
-@fused(static=("size", "dtype"))
-def _range(start: Any, step: Any, size: int, dtype: Any) -> Any:
+@fused(static=("size", "dtype", "sharding"))
+def _range(start: Any, step: Any, size: int, dtype: Any, sharding: Any = None) -> Any:
     # Narrow floats would lose the last digits of the products.
     narrow = dtypes.issubdtype(dtype, np.floating) and dtypes.itemsize_bits(dtype) < 32
     working = np.dtype("float32") if narrow and step is not None else dtype
-    out = iota(dtype=working, shape=(size,), dimension=0)
+    params = {} if sharding is None else {"sharding": sharding}
+    out = iota(dtype=working, shape=(size,), dimension=0, **params)
     if step is not None:
         out = ops.mul(as_dtype(step, working), out)
     if start is not None:

@@ -15,6 +15,7 @@ import numpy as np
 from perspex import dtypes
 from perspex.arguments.arrays import check_arraylike
 from perspex.arguments.glossary import describe
+from perspex.arguments.sharded import WORDS, OutSharding
 from perspex.arguments.static import concrete
 from perspex.arguments.types import Array, ArrayLike
 from perspex.numpy.creation import asarray, full
@@ -41,6 +42,7 @@ def _segments(
         unique_indices: bool = False,
         bucket_size: int | None = None,
         mode: Any = None,
+        out_sharding: OutSharding = None,
     ) -> Array:
         check_arraylike(name, data, segment_ids)
         data, ids = asarray(data), asarray(segment_ids)
@@ -68,6 +70,7 @@ def _segments(
             unique_indices=unique_indices,
             mode=mode,
             wrap_negative_indices=False,
+            out_sharding=out_sharding,
         )
 
     reduction.__name__ = reduction.__qualname__ = name
@@ -105,6 +108,7 @@ describe(
         "unique_indices": "promise that no number comes twice.",
         "bucket_size": "has no effect: all rows are reduced in one operation.",
         "mode": "how to treat rows outside, as for `x.at[...]`.",
+        "out_sharding": WORDS,
     },
     "TypeError: if `segment_ids` is not of integers, or an argument not an array.\n"
     "ValueError: for shapes that do not fit, a negative `num_segments` or `bucket_size`.\n"

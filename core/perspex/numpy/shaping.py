@@ -12,12 +12,14 @@ from perspex import dtypes
 from perspex.arguments.arrays import arraylike, as_dtype, check_arraylike, expand, flat, spread
 from perspex.arguments.axes import canonical_axes
 from perspex.arguments.shapes import canonical_shape, joint_shape
+from perspex.arguments.sharded import OutSharding, asked, lying
 from perspex.arguments.types import Array, ArrayLike, Axis, DTypeLike, Shape
 from perspex.base.dimensions import size as as_size
 from perspex.ir.avals import shaped
 from perspex.jitted.fused import fused
 from perspex.ops import elementwise as ops
-from perspex.ops.shape import bitcast_convert_type, concatenate, part, tile
+from perspex.ops.passing import bitcast_convert_type
+from perspex.ops.shape import concatenate, part, tile
 from perspex.ops.structural import convert
 from perspex.ops.structural import reshape as reshape_p
 from perspex.ops.structural import squeeze as squeeze_p
@@ -125,7 +127,12 @@ def _sizes(shape: Any) -> tuple[int, ...]:
 
 
 def reshape(
-    a: ArrayLike, shape: int | Shape, order: str = "C", *, copy: bool | None = None
+    a: ArrayLike,
+    shape: int | Shape,
+    order: str = "C",
+    *,
+    copy: bool | None = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Give an array another shape; the elements stay.
 
@@ -134,6 +141,8 @@ def reshape(
       shape: an integer or a sequence of them, concrete; one may be -1 and is computed.
       order: `"C"` reads and writes with the last axis changing fastest, `"F"` with the first.
       copy: has no effect: arrays never change.
+      out_sharding: how the result lies along explicit axes of the mesh of `set_mesh`; as `a` says
+        if not given.
 
     Returns:
       An array of that shape and the dtype of `a`.
@@ -154,10 +163,13 @@ def reshape(
     if -1 in sizes:
         sizes = _completed(aval, sizes)
     if order == "C":
+        if out_sharding is not None:
+            params = asked("reshape", out_sharding, "sharding")
+            return reshape_p(x, new_sizes=sizes, **params)
         return x if sizes == aval.shape else reshape_p(x, new_sizes=sizes)
     if order == "F":
         turned = reshape_p(_reversed_axes(x), new_sizes=sizes[::-1])
-        return _reversed_axes(turned)
+        return lying("reshape", out_sharding, _reversed_axes(turned))
     if order == "A":
         raise NotImplementedError("reshape: order='A' is not supported; use 'C' or 'F'")
     raise ValueError(f"reshape: unexpected value for 'order' argument: {order}; use 'C' or 'F'")
@@ -181,12 +193,13 @@ def _reversed_axes(x: Any) -> Any:
     return x if n < 2 else transpose_p(x, permutation=tuple(range(n - 1, -1, -1)))
 
 
-def ravel(a: ArrayLike, order: str = "C") -> Array:
+def ravel(a: ArrayLike, order: str = "C", *, out_sharding: OutSharding = None) -> Array:
     """Flatten an array into one axis.
 
     Args:
       a: the array.
       order: `"C"` with the last axis changing fastest, `"F"` with the first.
+      out_sharding: how the result lies, as for `reshape`.
 
     Returns:
       An array of one axis and the dtype of `a`.
@@ -202,7 +215,8 @@ def ravel(a: ArrayLike, order: str = "C") -> Array:
     """
     if order == "K":
         raise NotImplementedError("ravel: order='K' is not supported; use 'C' or 'F'")
-    return reshape(arraylike("ravel", a), (-1,) if np.size(a) else (0,), order)
+    size = (-1,) if np.size(a) else (0,)
+    return reshape(arraylike("ravel", a), size, order, out_sharding=out_sharding)
 
 
 def resize(a: ArrayLike, new_shape: int | Shape) -> Array:
@@ -305,12 +319,15 @@ def _view(x: Any, dtype: np.dtype) -> Any:
 # ---- Spreading ----------------------------------------------------------------------------------
 
 
-def broadcast_to(array: ArrayLike, shape: int | Shape) -> Array:
+def broadcast_to(
+    array: ArrayLike, shape: int | Shape, *, out_sharding: OutSharding = None
+) -> Array:
     """Broadcast an array to a shape: repeat it along new axes and axes of size one.
 
     Args:
       array: an array or a number.
       shape: an integer or a sequence of them, concrete.
+      out_sharding: how the result lies along explicit axes of the mesh of `set_mesh`.
 
     Returns:
       An array of that shape.
@@ -336,7 +353,7 @@ def broadcast_to(array: ArrayLike, shape: int | Shape) -> Array:
             f"Incompatible shapes for broadcasting: broadcast_to of shape {x.shape} and requested "
             f"shape {sizes}; sizes must be equal or 1, counted from the last axis"
         )
-    return spread(x, sizes)
+    return spread(x, sizes, **asked("broadcast_to", out_sharding, "sharding"))
 
 
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from perspex.arguments.sharded import WORDS
+
 NOT_AN_ARRAY = "TypeError: if an argument is a list or anything else that is not an array."
 
 SIZES = "TypeError: for sizes that are negative, traced or not integers, and for a wrong `dtype`."
 
+LIES = {"out_sharding": WORDS}
 SHAPE = {
     "shape": "an integer or a sequence of them, known while tracing.",
     "dtype": "the default floating dtype if not given.",
@@ -65,7 +68,7 @@ MATRIX = {
     "symmetrize_input": "take `(a + a^H) / 2`; else only one triangle is read.",
     "precision": "how exactly accelerators multiply.",
     "preferred_element_type": "the dtype of the result; by default that of the operands.",
-    "out_sharding": "only None.",
+    **LIES,
 }
 NOT_SQUARE = (
     "TypeError: if `a` is not an array of numbers.\nValueError: for matrices that are not square."

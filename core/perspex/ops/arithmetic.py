@@ -41,6 +41,7 @@ from perspex.ops.structural import (
     to_front,
     unbroadcast,
 )
+from perspex.tracing import cuts
 from perspex.tracing.primitive import Primitive
 from perspex.tracing.trace import typeof
 
@@ -313,6 +314,12 @@ class Copy(Structural):
     def type(self, x: ShapedArray) -> ShapedArray:
         return x
 
+    def cut(self, out: Any, x: ShapedArray, **params: Any) -> cuts.Parts:
+        return cuts.parts(x)
+
+    def pending(self, x: ShapedArray, **params: Any) -> cuts.Sums:
+        return cuts.sums(x)
+
     def lower(self, b: Any, x: Any) -> Any:
         return x
 
@@ -325,6 +332,11 @@ class Copy(Structural):
     def batch(self, axis_size: int, operands: Any, axes: Any) -> Any:
         return self(*operands), axes[0]
 
+
+for _row in (neg, add, sub, real, imag, complex, conj):
+    _row.sums = cuts.LINEAR
+mul.sums = cuts.BILINEAR
+div.sums = cuts.LINEAR_IN_FIRST
 
 copy = Copy()
 stop_gradient = unary("stop_gradient", lambda b, x: x, ANY)
@@ -356,6 +368,12 @@ class SelectN(Primitive):
             raise TypeError(f"select_n: cases must have one dtype, got {found}; convert them")
         shape = broadcast_shape("select_n", (which, *cases))
         return ShapedArray(shape, dtype, all([c.weak_type for c in cases]))
+
+    def cut(self, out: ShapedArray, which: ShapedArray, *cases: ShapedArray) -> cuts.Parts:
+        return cuts.merged(self.name, (which, *cases))
+
+    def pending(self, which: ShapedArray, *cases: ShapedArray) -> cuts.Sums:
+        return cuts.joined(self.name, cases, cuts.LINEAR)
 
     def flops(self, operands: Any, results: Any, params: dict[str, Any]) -> float:
         return float(results[0].size)
@@ -408,6 +426,11 @@ class Clamp(Primitive):
                     f"got {bound.shape}"
                 )
         return ShapedArray(x.shape, dtype, all(a.weak_type for a in (low, x, high)))
+
+    def cut(
+        self, out: ShapedArray, low: ShapedArray, x: ShapedArray, high: ShapedArray
+    ) -> cuts.Parts:
+        return cuts.parts(x)
 
     def flops(self, operands: Any, results: Any, params: dict[str, Any]) -> float:
         return float(results[0].size)

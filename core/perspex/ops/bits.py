@@ -33,6 +33,7 @@ from perspex.ops.elementwise import (
 from perspex.ops.families import batch_elementwise, broadcast_shape
 from perspex.ops.shape import concatenate, iota, part, stack
 from perspex.ops.structural import broadcast_in_dim, convert, reshape, squeeze
+from perspex.tracing import cuts
 from perspex.tracing.primitive import Primitive
 from perspex.tracing.staging import stage
 from perspex.tracing.trace import typeof
@@ -70,6 +71,9 @@ class CounterHash(Primitive):
             found = ", ".join([a.str_short() for a in avals])
             raise TypeError(f"{self.name} takes uint32 keys and counters, got {found}; convert")
         return (ShapedArray(broadcast_shape(self.name, avals), _U32),) * self.count
+
+    def cut(self, out: Any, *avals: ShapedArray) -> list[cuts.Parts]:
+        return [cuts.merged(self.name, avals)] * 2
 
     def lower(self, b: Any, *values: Any) -> Any:
         return b.call(_rounds_program(self, tuple(b.in_avals)), values, self.name)

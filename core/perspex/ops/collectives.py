@@ -55,6 +55,7 @@ from perspex.ops.structural import (
     transpose,
 )
 from perspex.ops.windows import CLIP, FILL_OR_DROP, ZERO, GatherDimensionNumbers
+from perspex.tracing import cuts
 from perspex.tracing.axes import Axis
 from perspex.tracing.primitive import Primitive
 from perspex.tracing.staging import JaxprTrace
@@ -75,6 +76,9 @@ class Named(Primitive):
 
 class Collective(Named, Structural):
     """Linear in its operand, along the axis that the param `axis_name` names."""
+
+    def cut(self, out: ShapedArray, x: ShapedArray, **params: Any) -> cuts.Parts:
+        return cuts.resized(self.name, x, out)
 
     def batch(
         self, axis: Axis, operands: Sequence[Any], at: Sequence[int | None], **params: Any
@@ -128,6 +132,9 @@ class Across(Named):
     def type(self, x: ShapedArray, *, axes: Names) -> ShapedArray:
         check_dtype(self.name, x.dtype, self.kind)
         return x.strip_weak_type()
+
+    def cut(self, out: Any, x: ShapedArray, **params: Any) -> cuts.Parts:
+        return cuts.parts(x)
 
     def varies(self, vma: frozenset[str], params: dict[str, Any]) -> frozenset[str]:
         return vma - set(params["axes"])
@@ -191,6 +198,9 @@ class Pvary(Named, Structural):
 
     def type(self, x: ShapedArray, *, axes: Names) -> ShapedArray:
         return x
+
+    def cut(self, out: Any, x: ShapedArray, **params: Any) -> cuts.Parts:
+        return cuts.parts(x)
 
     def fresh_type(self, avals: tuple[ShapedArray, ...], params: dict[str, Any]) -> ShapedArray:
         (x,) = avals
@@ -282,6 +292,10 @@ class AllGather(Collective):
     def shifted(self, x: Any, *, all_gather_dimension: int, **params: Any) -> Any:
         return self(x, all_gather_dimension=all_gather_dimension + 1, **params)
 
+    def cut(self, out: ShapedArray, x: ShapedArray, **params: Any) -> cuts.Parts:
+        given, at = cuts.parts(x), params["all_gather_dimension"]
+        return given if out.ndim == x.ndim else inserted(given, at, ())
+
     def lower(
         self,
         b: Any,
@@ -337,6 +351,11 @@ class ReduceScatter(Collective):
 
     def shifted(self, x: Any, *, scatter_dimension: int, **params: Any) -> Any:
         return self(x, scatter_dimension=scatter_dimension + 1, **params)
+
+    def cut(self, out: ShapedArray, x: ShapedArray, **params: Any) -> cuts.Parts:
+        given, at = cuts.parts(x), params["scatter_dimension"]
+        cuts.uncut(self.name, "the operand", x, (at,))
+        return given if out.ndim == x.ndim else cuts.without(given, (at,))
 
     def lower(
         self,

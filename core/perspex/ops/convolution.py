@@ -15,6 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from perspex import dtypes
+from perspex.errors import ShardingTypeError
 from perspex.hlo import types
 from perspex.ir.avals import ShapedArray
 from perspex.ops.elementwise import add, complex, imag, real, sub
@@ -29,6 +30,7 @@ from perspex.ops.sliding import (
     dilated,
 )
 from perspex.ops.structural import convert, is_linear, merge_axis, split_axis, without, zeros
+from perspex.tracing import cuts
 from perspex.tracing.primitive import Primitive
 from perspex.tracing.trace import typeof
 
@@ -90,6 +92,25 @@ class ConvGeneralDilated(Primitive):
             shape[out_spec[i]] = slide.windows(lhs.shape[lhs_spec[i]], rhs.shape[rhs_spec[i]])
         dtype = p.preferred_element_type or lhs.dtype
         return ShapedArray(shape, dtype, lhs.weak_type and rhs.weak_type)
+
+    def cut(
+        self, out: ShapedArray, lhs: ShapedArray, rhs: ShapedArray, **params: Any
+    ) -> cuts.Parts:
+        p = ConvParams(**params)
+        lhs_spec, _, out_spec = p.dimension_numbers
+        given = cuts.parts(lhs)
+        if rhs.cut is not None or given[lhs_spec[1]]:
+            raise ShardingTypeError(
+                "Please specify the output sharding via `out_sharding` parameter of "
+                f"`conv_general_dilated`: the operands have types {lhs.str_short()} and "
+                f"{rhs.str_short()}"
+            )
+        order = [lhs_spec[out_spec.index(i)] for i in range(out.ndim)]
+        turned = lhs.update(
+            shape=tuple([lhs.shape[i] for i in order]),
+            sharding=None if lhs.cut is None else lhs.cut.update(spec=[given[i] for i in order]),
+        )
+        return cuts.resized(self.name, turned, out)
 
     def flops(self, operands: Any, results: Any, params: dict[str, Any]) -> float:
         # Products with padding among them.

@@ -30,6 +30,7 @@ from perspex.ops.prefixes import prefixes
 from perspex.ops.reductions import emit_region, highest, lowest
 from perspex.ops.shape import rev
 from perspex.ops.structural import Structural, full_like, zeros_like
+from perspex.tracing import cuts
 from perspex.tracing.primitive import Primitive
 from perspex.tracing.trace import typeof
 
@@ -179,6 +180,10 @@ class Cumulative(Primitive):
         if not 0 <= axis < x.ndim:
             raise ValueError(f"{self.name}: axis {axis} is out of bounds for shape {x.shape}")
         return x
+
+    def cut(self, out: ShapedArray, x: ShapedArray, *, axis: int, reverse: bool) -> cuts.Parts:
+        cuts.uncut(self.name, "the operand", x, (axis,))
+        return cuts.parts(x)
 
     def carry(self, dtype: np.dtype) -> np.dtype:
         """The dtype in which a loop accumulates."""

@@ -18,6 +18,7 @@ from perspex.ops.indexing import gather, scatter
 from perspex.ops.shape import stack
 from perspex.ops.structural import is_linear, to_front, zeros, zeros_like
 from perspex.ops.windows import CLIP, GatherDimensionNumbers, ScatterDimensionNumbers
+from perspex.tracing import cuts
 from perspex.tracing.primitive import Primitive
 from perspex.tracing.trace import typeof
 
@@ -93,6 +94,9 @@ class DynamicSlice(Primitive):
             )
         return ShapedArray(slice_sizes, x.dtype, x.weak_type)
 
+    def cut(self, out: ShapedArray, x: ShapedArray, *starts: Any, **params: Any) -> cuts.Parts:
+        return cuts.resized(self.name, x, out)
+
     def traffic(self, operands: Any, results: Any, params: dict[str, Any]) -> float:
         return float(2 * results[0].nbytes)
 
@@ -162,6 +166,11 @@ class DynamicUpdateSlice(Primitive):
                 f"operand of shape {x.shape}"
             )
         return ShapedArray(x.shape, x.dtype)
+
+    def cut(
+        self, out: ShapedArray, x: ShapedArray, update: ShapedArray, *starts: Any
+    ) -> cuts.Parts:
+        return cuts.merged(self.name, (x, update))
 
     def traffic(self, operands: Any, results: Any, params: dict[str, Any]) -> float:
         return float(2 * operands[1].nbytes)  # the rest stays where it is

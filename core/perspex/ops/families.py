@@ -17,6 +17,7 @@ from perspex import dtypes
 from perspex.ir.avals import ShapedArray
 from perspex.ops.accuracy import Accuracy, attributes
 from perspex.ops.structural import broadcast_in_dim, is_linear, to_front, unbroadcast
+from perspex.tracing import cuts
 from perspex.tracing.array_type import Array
 from perspex.tracing.primitive import Primitive
 from perspex.tracing.trace import typeof
@@ -155,6 +156,8 @@ class Elementwise(Primitive):
         self.out_dtype = dtype
         self.transposed = transposed
         self.linear = linear
+        # What it does to operands that are parts of sums: nothing linear unless said.
+        self.sums = cuts.LINEAR if linear else cuts.NOT_LINEAR
         # What rounds has no derivative, and makes no NaN.
         self.makes_nan = kind in (FLOAT, INEXACT) and any(jvps)
         self.emit: Rule = op if callable(op) else lambda b, *xs, **_: b.op(op, *xs)
@@ -176,6 +179,12 @@ class Elementwise(Primitive):
             dtype = self.out_dtype(dtype)
         weak = all([a.weak_type for a in avals])
         return ShapedArray(broadcast_shape(self.name, avals), dtype, weak)
+
+    def cut(self, out: ShapedArray, *avals: ShapedArray, **params: Any) -> cuts.Parts:
+        return cuts.merged(self.name, avals)
+
+    def pending(self, *avals: ShapedArray, **params: Any) -> cuts.Sums:
+        return cuts.joined(self.name, avals, self.sums)
 
     def lower(self, b: Any, *values: Any, **params: Any) -> Any:
         return self.emit(b, *values, **params)
@@ -285,3 +294,4 @@ add_any = binary(
     ],
 )
 add_any.degree = 1
+add_any.sums = cuts.LINEAR

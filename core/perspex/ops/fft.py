@@ -17,6 +17,7 @@ from perspex.ops.elementwise import complex_dtype, conj, mul
 from perspex.ops.expansions import real_dtype
 from perspex.ops.shape import pad
 from perspex.ops.structural import Structural, broadcast_in_dim, move_axis
+from perspex.tracing import cuts
 from perspex.tracing.trace import typeof
 
 
@@ -70,6 +71,11 @@ class Fft(Structural):
         if fft_type is FftType.IRFFT:
             return ShapedArray((*x.shape[:-1], lengths[-1]), real_dtype(x.dtype))
         return ShapedArray(x.shape, x.dtype)
+
+    def cut(
+        self, out: ShapedArray, x: ShapedArray, *, fft_lengths: tuple[int, ...], **params: Any
+    ) -> cuts.Parts:
+        return cuts.padded(cuts.in_batches(self.name, (x,), (len(fft_lengths),)), out.ndim)
 
     def flops(self, operands: Any, results: Any, params: dict[str, Any]) -> float:
         # As is the custom: 5 n log2 n for a complex transform, half of it for a real one.

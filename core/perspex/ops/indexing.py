@@ -17,20 +17,8 @@ import numpy as np
 from perspex.hlo import types
 from perspex.ir.avals import ShapedArray
 from perspex.ir.jaxpr import ClosedJaxpr
-from perspex.ops.elementwise import (
-    add,
-    bitwise_and,
-    div,
-    eq,
-    ge,
-    le,
-    max,
-    min,
-    mul,
-    neg,
-    select,
-    sub,
-)
+from perspex.ops.elementwise import add, bitwise_and, div, eq, ge, le, max, min, mul, neg, select
+from perspex.ops.elementwise import sub as sub
 from perspex.ops.lowering import expand
 from perspex.ops.shape import iota
 from perspex.ops.structural import (
@@ -42,6 +30,7 @@ from perspex.ops.structural import (
     zeros,
     zeros_like,
 )
+from perspex.ops.window_cuts import gather_cut, scatter_cut
 from perspex.ops.windows import (
     CLIP,
     FILL_OR_DROP,
@@ -74,6 +63,7 @@ class Gather(Primitive):
     name = "gather"
     degree = 1
     only_moves = True
+    cut = gather_cut
 
     def type(
         self,
@@ -298,6 +288,7 @@ class Scatter(Primitive):
     printed: ClassVar[dict[str, Any]] = {"update_consts": ()}
     # The operation that combines an element and its update.
     combine: Primitive | None = None
+    cut = scatter_cut
 
     def __call__(self, operand: Any, indices: Any, updates: Any, **params: Any) -> Any:
         if "update_jaxpr" not in params:

@@ -23,6 +23,7 @@ from perspex.ops import bits, counters, rbg
 from perspex.ops.families import batch_elementwise, broadcast_shape
 from perspex.ops.lowering import expand
 from perspex.ops.structural import broadcast_in_dim, convert, move_axis
+from perspex.tracing import cuts
 from perspex.tracing.primitive import Primitive
 from perspex.tracing.staging import stage
 
@@ -224,6 +225,9 @@ class RandomSeed(KeyPrimitive):
             )
         return ShapedArray(seeds.shape, impl.dtype)
 
+    def cut(self, out: Any, x: ShapedArray, **params: Any) -> cuts.Parts:
+        return cuts.parts(x)
+
     def lower(self, b: Any, seeds: Any, *, impl: Generator) -> Any:
         return _write(b, impl, impl.seed, seeds)
 
@@ -241,6 +245,9 @@ class RandomSplit(Drawing):
     ) -> ShapedArray:
         return ShapedArray((*self.keys(keys).shape, *shape), keys.dtype)
 
+    def cut(self, out: ShapedArray, keys: ShapedArray, **params: Any) -> cuts.Parts:
+        return cuts.padded(cuts.parts(keys), out.ndim)
+
     def lower(self, b: Any, keys: Any, **params: Any) -> Any:
         impl = generator_of(b.in_avals[0].dtype)
         return _write_apart(b, impl, functools.partial(impl.split, **params), keys)
@@ -257,6 +264,9 @@ class RandomFoldIn(KeyPrimitive):
                 f"random_fold_in takes integers to fold into a key, got {data.str_short()}"
             )
         return ShapedArray(broadcast_shape(self.name, (self.keys(keys), data)), keys.dtype)
+
+    def cut(self, out: ShapedArray, *avals: ShapedArray) -> cuts.Parts:
+        return cuts.merged(self.name, avals)
 
     def lower(self, b: Any, keys: Any, data: Any) -> Any:
         impl = generator_of(b.in_avals[0].dtype)
@@ -277,6 +287,9 @@ class RandomBits(Drawing):
         if bit_width not in _UNSIGNED:
             raise TypeError(f"random_bits gives 8, 16, 32 or 64 bits, not {bit_width}")
         return ShapedArray((*self.keys(keys).shape, *shape), _UNSIGNED[bit_width])
+
+    def cut(self, out: ShapedArray, keys: ShapedArray, **params: Any) -> cuts.Parts:
+        return cuts.padded(cuts.parts(keys), out.ndim)
 
     def lower(self, b: Any, keys: Any, **params: Any) -> Any:
         impl = generator_of(b.in_avals[0].dtype)
@@ -307,6 +320,9 @@ class RandomWrap(KeyPrimitive):
             )
         return ShapedArray(numbers.shape[: -len(shape)], impl.dtype)
 
+    def cut(self, out: ShapedArray, numbers: ShapedArray, **params: Any) -> cuts.Parts:
+        return cuts.in_batches(self.name, (numbers,), (numbers.ndim - out.ndim,))
+
     def lower(self, b: Any, numbers: Any, *, impl: Generator) -> Any:
         return numbers
 
@@ -323,6 +339,9 @@ class RandomUnwrap(KeyPrimitive):
     def type(self, keys: ShapedArray) -> ShapedArray:
         return self.keys(keys).physical()
 
+    def cut(self, out: ShapedArray, keys: ShapedArray, **params: Any) -> cuts.Parts:
+        return cuts.padded(cuts.parts(keys), out.ndim)
+
     def lower(self, b: Any, keys: Any) -> Any:
         return keys
 
@@ -338,6 +357,9 @@ class RandomClone(KeyPrimitive):
 
     def type(self, keys: ShapedArray) -> ShapedArray:
         return keys
+
+    def cut(self, out: ShapedArray, keys: ShapedArray, **params: Any) -> cuts.Parts:
+        return cuts.padded(cuts.parts(keys), out.ndim)
 
     def lower(self, b: Any, keys: Any) -> Any:
         return keys

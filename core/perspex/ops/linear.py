@@ -14,12 +14,16 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from perspex import dtypes
+from perspex.errors import ShardingTypeError
 from perspex.hlo import types
 from perspex.ir.avals import ShapedArray
+from perspex.layout.named import NamedSharding
+from perspex.layout.spec import PartitionSpec
 from perspex.ops.expansions import real_dtype
 from perspex.ops.families import add_any
 from perspex.ops.precision import Algorithm, Choice, Plan, planned, precision_config
 from perspex.ops.structural import convert, is_linear, transpose
+from perspex.tracing import cuts
 from perspex.tracing.primitive import Primitive
 from perspex.tracing.trace import typeof
 
@@ -144,7 +148,11 @@ class DotGeneral(Primitive):
     name = "dot_general"
     degree = 2
     makes_nan = True
-    quiet: ClassVar[dict[str, Any]] = {"precision": None, "preferred_element_type": None}
+    quiet: ClassVar[dict[str, Any]] = {
+        "precision": None,
+        "preferred_element_type": None,
+        "out_sharding": ...,
+    }
 
     def type(
         self,
@@ -154,6 +162,7 @@ class DotGeneral(Primitive):
         dimension_numbers: Any,
         precision: Choice,
         preferred_element_type: np.dtype | None,
+        out_sharding: Any = None,
     ) -> ShapedArray:
         for aval in (lhs, rhs):
             if aval.is_extended:
@@ -168,6 +177,52 @@ class DotGeneral(Primitive):
         dtype = result_dtype(lhs.dtype, rhs.dtype, preferred_element_type, by_algorithm)
         return ShapedArray(shape, dtype, lhs.weak_type and rhs.weak_type)
 
+    def cut(
+        self,
+        out: ShapedArray,
+        lhs: ShapedArray,
+        rhs: ShapedArray,
+        *,
+        dimension_numbers: Any,
+        **params: Any,
+    ) -> cuts.Parts:
+        axes = layout(dimension_numbers, lhs.ndim, rhs.ndim)
+        left, right = cuts.parts(lhs), cuts.parts(rhs)
+        types = f"{lhs.str_short()} and {rhs.str_short()}"
+        for i, j in zip(axes.lhs_batch, axes.rhs_batch, strict=True):
+            if left[i] and right[j] and left[i] != right[j]:
+                raise ShardingTypeError(
+                    "dot_general requires lhs batch dimensions and rhs batch dimensions to have "
+                    f"the same sharding, got {types}; reshard one of them"
+                )
+        for i, j in zip(axes.lhs_contract, axes.rhs_contract, strict=True):
+            if left[i] and right[j]:
+                raise ShardingTypeError(
+                    "Contracting dimensions are sharded and it is ambiguous how the output should "
+                    "be sharded. Please specify the output sharding via the `out_sharding` "
+                    f"parameter. The operands have types {types}"
+                )
+        batch = [left[i] or right[j] for i, j in zip(axes.lhs_batch, axes.rhs_batch, strict=True)]
+        kept = [left[i] for i in axes.lhs_kept]
+        return (*batch, *kept, *[right[j] for j in axes.rhs_kept])
+
+    def check_asked(
+        self, asked: NamedSharding, avals: Sequence[ShapedArray], params: dict[str, Any]
+    ) -> None:
+        cuts.only_sums(self.name, asked)
+        if asked.spec.unreduced:
+            contract, _ = params["dimension_numbers"]
+            given = [
+                [cuts.parts(aval)[i] for i in axes]
+                for aval, axes in zip(avals, contract, strict=True)
+            ]
+            if given[0] != given[1] or asked.spec.unreduced != {n for ns in given[0] for n in ns}:
+                raise ShardingTypeError(
+                    "dot_general: the contracting dimensions of both operands must be sharded "
+                    f"along the axes along which the result is unreduced, {asked.spec}, got types "
+                    f"{avals[0].str_short()} and {avals[1].str_short()}"
+                )
+
     def flops(self, operands: Any, results: Any, params: dict[str, Any]) -> float:
         (contracted, _), _ = params["dimension_numbers"]
         terms = math.prod([operands[0].shape[i] for i in contracted])
@@ -181,7 +236,7 @@ class DotGeneral(Primitive):
         *,
         dimension_numbers: Any,
         precision: Choice,
-        preferred_element_type: np.dtype | None,
+        **params: Any,
     ) -> Any:
         (out,) = b.out_avals
         left, right = [a.dtype for a in b.in_avals]
@@ -231,6 +286,7 @@ class DotGeneral(Primitive):
         *,
         dimension_numbers: Any,
         precision: Choice,
+        out_sharding: Any = None,
         **params: Any,
     ) -> Any:
         axes = layout(dimension_numbers, typeof(lhs).ndim, typeof(rhs).ndim)
@@ -242,9 +298,14 @@ class DotGeneral(Primitive):
             # Contract what came from rhs. The axes of rhs that are left come in ascending order:
             # that of rhs_contract, not of lhs_contract.
             numbers = Dimensions(((ct_right, axes.rhs_kept), (ct_batch, axes.rhs_batch)))
-            found = self(ct, rhs, dimension_numbers=numbers, precision=precision, **params)
             order = [axes.lhs_contract[i] for i in _order(axes.rhs_contract)]
-            return [in_order(found, (*axes.lhs_batch, *axes.lhs_kept, *order), lhs.aval), None]
+            into = (*axes.lhs_batch, *axes.lhs_kept, *order)
+            params = _put_back(params, lhs.aval, into, (ct, rhs))
+            found = self(ct, rhs, dimension_numbers=numbers, precision=precision, **params)
+            return [in_order(found, into, lhs.aval), None]
+        order = [axes.rhs_contract[i] for i in _order(axes.lhs_contract)]
+        into = (*axes.rhs_batch, *order, *axes.rhs_kept)
+        params = _put_back(params, rhs.aval, into, (lhs, ct))
         if ct_right:
             # With lhs first the axes of a matrix `w` in `x @ w` come as they are in `w`.
             numbers = Dimensions(((axes.lhs_kept, ct_left), (axes.lhs_batch, ct_batch)))
@@ -252,15 +313,36 @@ class DotGeneral(Primitive):
         else:  # a vector: as a row in front it spares XLA the transpose of lhs
             numbers = Dimensions(((ct_left, axes.lhs_kept), (ct_batch, axes.lhs_batch)))
             found = self(ct, lhs, dimension_numbers=numbers, precision=precision, **params)
-        order = [axes.rhs_contract[i] for i in _order(axes.lhs_contract)]
-        return [None, in_order(found, (*axes.rhs_batch, *order, *axes.rhs_kept), rhs.aval)]
+        return [None, in_order(found, into, rhs.aval)]
 
     def batch(
         self, axis_size: int, operands: Any, axes_: Any, *, dimension_numbers: Any, **params: Any
     ) -> Any:
         (x, y), (x_at, y_at) = operands, axes_
         numbers, at = _batched(dimension_numbers, typeof(x).ndim, typeof(y).ndim, x_at, y_at)
+        if "out_sharding" in params:
+            cut, place = (x, x_at) if x_at is not None else (y, y_at)
+            asked = cuts.batched(params["out_sharding"], typeof(cut), place, at)
+            params = {**params, "out_sharding": asked}
         return self(x, y, dimension_numbers=numbers, **params), at
+
+
+def _put_back(
+    params: dict[str, Any], aval: ShapedArray, axes: Sequence[int], operands: Sequence[Any]
+) -> dict[str, Any]:
+    """The params of a product of `operands` that is the cotangent of a value of type `aval`.
+
+    Axis `i` of the product is axis `axes[i]` of the value. Where anything is cut, the result is cut
+    as the value is: the axes that are contracted may be cut in both operands.
+    """
+    found = [typeof(x).cut for x in operands]
+    cut = aval.cotangent().cut
+    mesh = next((c.mesh for c in (cut, *found) if c is not None), None)
+    if mesh is None:
+        return params
+    spec = PartitionSpec() if cut is None else cut.spec
+    turned = spec.update(partitions=[cuts.parts(aval)[i] for i in axes])
+    return {**params, "out_sharding": NamedSharding(mesh, turned)}
 
 
 # Bookkeeping that every layer of a network repeats.

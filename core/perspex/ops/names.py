@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from perspex.ir.avals import ShapedArray
+from perspex.tracing import cuts
 from perspex.tracing.primitive import Primitive
 
 
@@ -17,6 +18,12 @@ class Name(Primitive):
 
     def type(self, x: ShapedArray, *, name: str) -> ShapedArray:
         return x
+
+    def cut(self, out: Any, x: ShapedArray, **params: Any) -> cuts.Parts:
+        return cuts.parts(x)
+
+    def pending(self, x: ShapedArray, **params: Any) -> cuts.Sums:
+        return cuts.sums(x)
 
     def lower(self, b: Any, x: Any, *, name: str) -> Any:
         return x

@@ -7,12 +7,17 @@ from typing import Any, ClassVar
 
 from perspex.base import xla
 from perspex.hlo import foreign, types
+from perspex.hlo.placed import constrained
 from perspex.ir.avals import ShapedArray
 from perspex.ir.jaxpr import Jaxpr, Var
 from perspex.layout import memories
+from perspex.layout.abstract import UnreducedKind
+from perspex.layout.spec import UNCONSTRAINED
 from perspex.ops.structural import Structural
-from perspex.sharding import UNCONSTRAINED, Mesh, NamedSharding, PartitionSpec
+from perspex.sharding import Mesh, NamedSharding, PartitionSpec
+from perspex.tracing import cuts
 from perspex.tracing.primitive import Primitive
+from perspex.tracing.trace import typeof
 
 
 class OnMesh(Primitive):
@@ -25,8 +30,8 @@ class OnMesh(Primitive):
         """Note that a program has one."""
         OnMesh.is_used = True
 
-    def mesh(self, params: dict[str, Any]) -> Mesh:
-        """The mesh that an equation with these params names."""
+    def mesh(self, params: dict[str, Any]) -> Mesh | None:
+        """The mesh that an equation with these params names, if it names one with devices."""
         raise self.missing("mesh")
 
     def lies(self, params: dict[str, Any]) -> Sequence[NamedSharding | None]:
@@ -58,6 +63,13 @@ class ShardingConstraint(OnMesh, Structural):
         if sharding._memory_kind is not None:
             DevicePut.is_used = True
         return x
+
+    def asked(self, params: dict[str, Any]) -> None:
+        # It is for automatic axes, and types have none of those.
+        return None
+
+    def cut(self, out: ShapedArray, x: ShapedArray, **params: Any) -> cuts.Parts:
+        return cuts.parts(x)
 
     def lower(self, b: Any, x: Any, *, sharding: NamedSharding) -> Any:
         (out,) = b.out_avals
@@ -117,6 +129,9 @@ class DevicePut(Structural):
         DevicePut.is_used = True
         return x
 
+    def cut(self, out: ShapedArray, x: ShapedArray, **params: Any) -> cuts.Parts:
+        return cuts.parts(x)
+
     def lower(self, b: Any, x: Any, *, devices: tuple[Any]) -> Any:
         return _in_memory(b, x, memories.kind_of(devices[0]))
 
@@ -134,10 +149,106 @@ sharding_constraint = ShardingConstraint()
 device_put = DevicePut()
 
 
+class Reshard(OnMesh, Structural):
+    """The operand, cut as the type `dst_sharding` says.
+
+    `concrete_mesh` is the mesh where the user gave one with devices. Into a mesh whose axes are
+    automatic (`auto_axes`) nothing moves: from there on the compiler decides.
+    """
+
+    name = "reshard"
+    quiet: ClassVar[dict[str, Any]] = {"dst_sharding": ..., "concrete_mesh": ...}
+
+    def mesh(self, params: dict[str, Any]) -> Mesh | None:
+        found: Mesh | None = params["concrete_mesh"]
+        return found
+
+    def lies(self, params: dict[str, Any]) -> Sequence[NamedSharding | None]:
+        return [None]
+
+    def type(
+        self, x: ShapedArray, *, dst_sharding: NamedSharding, concrete_mesh: Mesh | None
+    ) -> ShapedArray:
+        if concrete_mesh is not None:
+            self.use()
+        return x
+
+    def asked(self, params: dict[str, Any]) -> NamedSharding:
+        found: NamedSharding = params["dst_sharding"]
+        return found
+
+    def check_asked(
+        self, asked: NamedSharding, avals: Sequence[ShapedArray], params: dict[str, Any]
+    ) -> None:
+        given, wanted = cuts.sums(avals[0]), asked.spec
+        if not (given.unreduced and wanted.unreduced):
+            more = wanted.unreduced and wanted.unreduced_kind is not UnreducedKind.sum
+        else:
+            more = given.kind is not wanted.unreduced_kind
+        if more:
+            raise ValueError(
+                "reshard: out_shardings cannot be more unreduced than the operand, nor of another "
+                f"kind, got {wanted} for an operand of type {avals[0].str_short()}"
+            )
+
+    def cut_type(self, avals: tuple[ShapedArray, ...], params: dict[str, Any]) -> ShapedArray:
+        # Between meshes whose axes have other types, too.
+        (x,), asked = avals, self.asked(params)
+        self.check_asked(asked, avals, params)
+        return self.type(x, **params).update(sharding=asked)
+
+    def lower(self, b: Any, x: Any, *, dst_sharding: NamedSharding, concrete_mesh: Any) -> Any:
+        (out,) = b.out_avals
+        return constrained(b, x, out) if dst_sharding.mesh.explicit_axes else x
+
+    def physical(self, in_avals: Any, out_avals: Any, params: dict[str, Any]) -> dict[str, Any]:
+        return params
+
+    def transpose(self, ct: Any, x: Any, *, concrete_mesh: Any, **params: Any) -> Any:
+        return [resharded(ct, x.aval.cotangent().sharding, concrete_mesh)]
+
+    def batch(
+        self,
+        axis_size: int,
+        operands: Any,
+        axes: Any,
+        *,
+        dst_sharding: NamedSharding,
+        **params: Any,
+    ) -> Any:
+        (x,), (at,) = operands, axes
+        asked = cuts.batched(dst_sharding, typeof(x), at, at)
+        return self(x, dst_sharding=asked, **params), at
+
+
+reshard = Reshard()
+
+
+def resharded(x: Any, sharding: NamedSharding, concrete_mesh: Mesh | None = None) -> Any:
+    """`x` with the type that `sharding` says; no operation where it has that already."""
+    aval = typeof(x)
+    if aval.update(sharding=sharding) is aval:
+        return x
+    return reshard(x, dst_sharding=sharding, concrete_mesh=concrete_mesh)
+
+
+def _on_mesh(x: Any, sharding: NamedSharding) -> Any:
+    """`x` cut as `sharding` says: by its type along explicit axes, by a constraint along others."""
+    mesh = sharding.mesh
+    if mesh.abstract_mesh.are_all_axes_explicit and sharding._memory_kind is None:
+        concrete = mesh if isinstance(mesh, Mesh) else None
+        return reshard(
+            x,
+            dst_sharding=NamedSharding(mesh.abstract_mesh, sharding.spec),
+            concrete_mesh=concrete,
+        )
+    return sharding_constraint(x, sharding=sharding)
+
+
 def in_program(x: Any, sharding: Any) -> Any:
     """A value of a traced function, placed as a sharding says."""
     if sharding.__class__ is NamedSharding:
-        return sharding_constraint(x, sharding=sharding)
+        return _on_mesh(x, sharding)
     if sharding is None or sharding._memory_kind is None:
         return x
     return device_put(x, devices=(sharding,))

@@ -15,6 +15,8 @@ from perspex import dtypes
 from perspex.base.dimensions import is_at_least, may_exceed
 from perspex.hlo import types
 from perspex.ir.avals import ShapedArray
+from perspex.layout.abstract import UnreducedKind
+from perspex.layout.named import NamedSharding
 from perspex.ops import elementwise as ew
 from perspex.ops.elementwise import div, eq, mul, select
 from perspex.ops.families import ANY, BITS, NUMBER, ORDERED, check_dtype
@@ -32,6 +34,7 @@ from perspex.ops.structural import (
     without,
     zeros_like,
 )
+from perspex.tracing import cuts
 from perspex.tracing.primitive import Primitive
 from perspex.tracing.trace import typeof
 
@@ -103,10 +106,24 @@ class Reduction(Primitive):
         check_axes(self.name, axes, x.ndim)
         return ShapedArray(without(x.shape, axes), x.dtype, x.weak_type)
 
+    def cut(
+        self, out: ShapedArray, x: ShapedArray, *, axes: tuple[int, ...], **params: Any
+    ) -> cuts.Parts:
+        return cuts.without(cuts.parts(x), axes)
+
     def flops(self, operands: Any, results: Any, params: dict[str, Any]) -> float:
         return float(operands[0].size)
 
-    def lower(self, b: Any, x: Any, *, axes: tuple[int, ...]) -> Any:
+    def check_asked(
+        self, asked: NamedSharding, avals: Sequence[ShapedArray], params: dict[str, Any]
+    ) -> None:
+        if not asked.spec.is_plain:
+            cuts.check_summed(self.name, asked, avals[0], params["axes"], self.sums)
+
+    # How its results can be unreduced.
+    sums: UnreducedKind | None = None
+
+    def lower(self, b: Any, x: Any, *, axes: tuple[int, ...], **params: Any) -> Any:
         return emit_reduce(b, self.combine, self.identity(b.in_avals[0].dtype), x, axes)
 
     def jvp(self, primals: Any, tangents: Any, *, axes: tuple[int, ...], **params: Any) -> Any:
@@ -153,7 +170,9 @@ class ReduceExtremum(Reduction):
     def identity(self, dtype: np.dtype) -> Any:
         return lowest(dtype) if self.combine is ew.max else highest(dtype)
 
-    def lower(self, b: Any, x: Any, *, axes: tuple[int, ...], keeps_nans: bool = True) -> Any:
+    def lower(
+        self, b: Any, x: Any, *, axes: tuple[int, ...], keeps_nans: bool = True, **params: Any
+    ) -> Any:
         (given,), (out,) = b.in_avals, b.out_avals
         found = self.plain(b, x, given, out, axes)
         if not (keeps_nans and _loses_nans(b, given)):
@@ -240,7 +259,9 @@ class ReduceBits(Reduction):
 
 
 reduce_max = ReduceExtremum("reduce_max", ew.max)
+reduce_max.sums = UnreducedKind.max
 reduce_min = ReduceExtremum("reduce_min", ew.min)
+reduce_min.sums = UnreducedKind.min
 reduce_prod = ReduceProd()
 reduce_and = ReduceBits("reduce_and", ew.bitwise_and, True)
 reduce_or = ReduceBits("reduce_or", ew.bitwise_or, False)
@@ -274,6 +295,11 @@ class ArgExtremum(Primitive):
                 f"{self.name}: the axis {axis} of shape {x.shape} is empty: no extreme value"
             )
         return ShapedArray(without(x.shape, axes), index_dtype)
+
+    def cut(
+        self, out: ShapedArray, x: ShapedArray, *, axes: tuple[int, ...], **params: Any
+    ) -> cuts.Parts:
+        return cuts.without(cuts.parts(x), axes)
 
     def flops(self, operands: Any, results: Any, params: dict[str, Any]) -> float:
         return float(operands[0].size)

@@ -25,7 +25,6 @@ from perspex.ops.structural import (
     check_same_dtype,
     inserted,
     is_linear,
-    move_axis,
     reduce_sum,
     reshape,
     to_front,
@@ -33,6 +32,7 @@ from perspex.ops.structural import (
     zero_of,
     zeros,
 )
+from perspex.tracing import cuts
 from perspex.tracing.primitive import Primitive
 from perspex.tracing.trace import typeof
 
@@ -51,6 +51,12 @@ class Rev(Structural):
                 f"{dimensions}"
             )
         return x
+
+    def cut(self, out: Any, x: ShapedArray, **params: Any) -> cuts.Parts:
+        return cuts.parts(x)
+
+    def pending(self, x: ShapedArray, **params: Any) -> cuts.Sums:
+        return cuts.sums(x)
 
     def lower(self, b: Any, x: Any, *, dimensions: tuple[int, ...]) -> Any:
         return b.op("stablehlo.reverse", x, attributes={"dimensions": types.integers(dimensions)})
@@ -102,6 +108,14 @@ class Pad(JointlyLinear):
                 )
             shape.append(padded)
         return ShapedArray(shape, x.dtype, x.weak_type and value.weak_type)
+
+    def cut(
+        self, out: ShapedArray, x: ShapedArray, value: ShapedArray, **params: Any
+    ) -> cuts.Parts:
+        return cuts.resized("padding", x, out)
+
+    def pending(self, x: ShapedArray, value: ShapedArray, **params: Any) -> cuts.Sums:
+        return cuts.sums(x)
 
     def lower(self, b: Any, x: Any, value: Any, *, padding_config: PaddingConfig) -> Any:
         low, high, interior = zip(*padding_config, strict=True) if padding_config else ((),) * 3
@@ -185,6 +199,12 @@ class Slice(Structural):
             for start, stop, step in zip(start_indices, limit_indices, steps, strict=True)
         ]
         return ShapedArray(shape, x.dtype, x.weak_type)
+
+    def cut(self, out: ShapedArray, x: ShapedArray, **params: Any) -> cuts.Parts:
+        return cuts.resized("slicing", x, out)
+
+    def pending(self, x: ShapedArray, **params: Any) -> cuts.Sums:
+        return cuts.sums(x)
 
     def lower(self, b: Any, x: Any, *, start_indices: Any, limit_indices: Any, strides: Any) -> Any:
         return b.op(
@@ -272,6 +292,12 @@ class Concatenate(JointlyLinear):
         shape[dimension] = sum(a.shape[dimension] for a in avals)
         return ShapedArray(shape, first.dtype, all(a.weak_type for a in avals))
 
+    def cut(self, out: ShapedArray, *avals: ShapedArray, dimension: int) -> cuts.Parts:
+        return cuts.merged(self.name, avals)
+
+    def pending(self, *avals: ShapedArray, **params: Any) -> cuts.Sums:
+        return cuts.joined(self.name, avals, cuts.LINEAR)
+
     def lower(self, b: Any, *xs: Any, dimension: int) -> Any:
         return b.op(
             "stablehlo.concatenate", *xs, attributes={"dimension": types.integer(dimension)}
@@ -328,6 +354,12 @@ class Split(JointlyLinear):
             ]
         )
 
+    def cut(self, out: Any, x: ShapedArray, **params: Any) -> list[cuts.Parts]:
+        return [cuts.resized(self.name, x, aval) for aval in out]
+
+    def pending(self, x: ShapedArray, **params: Any) -> cuts.Sums:
+        return cuts.sums(x)
+
     def lower(self, b: Any, x: Any, *, sizes: tuple[int, ...], axis: int) -> Any:
         (given,) = b.in_avals
         outs, start = [], 0
@@ -377,6 +409,12 @@ class Stack(JointlyLinear):
         weak = all(a.weak_type for a in avals)
         return ShapedArray(inserted(shape, axis, len(avals)), avals[0].dtype, weak)
 
+    def cut(self, out: ShapedArray, *avals: ShapedArray, axis: int) -> cuts.Parts:
+        return inserted(cuts.merged(self.name, avals), axis, ())
+
+    def pending(self, *avals: ShapedArray, **params: Any) -> cuts.Sums:
+        return cuts.joined(self.name, avals, cuts.LINEAR)
+
     def lower(self, b: Any, *xs: Any, axis: int) -> Any:
         (out,), (given, *_) = b.out_avals, b.in_avals
         single = ShapedArray(inserted(given.shape, axis, 1), out.dtype)
@@ -409,6 +447,10 @@ class Unstack(JointlyLinear):
             raise ValueError(f"unstack: axis {axis} is out of range for shape {x.shape}")
         out = ShapedArray(without(x.shape, (axis,)), x.dtype, x.weak_type)
         return (out,) * x.shape[axis]
+
+    def cut(self, out: Any, x: ShapedArray, *, axis: int) -> list[cuts.Parts]:
+        cuts.uncut(self.name, "the operand", x, (axis,))
+        return [cuts.without(cuts.parts(x), (axis,))] * len(out)
 
     def lower(self, b: Any, x: Any, *, axis: int) -> Any:
         (given,) = b.in_avals
@@ -445,6 +487,10 @@ class Tile(Structural):
         shape = [n * r for n, r in zip(x.shape, reps, strict=True)]
         return ShapedArray(shape, x.dtype, x.weak_type)
 
+    def cut(self, out: ShapedArray, x: ShapedArray, *, reps: tuple[int, ...]) -> cuts.Parts:
+        cuts.uncut(self.name, "the operand", x, [i for i, r in enumerate(reps) if r != 1])
+        return cuts.parts(x)
+
     def lower(self, b: Any, x: Any, *, reps: tuple[int, ...]) -> Any:
         (given,), (out,) = b.in_avals, b.out_avals
         pairs = ShapedArray(interleaved(reps, given.shape), out.dtype)
@@ -475,95 +521,20 @@ class Iota(Primitive):
     only_moves = True
     printed: ClassVar[dict[str, Any]] = {"sharding": None}
 
-    def type(self, *, dtype: np.dtype, shape: tuple[int, ...], dimension: int) -> ShapedArray:
+    def type(
+        self, *, dtype: np.dtype, shape: tuple[int, ...], dimension: int, sharding: Any = None
+    ) -> ShapedArray:
         if not dtypes.issubdtype(dtype, np.number):
             raise TypeError(f"iota does not accept dtype {dtype.name}: it gives numbers")
         if not 0 <= dimension < len(shape):
             raise ValueError(f"iota: dimension {dimension} is out of range for shape {shape}")
         return ShapedArray(shape, dtype)
 
-    def lower(self, b: Any, *, dtype: Any, shape: Any, dimension: int) -> Any:
+    def lower(self, b: Any, *, dimension: int, **params: Any) -> Any:
         return b.op("stablehlo.iota", attributes={"iota_dimension": types.integer(dimension)})
 
     def jvp(self, primals: Any, tangents: Any, **params: Any) -> Any:
         return self(**params), None
-
-
-class BitcastConvertType(Primitive):
-    """The bits of the operand read as another dtype.
-
-    A narrower dtype adds a last axis for the pieces of an element, a wider one takes it away.
-    """
-
-    name = "bitcast_convert_type"
-    only_moves = True
-
-    def type(self, x: ShapedArray, *, new_dtype: np.dtype) -> ShapedArray:
-        for dtype in (x.dtype, new_dtype):
-            if dtype.kind == "b" or dtypes.issubdtype(dtype, dtypes.extended):
-                raise TypeError(
-                    f"bitcast_convert_type: cannot read {x.dtype.name} as {new_dtype.name}; "
-                    "convert_element_type converts values"
-                )
-        if (x.dtype.kind == "c") != (new_dtype.kind == "c"):
-            raise TypeError(
-                f"bitcast_convert_type: {x.dtype.name} and {new_dtype.name} must both be complex "
-                "or neither; use `real` and `imag`"
-            )
-        old, new = dtypes.itemsize_bits(x.dtype), dtypes.itemsize_bits(new_dtype)
-        if old == new:
-            return ShapedArray(x.shape, new_dtype)
-        if old > new:
-            return ShapedArray((*x.shape, old // new), new_dtype)
-        if not x.shape or x.shape[-1] != new // old:
-            raise ValueError(
-                f"bitcast_convert_type: reading {x.dtype.name} as {new_dtype.name} takes a last "
-                f"axis of size {new // old}, got shape {x.shape}"
-            )
-        return ShapedArray(x.shape[:-1], new_dtype)
-
-    def lower(self, b: Any, x: Any, *, new_dtype: np.dtype) -> Any:
-        return b.op("stablehlo.bitcast_convert", x)
-
-    def jvp(self, primals: Any, tangents: Any, **params: Any) -> Any:
-        # Locally constant in its operand, wherever it is not discontinuous.
-        return self(*primals, **params), None
-
-    def batch(self, axis_size: int, operands: Any, axes: Any, *, new_dtype: np.dtype) -> Any:
-        return self(move_axis(operands[0], axes[0], 0), new_dtype=new_dtype), 0
-
-
-class OptimizationBarrier(Primitive):
-    """The operands, none of them available before all are, and nothing moved across."""
-
-    name = "optimization_barrier"
-    degree = 1
-    only_moves = True
-    multiple_results = True
-
-    def type(self, *avals: ShapedArray) -> Any:
-        return avals
-
-    def lower(self, b: Any, *xs: Any) -> Any:
-        return list(b.ops("stablehlo.optimization_barrier", xs, b.out_avals).results)
-
-    def physical(self, in_avals: Any, out_avals: Any, params: dict[str, Any]) -> dict[str, Any]:
-        return params
-
-    def jvp(self, primals: Any, tangents: Any) -> Any:
-        out = self(*primals)
-        live = [t for t in tangents if t is not None]
-        moved = iter(self(*live)) if live else iter(())
-        return out, [None if t is None else next(moved) for t in tangents]
-
-    def transpose(self, ct: Any, *operands: Any) -> Any:
-        wanted = [c is not None and is_linear(x) for c, x in zip(ct, operands, strict=True)]
-        live = [c for c, keep in zip(ct, wanted, strict=True) if keep]
-        moved = iter(self(*live)) if live else iter(())
-        return [next(moved) if keep else None for keep in wanted]
-
-    def batch(self, axis_size: int, operands: Any, axes: Any) -> Any:
-        return self(*operands), list(axes)
 
 
 rev = Rev()
@@ -575,5 +546,3 @@ stack = Stack()
 unstack = Unstack()
 tile = Tile()
 iota = Iota()
-bitcast_convert_type = BitcastConvertType()
-optimization_barrier = OptimizationBarrier()

@@ -21,10 +21,12 @@ from perspex.ops.elementwise import bitwise_and, bitwise_xor, lt, select
 from perspex.ops.expansions import real_dtype
 from perspex.ops.indexing import gather
 from perspex.ops.lowering import expand
+from perspex.ops.passing import bitcast_convert_type
 from perspex.ops.reductions import reduce_max, reduce_min
-from perspex.ops.shape import bitcast_convert_type, iota
+from perspex.ops.shape import iota
 from perspex.ops.structural import full_like, reshape, to_front, transpose, zeros, zeros_like
 from perspex.ops.windows import GatherDimensionNumbers, GatherScatterMode
+from perspex.tracing import cuts
 from perspex.tracing.primitive import Primitive
 from perspex.tracing.trace import typeof
 
@@ -139,6 +141,11 @@ class Sort(Primitive):
             )
         return avals
 
+    def cut(self, out: Any, *avals: ShapedArray, dimension: int, **params: Any) -> list[cuts.Parts]:
+        for aval in avals:
+            cuts.uncut(self.name, "an operand", aval, (dimension,))
+        return [cuts.merged(self.name, avals)] * len(avals)
+
     def lower(self, b: Any, *xs: Any, dimension: int, is_stable: bool, num_keys: int) -> Any:
         given = b.in_avals[0]
         if (
@@ -249,6 +256,10 @@ class TopK(Primitive):
         shape = (*x.shape[:axis], k, *x.shape[axis + 1 :])
         places = ShapedArray(shape, _position_dtype(x.shape[axis]), x.weak_type)
         return x.update(shape=shape), places
+
+    def cut(self, out: Any, x: ShapedArray, *, axis: int, **params: Any) -> list[cuts.Parts]:
+        cuts.uncut(self.name, "the operand", x, (axis,))
+        return [cuts.parts(x)] * 2
 
     def lower(self, b: Any, x: Any, *, axis: int, is_stable: bool, k: int) -> Any:
         (given,) = b.in_avals

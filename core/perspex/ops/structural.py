@@ -16,7 +16,11 @@ from perspex import config, dtypes
 from perspex.errors import InconclusiveDimensionOperation
 from perspex.hlo import types
 from perspex.ir.avals import ShapedArray
+from perspex.layout.abstract import UnreducedKind
+from perspex.layout.named import NamedSharding
+from perspex.tracing import cuts
 from perspex.tracing.array_type import Array
+from perspex.tracing.axes import Axis
 from perspex.tracing.primitive import Linear, Primitive
 from perspex.tracing.staging import JaxprTrace
 from perspex.tracing.trace import typeof
@@ -60,7 +64,7 @@ def zeros(aval: ShapedArray) -> Any:
         return np.zeros(aval.shape, dtypes.float0)
     zero = aval.dtype.type(0)
     if aval.shape:
-        zero = broadcast_in_dim(zero, shape=aval.shape, broadcast_dimensions=())
+        zero = broadcast_like(zero, aval)
     return JaxprTrace.varying(zero, aval.vma) if aval.vma else zero
 
 
@@ -72,9 +76,26 @@ def full_like(x: Any, value: Any) -> Any:
     """An array of the type of `x` filled with the number `value`."""
     aval = typeof(x)
     scalar = size_as(value, aval.dtype)
-    if not aval.shape:
-        return scalar
-    return broadcast_in_dim(scalar, shape=aval.shape, broadcast_dimensions=())
+    return broadcast_like(scalar, aval) if aval.shape else scalar
+
+
+def broadcast_like(x: Any, aval: ShapedArray, dims: tuple[int, ...] = ()) -> Any:
+    """`x` broadcast to the shape of `aval`, and cut as that is."""
+    if aval.cut is None:
+        return broadcast_in_dim(x, shape=aval.shape, broadcast_dimensions=dims)
+    return broadcast_in_dim(x, shape=aval.shape, broadcast_dimensions=dims, sharding=aval.cut)
+
+
+def reshape_like(x: Any, aval: ShapedArray) -> Any:
+    """The elements of `x` in the shape of `aval`, and cut as that is."""
+    if aval.cut is None:
+        return reshape(x, new_sizes=aval.shape)
+    return reshape(x, new_sizes=aval.shape, sharding=aval.cut)
+
+
+def in_front(params: dict[str, Any], x: Any) -> dict[str, Any]:
+    """The params of an operation on one example, with how the batch `x` is cut in front."""
+    return {**params, "sharding": cuts.batched(params["sharding"], typeof(x), 0, 0)}
 
 
 def scalar_like(x: Any, value: Any) -> Any:
@@ -116,14 +137,20 @@ def split_axis(x: Any, axis: int, size: int) -> Any:
     return reshape(x, new_sizes=(*shape[:axis], size, shape[axis] // size, *shape[axis + 1 :]))
 
 
-def to_front(x: Any, axis: int | None, size: int) -> Any:
-    """The batched operand `x` with its batch axis in front; unbatched values are repeated."""
-    if axis is None:
-        aval = typeof(x)
-        return broadcast_in_dim(
-            x, shape=(size, *aval.shape), broadcast_dimensions=tuple(range(1, aval.ndim + 1))
-        )
-    return move_axis(x, axis, 0)
+def to_front(x: Any, axis: int | None, size: Any) -> Any:
+    """The batched operand `x` with its batch axis in front; unbatched values are repeated.
+
+    `size` is the number of examples, or the `Axis` of the batch.
+    """
+    if axis is not None:
+        return move_axis(x, axis, 0)
+    aval = typeof(x)
+    dims = tuple(range(1, aval.ndim + 1))
+    if size.__class__ is Axis:
+        if size.cut is not None:
+            return broadcast_like(x, cuts.with_axis(aval, size.size, 0, size.cut), dims)
+        size = size.size
+    return broadcast_in_dim(x, shape=(size, *aval.shape), broadcast_dimensions=dims)
 
 
 def unbroadcast(ct: Any, aval: ShapedArray) -> Any:
@@ -194,10 +221,15 @@ class BroadcastInDim(Structural):
     keeps_elements = True
     # `x[:, None] - mean` broadcasts in two steps; in one, its transpose is one sum.
     merges = True
-    quiet: ClassVar[dict[str, Any]] = {"shape": ..., "broadcast_dimensions": ()}
+    quiet: ClassVar[dict[str, Any]] = {"shape": ..., "broadcast_dimensions": (), "sharding": ...}
 
     def type(
-        self, x: ShapedArray, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]
+        self,
+        x: ShapedArray,
+        *,
+        shape: tuple[int, ...],
+        broadcast_dimensions: tuple[int, ...],
+        sharding: Any = None,
     ) -> ShapedArray:
         if len(broadcast_dimensions) != x.ndim:
             raise TypeError(
@@ -217,12 +249,24 @@ class BroadcastInDim(Structural):
             )
         return ShapedArray(shape, x.dtype, x.weak_type)
 
+    def cut(
+        self, out: ShapedArray, x: ShapedArray, *, broadcast_dimensions: Any, **params: Any
+    ) -> cuts.Parts:
+        given = dict(zip(broadcast_dimensions, cuts.parts(x), strict=True))
+        return tuple([given.get(i, ()) for i in range(out.ndim)])
+
+    def pending(self, x: ShapedArray, **params: Any) -> cuts.Sums:
+        return cuts.sums(x)
+
+    def check_asked(self, asked: NamedSharding, avals: Any, params: dict[str, Any]) -> None:
+        cuts.only_sums(self.name, asked)
+
     def merged(self, first: Any, params: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         places = params["broadcast_dimensions"]
         dims = tuple([places[axis] for axis in first.params["broadcast_dimensions"]])
-        return first.invars, {"shape": params["shape"], "broadcast_dimensions": dims}
+        return first.invars, {**params, "broadcast_dimensions": dims}
 
-    def lower(self, b: Any, x: Any, *, shape: Any, broadcast_dimensions: tuple[int, ...]) -> Any:
+    def lower(self, b: Any, x: Any, *, broadcast_dimensions: tuple[int, ...], **params: Any) -> Any:
         return b.broadcast(x, b.out_avals[0], broadcast_dimensions)
 
     def physical(self, in_avals: Any, out_avals: Any, params: dict[str, Any]) -> dict[str, Any]:
@@ -232,14 +276,20 @@ class BroadcastInDim(Structural):
         return {"shape": shape, "broadcast_dimensions": dims}
 
     def transpose(
-        self, ct: Any, x: Any, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]
+        self,
+        ct: Any,
+        x: Any,
+        *,
+        shape: tuple[int, ...],
+        broadcast_dimensions: tuple[int, ...],
+        **params: Any,
     ) -> Any:
         kept = {
             axis for n, axis in zip(x.shape, broadcast_dimensions, strict=True) if n == shape[axis]
         }
         summed = tuple([i for i in range(len(shape)) if i not in kept])
         ct = reduce_sum(ct, axes=summed) if summed else ct
-        return [ct if typeof(ct).shape == x.shape else reshape(ct, new_sizes=x.shape)]
+        return [ct if typeof(ct).shape == x.shape else reshape_like(ct, x.aval.cotangent())]
 
     def batch(
         self,
@@ -249,10 +299,13 @@ class BroadcastInDim(Structural):
         *,
         shape: tuple[int, ...],
         broadcast_dimensions: tuple[int, ...],
+        **params: Any,
     ) -> Any:
         x = to_front(operands[0], axes[0], axis_size)
         dims = (0, *[d + 1 for d in broadcast_dimensions])
-        return self(x, shape=(axis_size, *shape), broadcast_dimensions=dims), 0
+        if params:
+            params = in_front(params, x)
+        return self(x, shape=(axis_size, *shape), broadcast_dimensions=dims, **params), 0
 
 
 _HALVES = ("bfloat16", "float16")
@@ -265,11 +318,24 @@ class ReduceSum(Structural):
     makes_nan = True
     printed: ClassVar[dict[str, Any]] = {"out_sharding": None}
 
-    def type(self, x: ShapedArray, *, axes: tuple[int, ...]) -> ShapedArray:
+    def type(
+        self, x: ShapedArray, *, axes: tuple[int, ...], out_sharding: Any = None
+    ) -> ShapedArray:
         check_axes(self.name, axes, x.ndim)
         if x.dtype == bool or x.is_extended:
             raise TypeError(f"reduce_sum: dtype {x.dtype.name} is not a number; convert it first")
         return ShapedArray(without(x.shape, axes), x.dtype, x.weak_type)
+
+    def cut(self, out: ShapedArray, x: ShapedArray, *, axes: Any, **params: Any) -> cuts.Parts:
+        return cuts.without(cuts.parts(x), axes)
+
+    def pending(self, x: ShapedArray, **params: Any) -> cuts.Sums:
+        return cuts.sums(x)
+
+    def check_asked(
+        self, asked: NamedSharding, avals: Sequence[ShapedArray], params: dict[str, Any]
+    ) -> None:
+        cuts.check_summed(self.name, asked, avals[0], params["axes"], UnreducedKind.sum)
 
     def typed(self, avals: tuple[ShapedArray, ...], params: dict[str, Any]) -> Any:
         # Outside of `type`, whose results are remembered under all flags.
@@ -283,15 +349,17 @@ class ReduceSum(Structural):
     def flops(self, operands: Any, results: Any, params: dict[str, Any]) -> float:
         return float(operands[0].size)
 
-    def lower(self, b: Any, x: Any, *, axes: tuple[int, ...]) -> Any:
+    def lower(self, b: Any, x: Any, *, axes: tuple[int, ...], **params: Any) -> Any:
         return lower_reduce(b, "stablehlo.add", 0, x, axes)
 
-    def transpose(self, ct: Any, x: Any, *, axes: tuple[int, ...]) -> Any:
+    def transpose(self, ct: Any, x: Any, *, axes: tuple[int, ...], **params: Any) -> Any:
         kept = tuple([i for i in range(x.ndim) if i not in axes])
-        return [broadcast_in_dim(ct, shape=x.shape, broadcast_dimensions=kept)]
+        return [broadcast_like(ct, x.aval.cotangent(), kept)]
 
-    def batch(self, axis_size: int, operands: Any, axes_: Any, *, axes: tuple[int, ...]) -> Any:
-        return batch_reduction(self, operands[0], axes_[0], axes)
+    def batch(
+        self, axis_size: int, operands: Any, axes_: Any, *, axes: tuple[int, ...], **params: Any
+    ) -> Any:
+        return batch_reduction(self, operands[0], axes_[0], axes, **params)
 
 
 def lower_reduce(b: Any, op: str, identity: Any, x: Any, axes: tuple[int, ...]) -> Any:
@@ -312,7 +380,11 @@ def batch_reduction(
 ) -> Any:
     """The batch rule of a reduction of one operand: the batch axis keeps its place."""
     shifted = tuple([a + (a >= at) for a in axes])
-    return primitive(x, axes=shifted, **params), at - sum(a < at for a in shifted)
+    place = at - sum(a < at for a in shifted)
+    if "out_sharding" in params:
+        asked = cuts.batched(params["out_sharding"], typeof(x), at, place)
+        params = {**params, "out_sharding": asked}
+    return primitive(x, axes=shifted, **params), place
 
 
 class Reshape(Structural):
@@ -322,7 +394,9 @@ class Reshape(Structural):
     keeps_elements = True
     printed: ClassVar[dict[str, Any]] = {"dimensions": None, "sharding": None}
 
-    def type(self, x: ShapedArray, *, new_sizes: tuple[int, ...]) -> ShapedArray:
+    def type(
+        self, x: ShapedArray, *, new_sizes: tuple[int, ...], sharding: Any = None
+    ) -> ShapedArray:
         if any(n < 0 for n in new_sizes) or math.prod(new_sizes) != x.size:
             raise TypeError(
                 f"cannot reshape array of shape {x.shape} (size {x.size}) into shape {new_sizes} "
@@ -330,18 +404,33 @@ class Reshape(Structural):
             )
         return ShapedArray(new_sizes, x.dtype, x.weak_type)
 
-    def lower(self, b: Any, x: Any, *, new_sizes: Any) -> Any:
+    def cut(self, out: ShapedArray, x: ShapedArray, **params: Any) -> cuts.Parts:
+        return cuts.reshaped(x, out.shape)
+
+    def pending(self, x: ShapedArray, **params: Any) -> cuts.Sums:
+        return cuts.sums(x)
+
+    def check_asked(
+        self, asked: NamedSharding, avals: Sequence[ShapedArray], params: dict[str, Any]
+    ) -> None:
+        cuts.check_kept(self.name, asked, avals[0])
+
+    def lower(self, b: Any, x: Any, **params: Any) -> Any:
         return b.reshape(x, b.out_avals[0])
 
     def physical(self, in_avals: Any, out_avals: Any, params: dict[str, Any]) -> dict[str, Any]:
         return {"new_sizes": out_avals[0].physical().shape}
 
-    def transpose(self, ct: Any, x: Any, *, new_sizes: Any) -> Any:
-        return [reshape(ct, new_sizes=x.shape)]
+    def transpose(self, ct: Any, x: Any, **params: Any) -> Any:
+        return [reshape_like(ct, x.aval.cotangent())]
 
-    def batch(self, axis_size: int, operands: Any, axes: Any, *, new_sizes: Any) -> Any:
+    def batch(
+        self, axis_size: int, operands: Any, axes: Any, *, new_sizes: Any, **params: Any
+    ) -> Any:
         x = move_axis(operands[0], axes[0], 0)
-        return self(x, new_sizes=(axis_size, *new_sizes)), 0
+        if params:
+            params = in_front(params, x)
+        return self(x, new_sizes=(axis_size, *new_sizes), **params), 0
 
 
 class Transpose(Structural):
@@ -352,6 +441,13 @@ class Transpose(Structural):
     def type(self, x: ShapedArray, *, permutation: tuple[int, ...]) -> ShapedArray:
         check_permutation(self.name, permutation, x.ndim)
         return ShapedArray([x.shape[p] for p in permutation], x.dtype, x.weak_type)
+
+    def cut(self, out: ShapedArray, x: ShapedArray, *, permutation: tuple[int, ...]) -> cuts.Parts:
+        given = cuts.parts(x)
+        return tuple([given[i] for i in permutation])
+
+    def pending(self, x: ShapedArray, **params: Any) -> cuts.Sums:
+        return cuts.sums(x)
 
     def lower(self, b: Any, x: Any, *, permutation: tuple[int, ...]) -> Any:
         return b.op(
@@ -390,6 +486,12 @@ class Squeeze(Structural):
             )
         return ShapedArray(without(x.shape, dimensions), x.dtype, x.weak_type)
 
+    def cut(self, out: ShapedArray, x: ShapedArray, *, dimensions: tuple[int, ...]) -> cuts.Parts:
+        return cuts.without(cuts.parts(x), dimensions)
+
+    def pending(self, x: ShapedArray, **params: Any) -> cuts.Sums:
+        return cuts.sums(x)
+
     def lower(self, b: Any, x: Any, *, dimensions: Any) -> Any:
         return b.reshape(x, b.out_avals[0])
 
@@ -397,7 +499,7 @@ class Squeeze(Structural):
         return params
 
     def transpose(self, ct: Any, x: Any, *, dimensions: Any) -> Any:
-        return [reshape(ct, new_sizes=x.shape)]
+        return [reshape_like(ct, x.aval.cotangent())]
 
     def batch(
         self, axis_size: int, operands: Any, axes: Any, *, dimensions: tuple[int, ...]
@@ -419,6 +521,12 @@ class ConvertElementType(Structural):
                 "use random.key_data and random.wrap_key_data for typed keys"
             )
         return ShapedArray(x.shape, new_dtype, weak_type)
+
+    def cut(self, out: Any, x: ShapedArray, **params: Any) -> cuts.Parts:
+        return cuts.parts(x)
+
+    def pending(self, x: ShapedArray, **params: Any) -> cuts.Sums:
+        return cuts.sums(x)
 
     def lower(self, b: Any, x: Any, *, new_dtype: np.dtype, weak_type: bool) -> Any:
         (given,), (out,) = b.in_avals, b.out_avals

@@ -33,6 +33,7 @@ from perspex.ops.structural import (
     zeros,
 )
 from perspex.ops.windows import FILL_OR_DROP, ScatterDimensionNumbers
+from perspex.tracing import cuts
 from perspex.tracing.primitive import Primitive
 from perspex.tracing.trace import typeof
 
@@ -126,6 +127,9 @@ class ReduceWindowSum(Structural):
         check_dtype(self.name, x.dtype, NUMBER)
         return ShapedArray(window_type(self.name, x, **params), x.dtype, x.weak_type)
 
+    def cut(self, out: ShapedArray, x: ShapedArray, **params: Any) -> cuts.Parts:
+        return cuts.resized(self.name, x, out)
+
     def flops(self, operands: Any, results: Any, params: dict[str, Any]) -> float:
         return float(results[0].size * math.prod(params["window_dimensions"]))
 
@@ -178,6 +182,9 @@ class ReduceWindowExtremum(Primitive):
     def type(self, x: ShapedArray, **params: Any) -> ShapedArray:
         check_dtype(self.name, x.dtype, ORDERED)
         return ShapedArray(window_type(self.name, x, **params), x.dtype, x.weak_type)
+
+    def cut(self, out: ShapedArray, x: ShapedArray, **params: Any) -> cuts.Parts:
+        return cuts.resized(self.name, x, out)
 
     def flops(self, operands: Any, results: Any, params: dict[str, Any]) -> float:
         return float(results[0].size * math.prod(params["window_dimensions"]))
@@ -233,6 +240,11 @@ class SelectAndGatherAdd(Primitive):
             )
         return ShapedArray(window_type(self.name, operand, **params), tangents.dtype)
 
+    def cut(
+        self, out: ShapedArray, tangents: ShapedArray, operand: ShapedArray, **params: Any
+    ) -> cuts.Parts:
+        return cuts.resized(self.name, operand, out)
+
     def lower(self, b: Any, tangents: Any, operand: Any, *, select_prim: str, **params: Any) -> Any:
         (given, keys), (out,) = b.in_avals, b.out_avals
         value, other = ShapedArray((), keys.dtype), ShapedArray((), given.dtype)
@@ -272,6 +284,11 @@ class SelectAndScatterAdd(Primitive):
                 f"got {source.shape}"
             )
         return ShapedArray(operand.shape, source.dtype)
+
+    def cut(
+        self, out: ShapedArray, source: ShapedArray, operand: ShapedArray, **params: Any
+    ) -> cuts.Parts:
+        return cuts.parts(operand)
 
     def lower(self, b: Any, source: Any, operand: Any, *, select_prim: str, **params: Any) -> Any:
         given, keys = b.in_avals

@@ -9,6 +9,7 @@ import numpy as np
 
 from perspex import dtypes
 from perspex.arguments.dtypes import float_dtype
+from perspex.arguments.sharded import OutSharding
 from perspex.arguments.types import Array, ArrayLike, DTypeLike, Shape
 from perspex.ops.elementwise import (
     abs,
@@ -32,7 +33,8 @@ from perspex.ops.elementwise import (
     tan,
 )
 from perspex.ops.keys import random_bits
-from perspex.ops.shape import bitcast_convert_type, unstack
+from perspex.ops.passing import bitcast_convert_type
+from perspex.ops.shape import unstack
 from perspex.ops.structural import convert
 from perspex.random.sampling import sampler
 from perspex.random.uniforms import between, unit
@@ -44,7 +46,11 @@ GUMBEL_MODES = "low", "high", "highest"
 
 @sampler(float_dtype)
 def exponential(
-    key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None, *, out_sharding: None = None
+    key: ArrayLike,
+    shape: Shape = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Samples with density `exp(-x)` for `x >= 0`: mean 1, variance 1.
 
@@ -57,7 +63,11 @@ def exponential(
 
 @sampler(float_dtype)
 def laplace(
-    key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None, *, out_sharding: None = None
+    key: ArrayLike,
+    shape: Shape = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Samples with density `exp(-abs(x)) / 2`: mean 0, variance 2.
 
@@ -72,7 +82,11 @@ def laplace(
 
 @sampler(float_dtype)
 def logistic(
-    key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None, *, out_sharding: None = None
+    key: ArrayLike,
+    shape: Shape = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Samples with density `exp(-x) / (1 + exp(-x))**2`: mean 0, variance `pi**2 / 3`.
 
@@ -86,7 +100,11 @@ def logistic(
 
 @sampler(float_dtype)
 def cauchy(
-    key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None, *, out_sharding: None = None
+    key: ArrayLike,
+    shape: Shape = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Samples with density `1 / (pi * (1 + x**2))`, which have no mean.
 
@@ -110,7 +128,7 @@ def gumbel(
     dtype: DTypeLike | None = None,
     mode: str | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Samples with density `exp(-x - exp(-x))` and distribution function `exp(-exp(-x))`.
 

@@ -19,6 +19,7 @@ from perspex import dtypes
 from perspex import numpy as pnp
 from perspex.arguments.arrays import as_dtype, spread, spread_array
 from perspex.arguments.dtypes import float_dtype, integer_dtype
+from perspex.arguments.sharded import OutSharding
 from perspex.arguments.types import Array, ArrayLike, DTypeLike, Shape
 from perspex.ir.avals import shaped
 from perspex.lax.control import scan, while_loop
@@ -71,7 +72,7 @@ def poisson(
     dtype: DTypeLike | None = None,
     *,
     method: str = "exact",
-    out_sharding: None = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Samples `k >= 0` with probability `lam**k * exp(-lam) / k!`.
 
@@ -340,7 +341,7 @@ def geometric(
     shape: Shape | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Samples `k >= 1` with probability `p * (1 - p)**(k - 1)`: trials until the first success.
 

@@ -10,6 +10,7 @@ import numpy as np
 from perspex import dtypes
 from perspex.arguments.arrays import as_dtype, spread_array
 from perspex.arguments.shapes import common_shape
+from perspex.arguments.sharded import OutSharding
 from perspex.arguments.types import Array, ArrayLike, DTypeLike, Shape
 from perspex.ir.avals import shaped
 from perspex.ops.elementwise import add, bitwise_and, gt, lt, max, min, mul, rem, select, sub
@@ -45,7 +46,7 @@ def randint(
     maxval: ArrayLike,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Integers from `minval` below `maxval`, all equally likely.
 
@@ -61,7 +62,6 @@ def randint(
           or a number, or `dtype` is not an integer dtype.
       ValueError: if `key` is an array of keys or the bounds do not broadcast to `shape`.
       OverflowError: for a Python integer that fits no array.
-      NotImplementedError: if `out_sharding` is given.
 
     >>> from perspex import random
     >>> random.randint(random.key(0), (5,), 0, 10)
@@ -144,7 +144,7 @@ def bernoulli(
     shape: Shape | None = None,
     mode: str = "low",
     *,
-    out_sharding: None = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Booleans that are true with probability `p`.
 
@@ -161,7 +161,6 @@ def bernoulli(
           an array of floats.
       ValueError: if `key` is an array of keys, `mode` is unknown, or `p` does not broadcast to
           `shape`.
-      NotImplementedError: if `out_sharding` is given.
 
     >>> from perspex import random
     >>> random.bernoulli(random.key(0), 0.5, (4,)).dtype
@@ -188,7 +187,11 @@ def _any(name: str, dtype: Any) -> Any:
 
 @sampler(_any)
 def rademacher(
-    key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None, *, out_sharding: None = None
+    key: ArrayLike,
+    shape: Shape = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Samples of -1 and 1, both equally likely.
 
@@ -199,7 +202,6 @@ def rademacher(
       TypeError: if `key` is not a key, `shape` is not a sequence of sizes, or `dtype` is not a
           dtype.
       ValueError: if `key` is an array of keys.
-      NotImplementedError: if `out_sharding` is given.
 
     >>> from perspex import random
     >>> random.rademacher(random.key(0), (4,))
@@ -221,7 +223,7 @@ def categorical(
     replace: bool = True,
     mode: str | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Categories with the probabilities `softmax(logits, axis)`, by the Gumbel-max trick.
 
@@ -243,7 +245,6 @@ def categorical(
       ValueError: if `key` is an array of keys, `logits` has no floating dtype, `axis` is out of
           range or has no category, `shape` does not fit, `mode` is unknown, or there are more
           samples than categories without replacement.
-      NotImplementedError: if `out_sharding` is given.
 
     References:
       W. Kool et al., "Stochastic beams and where to find them", ICML 2019,

@@ -22,6 +22,7 @@ from perspex.api.mapping import vmap
 from perspex.arguments.arrays import spread, spread_array
 from perspex.arguments.dtypes import float_dtype
 from perspex.arguments.shapes import iterated_shape
+from perspex.arguments.sharded import OutSharding
 from perspex.arguments.types import Array, ArrayLike, DTypeLike, Shape
 from perspex.lax.control import while_loop
 from perspex.ops.elementwise import stop_gradient
@@ -57,7 +58,7 @@ def gamma(
     dtype: DTypeLike | None = None,
     *,
     method: str = "exact",
-    out_sharding: None = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Samples with density `x**(a - 1) * exp(-x) / Gamma(a)` for `x >= 0`; mean `a`.
 
@@ -89,7 +90,7 @@ def loggamma(
     dtype: DTypeLike | None = None,
     *,
     method: str = "exact",
-    out_sharding: None = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """The logarithms of gamma samples: precise where `a` is so small that these would be zero.
 
@@ -182,7 +183,7 @@ def beta(
     dtype: DTypeLike | None = None,
     *,
     method: str = "exact",
-    out_sharding: None = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Samples with density proportional to `x**(a - 1) * (1 - x)**(b - 1)` for `0 <= x <= 1`.
 
@@ -209,7 +210,7 @@ def dirichlet(
     shape: Shape | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Vectors of positive numbers with sum 1, of density proportional to `prod(x**(alpha - 1))`.
 
@@ -226,7 +227,6 @@ def dirichlet(
           array.
       ValueError: if `key` is an array of keys, `dtype` is not a floating dtype, `alpha` is a
           number, or it does not broadcast to `shape`.
-      NotImplementedError: if `out_sharding` is given.
 
     >>> import numpy as np
     >>> from perspex import random
@@ -250,7 +250,7 @@ def chisquare(
     dtype: DTypeLike | None = None,
     *,
     method: str = "exact",
-    out_sharding: None = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Samples with density proportional to `x**(df / 2 - 1) * exp(-x / 2)` for `x >= 0`.
 
@@ -278,7 +278,7 @@ def f(
     shape: Shape | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Ratios of two chi-squared variates, each divided by its degrees of freedom.
 
@@ -304,7 +304,7 @@ def t(
     shape: Shape | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Samples of Student's distribution: density proportional to `(1 + x**2/df)**(-(df + 1)/2)`.
 
@@ -328,7 +328,7 @@ def generalized_normal(
     shape: Shape = (),
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Samples with density proportional to `exp(-abs(x)**p)`.
 
@@ -358,7 +358,7 @@ def ball(
     shape: Shape = (),
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Points of the unit ball of the norm `sum(abs(x)**p) ** (1/p)`, all equally likely.
 

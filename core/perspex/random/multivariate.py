@@ -6,8 +6,8 @@ import operator
 
 from perspex import numpy as pnp
 from perspex.arguments.dtypes import float_dtype, inexact_dtype
-from perspex.arguments.refused import check_unsharded
 from perspex.arguments.shapes import common_shape, iterated_shape
+from perspex.arguments.sharded import OutSharding, lying
 from perspex.arguments.types import Array, ArrayLike, DTypeLike, Shape
 from perspex.random.normals import normal
 from perspex.random.words import document
@@ -23,7 +23,7 @@ def multivariate_normal(
     dtype: DTypeLike | None = None,
     method: str = "cholesky",
     *,
-    out_sharding: None = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Normal samples with a mean vector and a covariance matrix.
 
@@ -44,13 +44,11 @@ def multivariate_normal(
           not numbers.
       ValueError: if `key` is an array of keys, `dtype` is not a floating dtype, `method` is
           unknown, or the shapes do not fit.
-      NotImplementedError: if `out_sharding` is given.
 
     >>> from perspex import random
     >>> random.multivariate_normal(random.key(0), pnp.zeros(2), pnp.eye(2), (3,)).shape
     (3, 2)
     """
-    check_unsharded("multivariate_normal", out_sharding)
     dtype = float_dtype("multivariate_normal", dtype)
     if method not in ("svd", "eigh", "cholesky"):
         raise ValueError(f"method must be one of 'svd', 'eigh', 'cholesky'; got {method!r}")
@@ -83,7 +81,8 @@ def multivariate_normal(
         factor = v * pnp.sqrt(w[..., None, :])
     else:
         factor = pnp.linalg.cholesky(cov)
-    return mean + pnp.matvec(factor, normal(key, (*shape, n), dtype))
+    out = mean + pnp.matvec(factor, normal(key, (*shape, n), dtype))
+    return lying("multivariate_normal", out_sharding, out)
 
 
 def orthogonal(
@@ -93,7 +92,7 @@ def orthogonal(
     dtype: DTypeLike | None = None,
     m: int | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Orthogonal matrices (unitary ones, for a complex dtype), each as likely as any other.
 
@@ -109,7 +108,6 @@ def orthogonal(
       TypeError: if `key` is not a key, `shape` is not a sequence of sizes, or `n` or `m` is not an
           integer.
       ValueError: if `key` is an array of keys or `dtype` is not a floating or complex dtype.
-      NotImplementedError: if `out_sharding` is given.
 
     References:
       F. Mezzadri, "How to generate random matrices from the classical compact groups", Notices of
@@ -120,7 +118,6 @@ def orthogonal(
     >>> pnp.allclose(q @ q.T, pnp.eye(3), atol=1e-6)
     Array(True, dtype=bool)
     """
-    check_unsharded("orthogonal", out_sharding)
     n = operator.index(n)
     m = n if m is None else operator.index(m)
     size = (*iterated_shape("orthogonal", shape), max(n, m), min(n, m))
@@ -128,7 +125,7 @@ def orthogonal(
     d = pnp.linalg.diagonal(r)
     # The sign that LAPACK gives the columns is no coin flip.
     q = q * (d / pnp.abs(d))[..., None, :]
-    return pnp.swapaxes(q, -1, -2) if n < m else q
+    return lying("orthogonal", out_sharding, pnp.swapaxes(q, -1, -2) if n < m else q)
 
 
 document(multivariate_normal, float_dtype, ["mean", "cov"], united=False)

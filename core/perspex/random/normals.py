@@ -13,6 +13,7 @@ import numpy as np
 
 from perspex.arguments.arrays import spread_array
 from perspex.arguments.dtypes import float_dtype, inexact_dtype
+from perspex.arguments.sharded import OutSharding
 from perspex.arguments.types import Array, ArrayLike, DTypeLike, Shape
 from perspex.ops.elementwise import add, div, max, min, mul, nextafter
 from perspex.ops.keys import random_split
@@ -27,7 +28,11 @@ __all__ = ["normal", "truncated_normal"]
 
 @sampler(inexact_dtype)
 def normal(
-    key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None, *, out_sharding: None = None
+    key: ArrayLike,
+    shape: Shape = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Standard normal samples: density `exp(-x**2 / 2) / sqrt(2 pi)`, mean 0, variance 1.
 
@@ -60,7 +65,7 @@ def truncated_normal(
     shape: Shape | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Samples with density proportional to `exp(-x**2 / 2)` for `lower < x < upper`.
 

@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 from perspex import config
 from perspex.arguments.arrays import as_dtype, check_arraylike
 from perspex.arguments.dtypes import float_dtype, inexact_dtype
-from perspex.arguments.refused import check_unsharded
 from perspex.arguments.shapes import iterated_shape
+from perspex.arguments.sharded import lying
 from perspex.jitted.compiled import build
 from perspex.jitted.fused import Fused
 from perspex.jitted.signature import Options
@@ -127,7 +127,7 @@ def sampler(
       name: the name in messages and records; that of the formula unless given.
 
     The formula gets one typed key, `shape` as a tuple, `dtype` as an `np.dtype`, parameters that
-    are arrays or numbers, and a known `method`. `out_sharding` is refused.
+    are arrays or numbers, and a known `method`. What it draws is moved to `out_sharding`.
     """
 
     def decorate(formula: F) -> F:
@@ -181,13 +181,14 @@ def sampler(
                 values[at] = named[word]
             if count < needed and any([value is _MISSING for value in values]):
                 return formula(*given, **named)
-            if sharded:
-                check_unsharded(title, values.pop())
+            place = values.pop() if sharded else None
             if at_shape and not (finds_shape and values[at_shape] is None):
                 values[at_shape] = iterated_shape(title, values[at_shape])
             if at_dtype:
                 values[at_dtype] = dtype(title, values[at_dtype])  # type: ignore[misc]
             run = fast if state.trace is EVAL else transformed
+            if place is not None:
+                return lying(title, place, run(*values))
             if lineage.recorder is None or lineage.inside.program:
                 return run(*values)
             return lineage.noted(title, run, values)

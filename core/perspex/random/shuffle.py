@@ -13,8 +13,8 @@ from perspex import numpy as pnp
 from perspex.arguments.arrays import as_dtype, check_arraylike
 from perspex.arguments.axes import canonical_axis
 from perspex.arguments.glossary import describe
-from perspex.arguments.refused import check_unsharded
 from perspex.arguments.shapes import iterated_shape
+from perspex.arguments.sharded import OutSharding, lying
 from perspex.arguments.static import concrete
 from perspex.arguments.types import Array, ArrayLike, Shape
 from perspex.ir.avals import shaped
@@ -40,7 +40,7 @@ def permutation(
     axis: int = 0,
     independent: bool = False,
     *,
-    out_sharding: None = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """An array in random order, or the integers below a number.
 
@@ -56,22 +56,22 @@ def permutation(
       TypeError: if `key` is not a key, or `x` is not an array or an integer.
       ValueError: if `key` is an array of keys or `axis` is out of range.
       ConcretizationTypeError: if `x` is a traced integer.
-      NotImplementedError: if `out_sharding` is given.
 
     >>> from perspex import random
     >>> random.permutation(random.key(0), 5)
     Array([0, 1, 4, 3, 2], dtype=int32)
     """
-    check_unsharded("permutation", out_sharding)
     check_arraylike("permutation", x)
     aval = shaped(x)
     axis = canonical_axis(axis, aval.ndim or 1, "permutation")
     if aval.shape:
         alone = independent or (aval.ndim == 1 and not aval.is_extended)
-        return _permutation(key, x, 0, axis, bool(alone))
+        found = _permutation(key, x, 0, axis, bool(alone))
+        return lying("permutation", out_sharding, found)
     if not dtypes.issubdtype(aval.dtype, np.integer):
         raise TypeError(f"permutation: x must be an integer or at least 1-dimensional, got {x!r}")
-    return _permutation(key, None, concrete("permutation: x", int, x), 0, True)
+    found = _permutation(key, None, concrete("permutation: x", int, x), 0, True)
+    return lying("permutation", out_sharding, found)
 
 
 @on_key("permutation", static=3)

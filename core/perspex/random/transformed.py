@@ -5,6 +5,7 @@ from __future__ import annotations
 from perspex import numpy as pnp
 from perspex.arguments.arrays import spread, spread_array
 from perspex.arguments.dtypes import float_dtype
+from perspex.arguments.sharded import OutSharding
 from perspex.arguments.types import Array, ArrayLike, DTypeLike, Shape
 from perspex.ops.keys import random_split
 from perspex.ops.shape import unstack
@@ -34,7 +35,7 @@ def lognormal(
     shape: Shape | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Samples `exp(sigma * z)` of a standard normal `z`.
 
@@ -57,7 +58,7 @@ def pareto(
     shape: Shape | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Samples with density `b / x**(b + 1)` for `x >= 1`.
 
@@ -78,7 +79,7 @@ def rayleigh(
     shape: Shape | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Samples with density `x / scale**2 * exp(-x**2 / (2 * scale**2))` for `x >= 0`.
 
@@ -102,7 +103,7 @@ def wald(
     shape: Shape | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Inverse Gaussian samples of the given mean and shape parameter 1.
 
@@ -160,7 +161,11 @@ def weibull_min(
 
 @sampler(float_dtype)
 def maxwell(
-    key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None, *, out_sharding: None = None
+    key: ArrayLike,
+    shape: Shape = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Samples with density `sqrt(2 / pi) * x**2 * exp(-x**2 / 2)` for `x >= 0`.
 
@@ -212,7 +217,7 @@ def triangular(
     shape: Shape | None = None,
     dtype: DTypeLike | None = None,
     *,
-    out_sharding: None = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Samples whose density rises linearly from `left` to `mode` and falls linearly to `right`.
 

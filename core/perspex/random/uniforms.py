@@ -10,11 +10,11 @@ import numpy as np
 from perspex import dtypes
 from perspex.arguments.arrays import spread_array
 from perspex.arguments.dtypes import float_dtype
-from perspex.arguments.refused import check_unsharded
+from perspex.arguments.sharded import OutSharding, lying
 from perspex.arguments.types import Array, ArrayLike, DTypeLike, Shape
 from perspex.ops.elementwise import add, bitwise_or, max, mul, shift_right_logical, sub
 from perspex.ops.keys import random_bits
-from perspex.ops.shape import bitcast_convert_type
+from perspex.ops.passing import bitcast_convert_type
 from perspex.ops.structural import convert, reshape
 from perspex.random.arguments import shape_of
 from perspex.random.sampling import sampler
@@ -36,7 +36,11 @@ def _unsigned(name: str, dtype: Any) -> Any:
 
 @sampler(_unsigned)
 def bits(
-    key: ArrayLike, shape: Shape = (), dtype: DTypeLike | None = None, *, out_sharding: None = None
+    key: ArrayLike,
+    shape: Shape = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Random bits: unsigned integers, all equally likely.
 
@@ -46,7 +50,6 @@ def bits(
     Raises:
       TypeError: if `key` is not a key or `shape` is not a sequence of sizes.
       ValueError: if `key` is an array of keys or `dtype` is not an unsigned integer dtype.
-      NotImplementedError: if `out_sharding` is given.
 
     >>> from perspex import random
     >>> random.bits(random.key(42), (3,))
@@ -62,7 +65,7 @@ def uniform(
     minval: ArrayLike = 0.0,
     maxval: ArrayLike = 1.0,
     *,
-    out_sharding: None = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """Floats from `minval` below `maxval`, all equally likely: density `1 / (maxval - minval)`.
 
@@ -73,16 +76,14 @@ def uniform(
       TypeError: if `key` is not a key, `shape` is not a sequence of sizes, or a bound is not an
           array or a number or does not broadcast to `shape`.
       ValueError: if `key` is an array of keys or `dtype` is not a floating dtype.
-      NotImplementedError: if `out_sharding` is given.
 
     >>> from perspex import random
     >>> random.uniform(random.key(42), (3,))
     Array([0.48870957, 0.6797972 , 0.6162715 ], dtype=float32)
     """
-    check_unsharded("uniform", out_sharding)
     if minval.__class__ is maxval.__class__ is float and minval == 0.0 and maxval == 1.0:
-        return _unit(key, shape, dtype)
-    return _between(key, shape, dtype, minval, maxval)
+        return lying("uniform", out_sharding, _unit(key, shape, dtype))
+    return lying("uniform", out_sharding, _between(key, shape, dtype, minval, maxval))
 
 
 document(uniform, float_dtype, ["minval", "maxval"], united=False)

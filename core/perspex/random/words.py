@@ -9,6 +9,7 @@ from typing import Any
 
 from perspex.arguments.dtypes import float_dtype, inexact_dtype, integer_dtype
 from perspex.arguments.glossary import describe
+from perspex.arguments.sharded import WORDS as PLACE
 
 # What `dtype` may be, and its default.
 _DTYPES: dict[Any, tuple[str, str]] = {
@@ -21,7 +22,7 @@ WORDS = {
     "shape": "the shape of the result.",
     "method": '`"exact"`, or `"approximate"`: faster, without a loop; see `gamma`.',
     "mode": "how many bits each sample is made of; see `gumbel`.",
-    "out_sharding": "must be `None`.",
+    "out_sharding": PLACE,
 }
 
 
@@ -61,10 +62,7 @@ def _errors(function: Any, kind: str, parameters: Sequence[str], united: bool) -
     ]
     if united:
         values.append("the parameters do not broadcast to `shape`")
-    errors = [f"TypeError: if {_list(types, 'or')}.", f"ValueError: if {_list(values, 'or')}."]
-    if "out_sharding" in taken:
-        errors.append("NotImplementedError: if `out_sharding` is given.")
-    return errors
+    return [f"TypeError: if {_list(types, 'or')}.", f"ValueError: if {_list(values, 'or')}."]
 
 
 def _list(words: Sequence[str], last: str) -> str:

@@ -131,11 +131,11 @@ class DualRule(BatchRule, Derived):
             for a, b in zip(at_primal, at_tangent, strict=True)
         ]
         primals = [
-            x if want is None else to_front(x, at, axis.size)
+            x if want is None else to_front(x, at, axis)
             for x, at, want in zip(primals, at_primal, both, strict=True)
         ]
         ts = [
-            t if want is None or t is None else to_front(t, at, axis.size)
+            t if want is None or t is None else to_front(t, at, axis)
             for t, at, want in zip(ts, at_tangent, both, strict=True)
         ]
         places: list[int | None] = []

@@ -430,7 +430,7 @@ class Batched(Derived):
     def with_axis(self, y: Any, at: int | None, wanted: int | None) -> Any:
         if at == wanted:
             return y
-        front = to_front(y, at, self.axis.size)
+        front = to_front(y, at, self.axis)
         return front if not wanted else move_axis(front, 0, wanted)
 
 

@@ -123,7 +123,7 @@ class BatchedPullback(Pullback):
         self.residuals_batched = residuals_batched
         self.args_batched = args_batched
         self.name, self.rule_name = inner.name, inner.rule_name
-        self.out_avals = [batched_aval(aval, axis.size) for aval in inner.out_avals]
+        self.out_avals = [batched_aval(aval, axis) for aval in inner.out_avals]
 
     def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
         count = len(residuals)
@@ -143,6 +143,6 @@ class BatchedPullback(Pullback):
 
     def _settle(self, ct: Any, at: int | None, batched: bool | None) -> Any:
         if batched:
-            return to_front(ct, at, self.axis.size)
+            return to_front(ct, at, self.axis)
         # All examples had this argument in common: it has the sum of their cotangents.
-        return reduce_sum(to_front(ct, at, self.axis.size), axes=(0,))
+        return reduce_sum(to_front(ct, at, self.axis), axes=(0,))

@@ -99,8 +99,7 @@ class VmapRule(FunctionRule, BatchRule):
         self, axis: Axis, values: Sequence[Any], axes: Sequence[int | None]
     ) -> tuple[list[Any], list[int | None]]:
         args = [
-            x if at is None else to_front(x, at, axis.size)
-            for x, at in zip(values, axes, strict=True)
+            x if at is None else to_front(x, at, axis) for x, at in zip(values, axes, strict=True)
         ]
         flags = tree.unflatten(self.in_tree, [at is not None for at in axes])
         found = in_its_place(self.rule, axis.size, list(flags), *tree.unflatten(self.in_tree, args))

@@ -102,7 +102,7 @@ class Implicit(WholeCall):
         count = len(operands) - len(last)
         consts = batch_in_front(operands[:count], axes[:count])
         ends = zip(operands[count:], axes[count:], strict=True)
-        outs = self(*consts, *[to_front(x, at, axis.size) for x, at in ends], **params)
+        outs = self(*consts, *[to_front(x, at, axis) for x, at in ends], **params)
         return outs, [0] * len(outs)
 
     def dce(self, eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:

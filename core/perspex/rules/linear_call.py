@@ -89,7 +89,7 @@ class LinearCall(LinearInRest, WholeCall):
         stored, given = cut(values, num_res)
         at_stored, at_given = cut(axes, num_res)
         given = [
-            x if at is not None else to_front(x, None, axis.size)
+            x if at is not None else to_front(x, None, axis)
             for x, at in zip(given, at_given, strict=True)
         ]
         flags = [at is not None for at in at_stored]
@@ -101,8 +101,7 @@ class LinearCall(LinearInRest, WholeCall):
                 transpose.f, axis, args, [*places, *[0] * (len(args) - len(places))]
             )
             return [
-                y if at == 0 else to_front(y, at, axis.size)
-                for y, at in zip(outs, found, strict=True)
+                y if at == 0 else to_front(y, at, axis) for y, at in zip(outs, found, strict=True)
             ]
 
         outs = self(

@@ -21,9 +21,10 @@ from perspex.hlo.builder import Module
 from perspex.hlo.manual import Manual
 from perspex.ir.avals import ShapedArray
 from perspex.ir.jaxpr import ClosedJaxpr
+from perspex.layout.named import named
 from perspex.layout.sharding_rules import SdyShardingRule, in_program, parsed
 from perspex.runtime.placement import Spread
-from perspex.sharding import Mesh, NamedSharding, PartitionSpec, named
+from perspex.sharding import Mesh, NamedSharding, PartitionSpec
 from perspex.tracing.primitive import Primitive
 from perspex.tracing.staging import eval_jaxpr
 

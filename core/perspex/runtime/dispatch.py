@@ -24,7 +24,7 @@ from perspex.ir.avals import PYTHON_SCALARS, ShapedArray, shaped
 from perspex.ir.jaxpr import ClosedJaxpr, Jaxpr, Literal
 from perspex.layout.memories import MemorySpace, kind_of
 from perspex.ops.placing import device_put as device_put_p
-from perspex.ops.placing import in_program, sharding_constraint
+from perspex.ops.placing import in_program
 from perspex.runtime import client, invalid
 from perspex.runtime.compiler import pressure
 from perspex.runtime.executable import Executable, Lowered, deleted_error, placed
@@ -401,4 +401,4 @@ def _put_leaf(x: Any, sharding: Any, committed: bool) -> Any:
     ):
         return copy_to(x, sharding)
     # The same devices exchange their parts among themselves.
-    return under(EVAL, EVAL.bind, sharding_constraint, (x,), {"sharding": sharding})
+    return under(EVAL, in_program, x, sharding)

@@ -24,6 +24,7 @@ from perspex.hlo.numbering import numbered_bytecode
 from perspex.hlo.unlocated import unlocated_bytecode
 from perspex.ir.avals import ShapedArray
 from perspex.ir.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, count_eqns
+from perspex.layout.spec import UNCONSTRAINED
 from perspex.ops.placing import OnMesh, results_in_memory
 from perspex.runtime import client as platform
 from perspex.runtime import fork, interruptible, invalid, key_reuse, memory, profile
@@ -32,11 +33,20 @@ from perspex.runtime.compiler import cache, compiling, disk, pressure
 from perspex.runtime.compiler.compiling import Compiled
 from perspex.runtime.compiler.kept import Entry
 from perspex.runtime.keys import KeyArray
-from perspex.runtime.placement import Place, Spread, arguments, devices_of, results_of, whole
+from perspex.runtime.placement import (
+    Place,
+    Spread,
+    arguments,
+    devices_of,
+    is_abstract,
+    platform_of,
+    results_of,
+    whole,
+)
 from perspex.runtime.processes import joining
 from perspex.runtime.processes.agreement import Program, program
 from perspex.runtime.transfer import copy_to, put, signature
-from perspex.sharding import UNCONSTRAINED, Mesh, NamedSharding, PartitionSpec
+from perspex.sharding import Mesh, NamedSharding, PartitionSpec
 from perspex.transforms.dce import dce_jaxpr
 from perspex.transforms.programs import embed
 from perspex.transforms.sequence import TOKEN, sequenced_jaxpr
@@ -86,8 +96,14 @@ def _attribute(sharding: NamedSharding, aval: ShapedArray) -> Any:
     return types.attribute(f"#sdy.sharding{sharding.in_program(aval.physical().ndim)}")
 
 
-def _uncut_keys(mesh: Mesh, aval: ShapedArray) -> NamedSharding | None:
-    """The constraint on results that are typed keys: the numbers of one key lie together."""
+def _by_type(mesh: Mesh, aval: ShapedArray) -> NamedSharding | None:
+    """The constraint on a result of this type.
+
+    Along explicit axes, the type says all. The numbers of one typed key lie together.
+    """
+    if mesh.abstract_mesh.are_all_axes_explicit:
+        spec = PartitionSpec(*[None] * aval.ndim) if aval.cut is None else aval.cut.spec
+        return NamedSharding(mesh, spec)
     if not aval.is_extended:
         return None
     return NamedSharding(mesh, PartitionSpec(*[UNCONSTRAINED] * aval.ndim))
@@ -141,7 +157,6 @@ class Lowered:
         self.is_ours = is_ours
         self.name = name
         self.place = place
-        self.device = devices_of(place)[0]
         self.committed = committed
         self.in_avals = closed.in_avals
         self.in_shardings = arguments(place, len(self.in_avals))
@@ -160,17 +175,19 @@ class Lowered:
         hidden = len(self.consts) + self.is_ordered
         given: list[dict[str, Any]] = [{} for _ in range(hidden)] + self._alias(jaxpr)
         results: list[dict[str, Any]] = [{} for _ in jaxpr.outvars]
-        mesh = ""
+        mesh, explicit = "", None
         self.said: list[NamedSharding | None] = [None] * len(results)
         self.memories = results_in_memory(jaxpr)
         if place.__class__ is Spread:
             results, mesh = self._spread(jaxpr, given), place.mesh.in_program
+            explicit = place.mesh.abstract_mesh if place.mesh.explicit_axes else None
         for i, kind in enumerate(self.memories):
             if kind is not None:
                 results[i]["mhlo.memory_kind"] = types.string(kind)
-        here = self.device.client.platform
+        here = platform_of(place)
         self.is_foreign = tuple(platforms) not in ((), (here,))
-        self.module = Module(f"jit_{name}", platforms[0] if platforms else here, numbers, mesh)
+        target = platforms[0] if platforms else here
+        self.module = Module(f"jit_{name}", target, numbers, mesh, explicit)
         self.module.place = place
         with events.Phase("lower", name):
             self.module.main(jaxpr, given, results, platforms)
@@ -206,7 +223,8 @@ class Lowered:
                 embedded.append((var, value))
             else:
                 hoisted.append(var)
-                values.append(placed(value, whole(self.place)))
+                where = whole(self.place)
+                values.append(value if is_abstract(self.place) else placed(value, where))
         jaxpr = jaxpr.replace(constvars=(), invars=[*hoisted, *jaxpr.invars])
         return embed(jaxpr, embedded), values
 
@@ -271,7 +289,7 @@ class Lowered:
         if self.is_ordered:
             said[jaxpr.outvars[0]] = everywhere  # the token
         found = [
-            said.get(v, _uncut_keys(self.place.mesh, v.aval)) if isinstance(v, Var) else None
+            said.get(v, _by_type(self.place.mesh, v.aval)) if isinstance(v, Var) else None
             for v in jaxpr.outvars
         ]
         # One that says everything is that of the result, by its name: XLA has no names.
@@ -280,6 +298,16 @@ class Lowered:
             {} if sharding is None else {"sdy.sharding": _attribute(sharding, v.aval)}
             for v, sharding in zip(jaxpr.outvars, found, strict=True)
         ]
+
+    @property
+    def device(self) -> Any:
+        """The first of the devices that it is for; `ValueError` if there are none."""
+        return devices_of(self.place)[0]
+
+    @property
+    def client(self) -> Any:
+        """XLA's client for its devices, that of the default device if there are none."""
+        return (platform.default_device() if is_abstract(self.place) else self.device).client
 
     def as_text(self, debug_info: bool = False) -> str:
         return self.module.text(debug_info)

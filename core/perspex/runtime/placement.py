@@ -13,10 +13,19 @@ import numpy as np
 
 from perspex.base import xla
 from perspex.ir.jaxpr import Jaxpr, sub_jaxprs
+from perspex.layout.context import devices_mesh
+from perspex.layout.named import named
+from perspex.layout.types import devices_for
 from perspex.ops.placing import OnMesh
 from perspex.runtime import client as platform
 from perspex.runtime.keys import KeyArray
-from perspex.sharding import Mesh, NamedSharding, PartitionSpec, Sharding, named
+from perspex.sharding import (
+    AbstractMesh,
+    Mesh,
+    NamedSharding,
+    PartitionSpec,
+    Sharding,
+)
 
 ArrayImpl = xla.ArrayImpl
 _HloSharding = xla.HloSharding
@@ -50,9 +59,27 @@ class Spread:
 Place = Any  # a device or a Spread
 
 
+def is_abstract(place: Place) -> bool:
+    """Whether a place is a mesh without devices: a program for it can be lowered, no more."""
+    return place.__class__ is Spread and isinstance(place.mesh, AbstractMesh)
+
+
 def devices_of(place: Place) -> tuple[Any, ...]:
-    """All devices of a place."""
+    """All devices of a place; `ValueError` if it is a mesh without devices."""
+    if is_abstract(place):
+        raise ValueError(
+            f"a program for {place.mesh} has no devices to run on: it can be lowered. Pass "
+            "shardings over a Mesh of devices to compile it"
+        )
     return tuple(place.mesh.devices.flat) if place.__class__ is Spread else (place,)
+
+
+def platform_of(place: Place) -> str:
+    """The platform of the devices of a place, that of the default device where nothing says."""
+    if not is_abstract(place):
+        return str(devices_of(place)[0].client.platform)
+    kind = place.mesh.abstract_device
+    return str(platform.default_device().client.platform if kind is None else kind.platform)
 
 
 def whole(place: Place) -> Any:
@@ -86,13 +113,17 @@ def results_of(xla: Any, place: Place, ndims: Sequence[int], said: Sequence[Any]
     ]
 
 
-def _same_devices(mesh: Mesh, sharding: Any) -> bool:
+def _same_devices(mesh: Any, sharding: Any) -> bool:
+    if isinstance(mesh, AbstractMesh) or isinstance(sharding.mesh, AbstractMesh):
+        return bool(mesh.abstract_mesh == sharding.mesh.abstract_mesh)
     return bool(mesh._internal_device_list == sharding._internal_device_list)
 
 
-def _is_all(place: Place, mesh: Mesh) -> bool:
+def _is_all(place: Place, mesh: Any) -> bool:
     """Whether a place is the one device of a mesh."""
-    return mesh.size == 1 and mesh.devices.flat[0] is place
+    if mesh.size != 1 or isinstance(mesh, AbstractMesh):
+        return False
+    return bool(mesh.devices.flat[0] is place)
 
 
 def choose_place(
@@ -124,6 +155,8 @@ def choose_place(
                 chosen = device
             elif device is not chosen:
                 raise _disagree(what, chosen, device)
+    if mesh is None and chosen is None:
+        mesh = devices_mesh()
     if mesh is not None:
         return spread(mesh, args, wanted), True
     if chosen is None:
@@ -154,7 +187,7 @@ def _text(place: Any) -> str:
     return f"{place} of the devices [{ids}{', ...' if place.size > 8 else ''}]"
 
 
-def spread(mesh: Mesh, args: Sequence[Any], wanted: Sequence[Any] | None = None) -> Spread:
+def spread(mesh: Any, args: Sequence[Any], wanted: Sequence[Any] | None = None) -> Spread:
     """The place of a call on the devices of `mesh`: arguments that lie on them stay as they lie."""
     everywhere = NamedSharding(mesh, PartitionSpec())
     shardings = []
@@ -181,18 +214,20 @@ def meshes(jaxpr: Jaxpr) -> Iterator[Mesh]:
     """The meshes that a program names."""
     for eqn in jaxpr.eqns:
         if isinstance(eqn.primitive, OnMesh):
-            yield eqn.primitive.mesh(eqn.params)
+            mesh = eqn.primitive.mesh(eqn.params)
+            if mesh is not None:
+                yield mesh
         for inner in sub_jaxprs(eqn.params):
             yield from meshes(inner.jaxpr)
 
 
 def settled(place: Place, committed: bool, jaxpr: Jaxpr, args: Sequence[Any]) -> tuple[Place, bool]:
     """The place for a program: its constraints decide where its arguments do not."""
-    if not OnMesh.is_used:
-        return place, committed
-    for mesh in meshes(jaxpr):
+    for mesh in meshes(jaxpr) if OnMesh.is_used else ():
         if not committed or _is_all(place, mesh):
             place, committed = spread(mesh, args), True
+        if is_abstract(place):
+            continue
         devices = devices_of(place)
         if devices != tuple(mesh.devices.flat):
             raise ValueError(
@@ -200,4 +235,9 @@ def settled(place: Place, committed: bool, jaxpr: Jaxpr, args: Sequence[Any]) ->
                 f"{_text(place if len(devices) == 1 else place.mesh)}, but a sharding constraint "
                 f"or shard_map in it names {_text(mesh)}; move the arguments there with device_put"
             )
+    if place.__class__ is not Spread:
+        types = [v.aval.cut for v in (*jaxpr.invars, *jaxpr.outvars) if v.aval.cut is not None]
+        if types:  # that refer to a mesh, of which no operand says what devices it has
+            mesh = types[0].mesh
+            place, committed = spread(devices_mesh() or devices_for(mesh) or mesh, args), True
     return place, committed

@@ -96,4 +96,5 @@ def from_parts(aval: ShapedArray, sharding: NamedSharding, parts: Sequence[Any])
                 f"cuts an array of shape {aval.shape} into parts of shape {shape}"
             )
     devices = sharding.mesh.local_devices
+    aval = aval.update(sharding=sharding)
     return xla.batched_device_put(aval, sharding, list(parts), devices, True, enable_x64=True)

@@ -42,7 +42,7 @@ def put(x: Any, place: Any, committed: bool = False, aval: ShapedArray | None = 
         # jaxlib may keep reading the caller's memory, which the caller may write to.
         host = host.copy()
     if place.__class__ is NamedSharding:
-        out = _put_parts(host, place, aval)
+        out = _put_parts(host, place, aval.update(sharding=place))
     else:
         if place.__class__ is SingleDeviceSharding:
             sharding, device = place, xla.device_of(place)
@@ -74,13 +74,14 @@ def copy_to(x: Any, sharding: Any, committed: bool = True) -> Any:
             return put(assembled(x), sharding, aval=x.aval)
         devices = sharding.mesh.local_devices
         copies = [x] * len(devices)
-        return _batched_device_put(x.aval, sharding, copies, devices, True)
+        return _batched_device_put(x.aval.uncut(), sharding, copies, devices, True)
     if xla.sharding_of(x).__class__ is NamedSharding:
         device = xla.device_of(sharding)
         if not xla.sharding_of(x).is_fully_replicated:
-            return put(assembled(x), device, committed, x.aval)
+            return put(assembled(x), device, committed, x.aval.uncut())
         x = part(x, 0)
-    return _batched_device_put(x.aval, sharding, [x], [xla.device_of(sharding)], committed)
+    aval = x.aval.uncut()
+    return _batched_device_put(aval, sharding, [x], [xla.device_of(sharding)], committed)
 
 
 def part(x: Any, i: int) -> Any:

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any, Never, Protocol, Self, SupportsIndex, TypeAlias
+from typing import TYPE_CHECKING, Any, Never, Protocol, Self, SupportsIndex, TypeAlias, TypedDict
+from typing import Unpack as Unpack
 
 import numpy as np
 
@@ -40,18 +41,20 @@ _OneIndex: TypeAlias = (
 Index: TypeAlias = "_OneIndex | tuple[_OneIndex, ...]"
 
 
+class Promises(TypedDict, total=False):
+    """What the methods of `x.at[index]` are told of the index and of the result."""
+
+    indices_are_sorted: bool
+    unique_indices: bool
+    mode: str | Enum | None
+    wrap_negative_indices: bool
+    out_sharding: Any
+
+
 class Update(Protocol):
     """A method of `x.at[index]`: a new array, changed by `values` in that place."""
 
-    def __call__(
-        self,
-        values: ArrayLike,
-        *,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: str | Enum | None = None,
-        wrap_negative_indices: bool = True,
-    ) -> Array: ...
+    def __call__(self, values: ArrayLike, **promises: Unpack[Promises]) -> Array: ...
 
 
 class AtPlace(Protocol):
@@ -68,24 +71,9 @@ class AtPlace(Protocol):
     max: Update
 
     def get(
-        self,
-        *,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: str | Enum | None = None,
-        fill_value: ArrayLike | None = None,
-        wrap_negative_indices: bool = True,
+        self, *, fill_value: ArrayLike | None = None, **promises: Unpack[Promises]
     ) -> Array: ...
-
-    def apply(
-        self,
-        func: Callable[[Array], ArrayLike],
-        *,
-        indices_are_sorted: bool = False,
-        unique_indices: bool = False,
-        mode: str | Enum | None = None,
-        wrap_negative_indices: bool = True,
-    ) -> Array: ...
+    def apply(self, func: Callable[[Array], ArrayLike], **promises: Unpack[Promises]) -> Array: ...
 
 
 class At(Protocol):
@@ -292,10 +280,11 @@ class Array(Operators):
         return array_methods.face.astype(self, dtype, copy=copy, device=device)
 
     def reshape(
-        self, *shape: SupportsIndex | Shape, order: str = "C", copy: bool | None = None
+        self, *shape: SupportsIndex | Shape, order: str = "C", out_sharding: Any = None
     ) -> Array:
         """The same elements in another shape; one entry may be -1."""
-        return array_methods.face.reshape(self, shape[0] if len(shape) == 1 else shape, order=order)
+        sizes: Any = shape[0] if len(shape) == 1 else shape
+        return array_methods.face.reshape(self, sizes, order=order, out_sharding=out_sharding)
 
     def transpose(self, *axes: SupportsIndex | Sequence[int] | None) -> Array:
         """The array with its axes permuted; reversed when no axes are given."""
@@ -303,9 +292,9 @@ class Array(Operators):
             return array_methods.face.transpose(self)
         return array_methods.face.transpose(self, axes[0] if len(axes) == 1 else axes)
 
-    def flatten(self, order: str = "C") -> Array:
+    def flatten(self, order: str = "C", *, out_sharding: Any = None) -> Array:
         """The elements in one axis."""
-        return array_methods.face.ravel(self, order=order)
+        return array_methods.face.ravel(self, order=order, out_sharding=out_sharding)
 
     @property
     def flat(self) -> Never:
@@ -439,6 +428,7 @@ class Array(Operators):
         *,
         precision: str | Enum | tuple[str | Enum, str | Enum] | None = None,
         preferred_element_type: DTypeLike | None = None,
+        out_sharding: Any = None,
     ) -> Array: ...
 
     @forwarded
@@ -499,11 +489,16 @@ class Array(Operators):
     def ptp(self, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array: ...
 
     @forwarded
-    def ravel(self, order: str = "C") -> Array: ...
+    def ravel(self, order: str = "C", *, out_sharding: Any = None) -> Array: ...
 
     @forwarded
     def repeat(
-        self, repeats: ArrayLike, axis: int | None = None, *, total_repeat_length: int | None = None
+        self,
+        repeats: ArrayLike,
+        axis: int | None = None,
+        *,
+        total_repeat_length: int | None = None,
+        out_sharding: Any = None,
     ) -> Array: ...
 
     @forwarded

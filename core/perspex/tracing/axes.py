@@ -6,6 +6,7 @@ from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
 from perspex import config
+from perspex.layout.named import NamedSharding
 
 
 class Axis(NamedTuple):
@@ -22,6 +23,8 @@ class Axis(NamedTuple):
     name: Hashable | None = None
     is_tracked: bool = False
     is_device: bool = False
+    # How the axis of a batch is cut along explicit axes of a mesh.
+    cut: NamedSharding | None = None
 
 
 def bound_axis(name: Hashable, what: str) -> Axis:

@@ -6,8 +6,12 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, ClassVar
 
 from perspex.base.effects import Effects, no_effects
+from perspex.errors import ShardingTypeError
 from perspex.ir.avals import NOWHERE, ShapedArray
 from perspex.ir.references import is_ref_type
+from perspex.layout.named import NamedSharding
+from perspex.tracing import cuts
+from perspex.tracing.cuts import NO_SUMS, Sums
 from perspex.tracing.trace import state
 
 
@@ -72,6 +76,11 @@ class Primitive:
     * `checked(checks, *operands, **params)` is what `checkify` makes of an equation: it returns the
       results, and tells `checks` (`transforms.checks.Checks`) what may have failed. By default that
       is nothing, or a NaN among the results where `makes_nan` is true.
+    * `cut(out, *avals, **params)` says how the result is cut over the explicit axes of a mesh,
+      given the types of the operands and, in `out`, that of the result without this; for several
+      results both are sequences (`tracing.cuts`). `type` never sees how operands are cut, and
+      `cut` is not asked where `asked(params)` says how the result lies. `pending(*avals,
+      **params)` is along which axes the results are unreduced and reduced.
     * `varies(vma, params)` is along which axes of a mesh the results vary inside `shard_map`, given
       those of the operands, which are the same for all of them: staging sees to that.
     * `physical(in_avals, out_avals, params)` gives the params that do the same to arrays whose
@@ -151,9 +160,64 @@ class Primitive:
         """`type`, and along which axes of a mesh the results vary."""
         if not self.takes_refs:
             refuse_refs(self, avals)
-        out = self.type(*avals, **params)
+        if any([aval.cut is not None for aval in avals]) or self.asked(params) is not None:
+            out = self.cut_type(avals, params)
+        else:
+            out = self.type(*avals, **params)
         vma = avals[0].vma if avals else NOWHERE
         return over(out, self.varies(vma, params)) if vma else out
+
+    def cut_type(self, avals: tuple[ShapedArray, ...], params: dict[str, Any]) -> Any:
+        """`type` of operands that are cut, or of a result that is asked to be."""
+        out = self.type(*[aval.uncut() for aval in avals], **params)
+        asked = self.asked(params)
+        mesh = cuts.mesh_of(self.name, avals, asked)
+        if asked is not None:
+            self.check_asked(asked, avals, params)
+            return out.update(sharding=asked)
+        found = self.cut(out, *avals, **params)
+        pending = self.pending(*avals, **params)
+        if not self.multiple_results:
+            return cuts.made(self.name, mesh, avals, out, found, pending)
+        return tuple(
+            [
+                cuts.made(self.name, mesh, avals, aval, cut, pending)
+                for aval, cut in zip(out, found, strict=True)
+            ]
+        )
+
+    def asked(self, params: dict[str, Any]) -> NamedSharding | None:
+        """How the result is asked to lie."""
+        found: NamedSharding | None = params.get("out_sharding", params.get("sharding"))
+        return found
+
+    def check_asked(
+        self, asked: NamedSharding, avals: Sequence[ShapedArray], params: dict[str, Any]
+    ) -> None:
+        """Raise if the result cannot be unreduced or reduced as it is asked to be."""
+        if not asked.spec.is_plain:
+            raise NotImplementedError(
+                f"{self.name} gives no results that are unreduced or reduced, got {asked.spec}"
+            )
+
+    def cut(self, out: Any, *avals: Any, **params: Any) -> Any:
+        """How the result is cut, or each of the results."""
+        types = ", ".join([aval.str_short() for aval in avals])
+        raise ShardingTypeError(
+            f"the primitive `{self.name}` has no rule for operands that are cut along explicit "
+            f"axes of a mesh, {types}. Let the compiler decide, with "
+            "jax.sharding.auto_axes(f, out_sharding=...), or reshard the operands"
+        )
+
+    def pending(self, *avals: Any, **params: Any) -> Sums:
+        """Along which axes the results are unreduced and reduced."""
+        for aval in avals:
+            if cuts.sums(aval) != NO_SUMS:
+                raise NotImplementedError(
+                    f"{self.name} takes no operands that are unreduced or reduced, got type "
+                    f"{aval.str_short()}; reshard them"
+                )
+        return NO_SUMS
 
     def varies(self, vma: frozenset[str], params: dict[str, Any]) -> frozenset[str]:
         """Along which axes of a mesh the results vary, if the operands vary along `vma`."""

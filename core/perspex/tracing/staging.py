@@ -20,6 +20,7 @@ from perspex.ir.avals import NOWHERE, PYTHON_SCALARS, ShapedArray, shaped
 from perspex.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, check
 from perspex.ir.references import is_ref_type
 from perspex.tracing import provenance
+from perspex.tracing.forbidding import check_moves
 from perspex.tracing.primitive import Linear, Primitive, refused
 from perspex.tracing.trace import (
     Reference,
@@ -111,6 +112,12 @@ class JaxprTrace(Trace):
             if primitive.untraced:
                 return self.bind(*primitive.staged(avals, args, **params))
             if len({aval.vma for aval in avals}) > 1 and not primitive.higher_order:
+                if not config.auto_pcast.value:
+                    raise ValueError(
+                        f"{primitive} requires varying manual axes to match while the flag "
+                        f"`auto_pcast` is off, got {', '.join([str(aval) for aval in avals])}; "
+                        "use lax.pcast(x, axes, to='varying')"
+                    )
                 vma = NOWHERE.union(*[aval.vma for aval in avals])
                 args = tuple([self.varying(x, vma) for x in args])
                 return self.bind(primitive, args, params)
@@ -284,6 +291,8 @@ def stage(
         refuse_leaks(trace)
     if config.enable_checks.value:
         check(found[0])
+    if config.no_collectives.value:
+        check_moves(found[0].eqns, config.no_collectives.value)
     return found
 
 

@@ -144,7 +144,7 @@ def check_operands(name: str, avals: Sequence[ShapedArray], wanted: Sequence[Sha
     if len(avals) != len(wanted):
         raise TypeError(f"{name} takes {len(wanted)} operands, got {len(avals)}")
     for i, (aval, want) in enumerate(zip(avals, wanted, strict=True)):
-        if aval.shape != want.shape or aval.dtype != want.dtype:
+        if aval.shape != want.shape or aval.dtype != want.dtype or aval.cut != want.cut:
             raise TypeError(
                 f"{name}: operand {i} has type {aval.str_short(short_dtypes=False)}, "
                 f"but its program takes {want.str_short(short_dtypes=False)}; convert it"

@@ -19,6 +19,7 @@ from perspex import config
 from perspex.ir.avals import ShapedArray, shaped
 from perspex.ir.jaxpr import ClosedJaxpr
 from perspex.ops.structural import to_front
+from perspex.tracing import cuts
 from perspex.tracing.axes import Axis
 from perspex.tracing.past import UNKNOWN, Names
 from perspex.tracing.primitive import Primitive
@@ -32,8 +33,7 @@ _examples: dict[tuple[ShapedArray, int], ShapedArray] = {}
 
 
 def _example(batch: ShapedArray, axis: int) -> ShapedArray:
-    shape = batch.shape[:axis] + batch.shape[axis + 1 :]
-    found = _examples[batch, axis] = batch.update(shape=shape)
+    found = _examples[batch, axis] = cuts.without_axis(batch, axis)
     return found
 
 
@@ -152,9 +152,11 @@ def batch(
     return found
 
 
-def batched_aval(aval: ShapedArray, axis_size: int, axis: int = 0) -> ShapedArray:
-    """The type of a batch of values of type `aval`."""
-    return aval.update(shape=(*aval.shape[:axis], axis_size, *aval.shape[axis:]))
+def batched_aval(aval: ShapedArray, axis: Axis | int, at: int = 0) -> ShapedArray:
+    """The type of a batch of values of type `aval`; `axis` may be the number of them."""
+    if isinstance(axis, Axis):
+        return cuts.with_axis(aval, axis.size, at, axis.cut)
+    return cuts.with_axis(aval, axis, at)
 
 
 @by_program
@@ -169,7 +171,6 @@ def batch_jaxpr(
     Arguments marked `batched`, and results marked in the second value returned, have the batch
     axis in front. Results marked `instantiate` are repeated if they do not depend on the batch.
     """
-    axis_size = axis.size if isinstance(axis, Axis) else axis
     outs = len(closed.out_avals)
     wanted = (instantiate,) * outs if isinstance(instantiate, bool) else instantiate
     out_batched: tuple[bool, ...] = ()
@@ -180,12 +181,12 @@ def batch_jaxpr(
         results, axes = batch(f, axis, args, [0 if b else None for b in batched])
         out_batched = tuple([want or at is not None for want, at in zip(wanted, axes, strict=True)])
         return [
-            to_front(y, at, axis_size) if flag else y
+            to_front(y, at, axis) if flag else y
             for y, at, flag in zip(results, axes, out_batched, strict=True)
         ]
 
     avals = [
-        batched_aval(aval, axis_size) if flag else aval
+        batched_aval(aval, axis) if flag else aval
         for aval, flag in zip(closed.in_avals, batched, strict=True)
     ]
     return program(whole, avals, closed.jaxpr.name), out_batched

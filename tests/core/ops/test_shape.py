@@ -10,6 +10,7 @@ from support import harness
 from support.harness import MOVED, NUMBERS, Op, normal, sample
 
 from perspex import dtypes
+from perspex.ops import passing
 from perspex.ops import shape as ops
 
 F32 = np.dtype("float32")
@@ -143,7 +144,7 @@ OPS = [
         linear=((0,),),
     ),
     Op(
-        ops.optimization_barrier,
+        passing.optimization_barrier,
         lambda *xs: list(xs),
         [sample(normal(2, 3), normal(4)), sample(normal())],
         MOVED,
@@ -156,7 +157,7 @@ OPS = [
 
 BITS = [
     Op(
-        ops.bitcast_convert_type,
+        passing.bitcast_convert_type,
         lambda x, new_dtype: x.view(new_dtype),
         [sample(normal(3, 4), new_dtype=np.dtype("int32"))],
         ("float32", "uint32"),
@@ -165,7 +166,7 @@ BITS = [
         weak=lambda _: False,
     ),
     Op(
-        ops.bitcast_convert_type,
+        passing.bitcast_convert_type,
         lambda x, new_dtype: x[..., None].view(new_dtype),
         [
             sample(normal(3, 2), new_dtype=np.dtype("uint8")),
@@ -178,7 +179,7 @@ BITS = [
         name="bitcast to narrower",
     ),
     Op(
-        ops.bitcast_convert_type,
+        passing.bitcast_convert_type,
         lambda x, new_dtype: x.view(new_dtype)[..., 0],
         [sample(normal(3, 4), new_dtype=np.dtype("uint32"))],
         ("uint8", "int8"),

@@ -12,7 +12,7 @@ from support.harness import ANY, MOVED, NUMBERS, Op, normal, sample
 
 from perspex import config, dtypes
 from perspex.ir.avals import ShapedArray, shaped
-from perspex.ops import dynamic, elementwise, indexing, shape, structural
+from perspex.ops import dynamic, elementwise, indexing, passing, shape, structural
 from perspex.ops.windows import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
 from perspex.runtime.client import default_device
 from perspex.runtime.keys import KeyArray
@@ -254,7 +254,7 @@ ON_KEYS: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "unstack": (lambda k: shape.unstack(k, axis=1)[2], N[:, 2]),
     "split": (lambda k: shape.split(k, sizes=(1, 2), axis=1)[1], N[:, 1:]),
     "tile": (lambda k: shape.tile(k, reps=(1, 2)), np.tile(N, (1, 2, 1))),
-    "barrier": (lambda k: shape.optimization_barrier(k)[0], N),
+    "barrier": (lambda k: passing.optimization_barrier(k)[0], N),
     "copy": (elementwise.copy, N),
     "select": (
         lambda k: elementwise.select_n(FLAGS, k, keys(2, 3, start=100)),

@@ -51,7 +51,7 @@ from perspex_magics.display.placement import placement_html, placement_of, place
 told = {}
 def put(x, mesh, spec):
     spec = PartitionSpec(*[tuple(s) if isinstance(s, list) else s for s in spec])
-    mesh = perspex.make_mesh(tuple(mesh.values()), tuple(mesh))
+    mesh = perspex.make_mesh(tuple(mesh.values()), tuple(mesh), perspex.sharding.AxisType.Auto)
     return perspex.device_put(x, NamedSharding(mesh, spec))
 for name, (shape, mesh, spec) in json.loads(sys.argv[1]).items():
     x = put(np.arange(np.prod(shape), dtype=np.int32).reshape(shape), mesh, spec)

@@ -131,6 +131,7 @@ from perspex.ops.names import name_p as name_p
 from perspex.ops.order import eq_to as eq_to_p
 from perspex.ops.order import le_to as le_to_p
 from perspex.ops.order import lt_to as lt_to_p
+from perspex.ops.passing import bitcast_convert_type as bitcast_convert_type_p
 from perspex.ops.placing import sharding_constraint as sharding_constraint_p
 from perspex.ops.ragged_exchange import ragged_all_to_all as ragged_all_to_all_p
 from perspex.ops.rbg import rng_bit_generator as rng_bit_generator_p
@@ -145,7 +146,6 @@ from perspex.ops.reductions import reduce_prod as reduce_prod_p
 from perspex.ops.reductions import reduce_xor as reduce_xor_p
 from perspex.ops.refs import get_p as get_p
 from perspex.ops.refs import swap_p as swap_p
-from perspex.ops.shape import bitcast_convert_type as bitcast_convert_type_p
 from perspex.ops.shape import concatenate as concatenate_p
 from perspex.ops.shape import iota as iota_p
 from perspex.ops.shape import pad as pad_p

@@ -6,12 +6,14 @@ where several updates meet one element all of them count (for `set`, one of them
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from perspex.arguments.glossary import describe
+from perspex.arguments.sharded import OutSharding, decided
 from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
 from perspex.numpy import words
@@ -83,7 +85,15 @@ def _method(operation: str, summary: str, example: str) -> Callable[..., Any]:
         unique_indices: bool = False,
         mode: str | GatherScatterMode | None = None,
         wrap_negative_indices: bool = True,
+        out_sharding: OutSharding = None,
     ) -> Array:
+        if out_sharding is not None:
+            keywords = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
+
+            def whole_update(x: Any, values: Any) -> Any:
+                return update(_IndexUpdateRef(x, self.index), values, **_named(keywords))
+
+            return decided(out_sharding, whole_update, self.array, values)
         x, index = self.array, self.index
         if not is_operand(values):
             values = asarray(values)
@@ -199,6 +209,7 @@ class _IndexUpdateRef:
         mode: str | GatherScatterMode | None = None,
         fill_value: ArrayLike | None = None,
         wrap_negative_indices: bool = True,
+        out_sharding: OutSharding = None,
     ) -> Array:
         """Read `x[index]`, with a choice of what happens outside.
 
@@ -216,6 +227,11 @@ class _IndexUpdateRef:
         >>> jnp.arange(3).at[5].get(mode="fill", fill_value=-1)
         Array(-1, dtype=int32)
         """
+        if out_sharding is not None:
+            keywords = _named((indices_are_sorted, unique_indices, mode, wrap_negative_indices))
+            keywords["fill_value"] = fill_value
+            read = functools.partial(_got, index=self.index, keywords=keywords)
+            return decided(out_sharding, read, self.array)
         how = PROMISED if mode is None else GatherScatterMode.from_any(mode)
         promises = (bool(unique_indices), bool(indices_are_sorted))
         options = (how, fill(fill_value), wrap_negative_indices, promises)
@@ -272,10 +288,20 @@ class _IndexUpdateRef:
         return self.set(new, **keywords)
 
 
+def _named(keywords: tuple[Any, ...]) -> dict[str, Any]:
+    names = "indices_are_sorted", "unique_indices", "mode", "wrap_negative_indices"
+    return dict(zip(names, keywords, strict=True))
+
+
+def _got(x: Any, index: Any, keywords: dict[str, Any]) -> Any:
+    return _IndexUpdateRef(x, index).get(**keywords)
+
+
 describe(
     [getattr(_IndexUpdateRef, name) for name in (*OPERATIONS, "apply", "get")],
     {
         **words.INDEXED,
+        **words.LIES,
         "mode": 'what happens outside: nothing by default, also called `"drop"` and `"fill"`;\n'
         '`"clip"` updates the nearest element, `"promise_in_bounds"` leaves it open.',
     },

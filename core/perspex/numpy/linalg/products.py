@@ -10,6 +10,7 @@ import numpy as np
 
 from perspex.arguments.arrays import as_array, check_arraylike, spread
 from perspex.arguments.glossary import describe
+from perspex.arguments.sharded import OutSharding
 from perspex.arguments.types import Array, ArrayLike, DTypeLike
 from perspex.jitted.fused import fused
 from perspex.lax.linear import PrecisionLike
@@ -242,7 +243,7 @@ def tensordot(
     axes: int | Sequence[int] | Sequence[Sequence[int]] = 2,
     precision: PrecisionLike = None,
     preferred_element_type: DTypeLike | None = None,
-    out_sharding: None = None,
+    out_sharding: OutSharding = None,
 ) -> Array:
     """The sum of products over some axes of both arrays.
 
@@ -256,16 +257,18 @@ def tensordot(
     Raises:
       TypeError: for lists, and for axes whose sizes differ.
       ValueError: for axes that do not exist.
-      NotImplementedError: if `out_sharding` is given.
 
     >>> import perspex.numpy as jnp
     >>> jnp.linalg.tensordot(jnp.ones((2, 3)), jnp.ones((3, 4)), axes=1).shape
     (2, 4)
     """
-    if out_sharding is not None:
-        raise NotImplementedError("linalg.tensordot: out_sharding is not available")
     return products.tensordot(
-        x1, x2, axes=axes, precision=precision, preferred_element_type=preferred_element_type
+        x1,
+        x2,
+        axes=axes,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+        out_sharding=out_sharding,
     )
 
 

@@ -139,6 +139,7 @@ class LUPivotsToPermutation(OfMatrices):
     """The order of the rows after exchanging row `i` with row `pivots[i]`, for all `i` in turn."""
 
     name = "lu_pivots_to_permutation"
+    ranks = (1,)
 
     def type(self, pivots: ShapedArray, *, permutation_size: int) -> ShapedArray:
         if pivots.dtype != INT:

@@ -30,6 +30,7 @@ from perspex.ops.structural import (
     zeros,
 )
 from perspex.ops.windows import GatherDimensionNumbers, GatherScatterMode
+from perspex.tracing import cuts
 from perspex.tracing.primitive import Primitive
 from perspex.tracing.trace import typeof
 
@@ -68,6 +69,15 @@ def sized(x: ShapedArray, *core: int, dtype: Any = None) -> ShapedArray:
 
 class OfMatrices(Primitive):
     """A primitive with a batch rule: more axes in front of those of the matrices."""
+
+    # How many axes of each operand are those of one matrix, or vector, or number.
+    ranks: tuple[int, ...] = (2,)
+
+    def cut(self, out: Any, *avals: ShapedArray, **params: Any) -> Any:
+        given = cuts.in_batches(self.name, avals, self.ranks)
+        if self.multiple_results:
+            return [cuts.padded(given, aval.ndim) for aval in out]
+        return cuts.padded(given, out.ndim)
 
     def batch(self, axis_size: int, operands: Any, axes: Any, **params: Any) -> Any:
         fronted = [to_front(x, at, axis_size) for x, at in zip(operands, axes, strict=True)]

@@ -35,6 +35,7 @@ class PseudoInverse(OfMatrices):
     """
 
     name = "pinv"
+    ranks = (2, 0)
 
     def type(self, a: ShapedArray, rtol: ShapedArray, *, hermitian: bool) -> ShapedArray:
         check_matrix(self.name, a)

@@ -190,6 +190,7 @@ class HouseholderProduct(OfMatrices):
     """
 
     name = "householder_product"
+    ranks = (2, 1)
 
     def type(self, a: ShapedArray, taus: ShapedArray) -> ShapedArray:
         _check_taus(self.name, a, taus)
@@ -249,6 +250,7 @@ class MultiplyByQ(OfMatrices):
     """`q @ c`, `q^H @ c`, `c @ q` or `c @ q^H` for the `q` of which reflectors are given."""
 
     name = "ormqr"
+    ranks = (2, 1, 2)
 
     def type(
         self, a: ShapedArray, taus: ShapedArray, c: ShapedArray, *, left: bool, transpose: bool

@@ -85,6 +85,7 @@ class LUSolve(FactoredSolve):
     """The `x` with `a @ x = b`, or `a^T @ x = b`, given what `lu(a)` returns."""
 
     name = "lu_solve"
+    ranks = (2, 2, 1, 2)
 
     def type(
         self,
@@ -128,6 +129,7 @@ class CholeskySolve(FactoredSolve):
     """The `x` with `a @ x = b` for a positive definite `a`, given `cholesky(a)`."""
 
     name = "cholesky_solve"
+    ranks = (2, 2, 2)
 
     def type(self, a: ShapedArray, factor: ShapedArray, b: ShapedArray) -> ShapedArray:
         return self.check(a, factor, b)

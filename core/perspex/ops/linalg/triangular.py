@@ -21,6 +21,7 @@ from perspex.ops.linalg.matrices import (
 from perspex.ops.linalg.solvers import call_lapack, code
 from perspex.ops.lowering import expand
 from perspex.ops.structural import is_linear
+from perspex.tracing import cuts
 
 
 class TriangularSolve(OfMatrices):
@@ -46,6 +47,15 @@ class TriangularSolve(OfMatrices):
         check_square(self.name, a, INEXACT)
         check_solvable(self.name, a, b, -2 if left_side else -1)
         return b.update(weak_type=a.weak_type and b.weak_type)
+
+    def cut(self, out: Any, *avals: ShapedArray, **params: Any) -> cuts.Parts:
+        a, b = avals
+        # The columns of `b` are solved for one by one, or its rows.
+        solved = b.ndim - (2 if params["left_side"] else 1)
+        cuts.uncut(self.name, "the right-hand side", b, (solved,))
+        outer = cuts.without_axis(cuts.without_axis(b, b.ndim - 1), b.ndim - 2)
+        batch = cuts.in_batches(self.name, (a, outer), (2, 0))
+        return (*batch, *cuts.parts(b)[-2:])
 
     def flops(self, operands: Any, results: Any, params: dict[str, Any]) -> float:
         a, b = operands

@@ -82,6 +82,7 @@ class TridiagonalSolve(OfMatrices):
     """
 
     name = "tridiagonal_solve"
+    ranks = (1, 1, 1, 2)
 
     def type(
         self,

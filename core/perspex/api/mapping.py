@@ -105,8 +105,10 @@ def vmap(
         columns = {i: column(call, i, at) for i, at in enumerate(found) if at is not None}
         axis = Axis(common_size(call, columns, axis_size), axis_name)
         axes = [columns[i].axis if i in columns else None for i in range(len(found))]
-        if any([aval.cut is not None for aval in call.avals]):
-            axis = axis._replace(cut=cuts.axis_cut(call.avals, axes))
+        mapped_avals = [shaped(call.leaves[i]) for i in columns]
+        if any([aval.cut is not None for aval in mapped_avals]):
+            places = [columns[i].axis for i in columns]
+            axis = axis._replace(cut=cuts.axis_cut(mapped_avals, places))
         if containers:
             call.fun = _with_containers(fun, in_axes, out_axes, axis.size)
         if Reference.exist:

@@ -107,8 +107,8 @@ def vmap(
         axes = [columns[i].axis if i in columns else None for i in range(len(found))]
         mapped_avals = [shaped(call.leaves[i]) for i in columns]
         if any([aval.cut is not None for aval in mapped_avals]):
-            places = [columns[i].axis for i in columns]
-            axis = axis._replace(cut=cuts.axis_cut(mapped_avals, places))
+            where = [columns[i].axis for i in columns]
+            axis = axis._replace(cut=cuts.axis_cut(mapped_avals, where))
         if containers:
             call.fun = _with_containers(fun, in_axes, out_axes, axis.size)
         if Reference.exist:

@@ -123,6 +123,7 @@ def to_dlpack(x: Any, stream: Any, max_version: tuple[int, int] | None, copied: 
 
 # ---- Devices and shardings ----------------------------------------------------------------------
 
+Client: Any = _jax.Client
 Device: Any = _jax.Device
 DeviceList: Any = _jax.DeviceList
 Sharding: Any = _jax.Sharding

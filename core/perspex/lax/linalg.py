@@ -26,6 +26,7 @@ from perspex.ops import linalg as ops
 from perspex.ops.linalg import EighImplementation as EighImplementation
 from perspex.ops.linalg import SvdAlgorithm as SvdAlgorithm
 from perspex.ops.linalg import cholesky as cholesky_p
+from perspex.ops.linalg import cholesky_update as cholesky_update_p
 from perspex.ops.linalg import eig as eig_p
 from perspex.ops.linalg import eigh as eigh_p
 from perspex.ops.linalg import hessenberg as hessenberg_p
@@ -36,6 +37,7 @@ from perspex.ops.linalg import ormqr as ormqr_p
 from perspex.ops.linalg import qr as qr_p
 from perspex.ops.linalg import schur as schur_p
 from perspex.ops.linalg import svd as svd_p
+from perspex.ops.linalg import symmetric_product as symmetric_product_p
 from perspex.ops.linalg import triangular_solve as triangular_solve_p
 from perspex.ops.linalg import tridiagonal as tridiagonal_p
 from perspex.ops.linalg import tridiagonal_solve as tridiagonal_solve_p
@@ -43,10 +45,12 @@ from perspex.ops.linalg.matrices import swapped, triangles
 
 __all__ = [
     "EigImplementation", "EighImplementation", "SvdAlgorithm", "cholesky", "cholesky_p",
-    "cholesky_update", "eig", "eig_p", "eigh", "eigh_p", "hessenberg", "hessenberg_p",
+    "cholesky_update", "cholesky_update_p", "eig", "eig_p", "eigh", "eigh_p",
+    "hessenberg", "hessenberg_p",
     "householder_product", "householder_product_p", "lu", "lu_p", "lu_pivots_to_permutation",
     "lu_pivots_to_permutation_p", "ormqr", "ormqr_p", "qdwh", "qr", "qr_p", "schur", "schur_p",
-    "svd", "svd_p", "symmetric_product", "triangular_solve", "triangular_solve_p", "tridiagonal",
+    "svd", "svd_p", "symmetric_product", "symmetric_product_p",
+    "triangular_solve", "triangular_solve_p", "tridiagonal",
     "tridiagonal_p", "tridiagonal_solve", "tridiagonal_solve_p",
 ]  # fmt: skip
 

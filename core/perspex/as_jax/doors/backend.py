@@ -9,12 +9,14 @@ import numpy as np
 
 from perspex.api.waiting import clear_caches
 from perspex.base import xla
+from perspex.runtime import platforms
 from perspex.runtime.client import client as get_backend
 from perspex.runtime.client import default_device as get_default_device
 
 __all__ = [
     "backend_xla_version", "backends", "clear_backends", "clear_in_memory_compilation_cache",
     "get_backend", "get_compile_options", "get_default_device", "register_backend_cache",
+    "register_backend_factory",
 ]  # fmt: skip
 
 _caches: list[tuple[Callable[..., Any], str]] = []
@@ -92,3 +94,27 @@ def register_backend_cache(cache: Callable[..., Any], for_what: str) -> Callable
     """Have `clear_backends` clear this cache, too."""
     _caches.append((cache, for_what))
     return cache
+
+
+def register_backend_factory(
+    name: str,
+    factory: Callable[[], Any],
+    *,
+    priority: int = 0,
+    fail_quietly: bool = True,
+    experimental: bool = False,
+    make_topology: Any = None,
+    c_api: Any = None,
+) -> None:
+    """Add a platform, or replace the one of that name.
+
+    Args:
+      name: what `devices(name)` asks for.
+      factory: makes the client, when somebody first uses the platform.
+      priority: the platform computes by default if it has the highest one, above 0.
+      fail_quietly: whether another platform takes its place if it cannot be started.
+      experimental, make_topology, c_api: taken for JAX's sake.
+
+    >>> register_backend_factory("mine", lambda: get_backend("cpu"))
+    """
+    platforms.register(name.lower(), factory, priority, fail_quietly)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,11 +15,13 @@ from perspex.hlo.builder import Builder, Module
 from perspex.hlo.types import attribute_of as ir_attribute
 from perspex.ir.avals import ShapedArray, shaped
 from perspex.ir.jaxpr import ClosedJaxpr
+from perspex.layout.mesh import Mesh as Mesh
 from perspex.ops.lowering import inline
 from perspex.tracing.staging import stage
 
 __all__ = [
-    "LoweringRuleContext", "ModuleContext", "Value", "aval_to_ir_type", "aval_to_ir_types",
+    "LoweringRuleContext", "Mesh", "MeshAxisName", "ModuleContext", "Value",
+    "aval_to_ir_type", "aval_to_ir_types",
     "custom_call", "dense_bool_array", "dense_int_array", "dense_int_elements",
     "dtype_to_ir_type", "emit_python_callback", "flatten_ir_types", "flatten_ir_values",
     "i32_attr", "i64_attr", "ir", "ir_attribute", "ir_constant", "ir_constants",
@@ -28,6 +30,7 @@ __all__ = [
 ]  # fmt: skip
 
 Rule = Callable[..., Any]
+MeshAxisName = Hashable
 Value = ir.Value
 
 

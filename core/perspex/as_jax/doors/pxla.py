@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from perspex.as_jax.doors.faces import apply_primitive as apply_primitive
+from perspex.base.xla import Client as Backend
 from perspex.ir.avals import ShapedArray, shaped
 from perspex.sharding import get_mesh
 
 __all__ = [
-    "apply_primitive", "canonicalize_dtype_handlers", "global_result_handlers",
+    "Backend", "apply_primitive", "canonicalize_dtype_handlers", "global_result_handlers",
     "pytype_aval_mappings", "thread_resources",
 ]  # fmt: skip
 

@@ -17,7 +17,8 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCES = [ROOT / "core", ROOT / "magics", ROOT / "kernel"]
 
 # Not a module: a program, which imports jax.
-collect_ignore = [f"oracle/recorders/{name}.py" for name in ("exports", "shard_maps", "shardings")]
+RECORDERS = "exports explicit_axes meshes processes shard_maps shardings"
+collect_ignore = [f"oracle/recorders/{name}.py" for name in RECORDERS.split()]
 
 
 def pytest_collection_finish() -> None:

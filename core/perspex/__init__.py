@@ -182,7 +182,7 @@ checking_leaks = check_tracer_leaks
 _public.publish(
     globals(),
     *map(vars, (ad_checkpoint, core, custom_derivatives, dlpack, dtypes, events)),
-    *map(vars, (extend, stages, tree, tree_util)),
+    *map(vars, (extend, sharding, stages, tree, tree_util)),
 )
 
 __version__ = "0.1.0"

@@ -27,7 +27,7 @@ me, count, devices, address = int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3
 config.update("num_cpu_devices", devices)
 config.update("enable_preemption_service", sys.argv[5] == "preempted")
 distributed.initialize(address, count, me, heartbeat_timeout_seconds=3)
-mesh = perspex.make_mesh((count * devices,), ("x",))
+mesh = perspex.make_mesh((count * devices,), ("x",), axis_types=(perspex.sharding.AxisType.Auto,))
 rows = NamedSharding(mesh, P("x"))
 x = perspex.device_put(np.arange(16, dtype=np.float32).reshape(8, 2), rows)
 # Gloo prints to the standard output, in several pieces.

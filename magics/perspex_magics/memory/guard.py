@@ -64,6 +64,8 @@ class Guard:
         self.thread = 0
         self.start = 0
         self.depth = 0
+        # Whether this cell has been told.
+        self.told = False
         self._lock = threading.Lock()
         # Held while the watcher sleeps.
         self._sleep = threading.Lock()
@@ -78,7 +80,7 @@ class Guard:
         held = self.held()
         if held is None:
             return
-        self.thread, self.start = threading.get_ident(), held
+        self.thread, self.start, self.told = threading.get_ident(), held, False
         if self._watcher is None or not self._watcher.is_alive():
             self._watcher = threading.Thread(target=self._run, name="perspex-memory", daemon=True)
             self._watcher.start()
@@ -90,7 +92,8 @@ class Guard:
         self.depth = max(0, self.depth - 1)
         if not self.depth and self.thread:
             with self._lock:
-                raise_in(self.thread, None)
+                if self.told:
+                    raise_in(self.thread, None)
                 self.thread = 0
 
     def look(self) -> bool:
@@ -109,6 +112,7 @@ class Guard:
         with self._lock:
             if not self.thread:
                 return False
+            self.told = True
             raise_in(self.thread, type("CellMemoryError", (CellMemoryError,), {"said": said}))
         return True
 

@@ -7,9 +7,10 @@ from as_jax_programs import check
 PROGRAM = """
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu
-import jax, jax.distributed
+from jax.experimental import serialize_executable as files
+from jax.extend import ifrt_programs
 for use in (lambda: pl.pallas_call(lambda: 0), lambda: tpu.VMEM, lambda: tpu.VMEM.size,
-            jax.distributed.initialize):
+            files.serialize):
     try:
         print(type(use()).__name__)
     except NotImplementedError as error:
@@ -18,7 +19,7 @@ print(hasattr(pl.BlockSpec, "nothing"), isinstance(1, pl.BlockSpec), 1 in (pl.Bl
 class Spec(pl.BlockSpec): pass
 try: Spec()
 except NotImplementedError as error: print("refused")
-try: jax.distributed.nothing
+try: ifrt_programs.nothing
 except AttributeError as error: print(isinstance(error, NotImplementedError))
 """
 
@@ -26,7 +27,7 @@ EXPECTED = """
 Perspex has no `jax.experimental.pallas.pallas_
 _Kind
 Perspex has no `jax.experimental.pallas.tpu.VME
-Perspex has no `jax.distributed.initialize`: Pe
+Perspex has no `jax.experimental.serialize_exec
 False False False
 refused
 False

@@ -203,7 +203,7 @@ import perspex.as_jax
 found = {}
 names = perspex.as_jax._TARGETS.keys() - perspex.as_jax._INSIDE.keys()
 # Some that have no names of their own in JAX's documentation.
-bare = {"jax.example_libraries", "jax.scipy.spatial"}
+bare = {"jax.example_libraries", "jax.memory", "jax.scipy.spatial"}
 bare |= {f"jax.experimental.{name}" for name in ("compilation_cache", "pjit", "shard_map")}
 for name in names - bare | {"jax.core"}:
     module = importlib.import_module(name)

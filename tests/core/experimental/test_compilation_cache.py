@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -12,13 +13,18 @@ from perspex.runtime.compiler import disk
 
 
 def test_they_set_the_flag(tmp_path: Path) -> None:
-    before = config.compilation_cache_dir.value
-    try:
-        compilation_cache.set_cache_dir(tmp_path / "kept")
-        assert config.compilation_cache_dir.value == str(tmp_path / "kept")
-    finally:
-        compilation_cache.set_cache_dir(before)
-    assert config.compilation_cache_dir.value == before
+    def check() -> None:
+        before = config.compilation_cache_dir.value
+        try:
+            compilation_cache.set_cache_dir(tmp_path / "kept")
+            assert config.compilation_cache_dir.value == str(tmp_path / "kept")
+        finally:
+            compilation_cache.set_cache_dir(before)
+        assert config.compilation_cache_dir.value == before
+
+    # In this thread the tests keep their programs: a value of its own, which covers that of all.
+    with ThreadPoolExecutor(1) as other:
+        other.submit(check).result()
 
 
 def test_a_refused_folder_is_looked_at_again_after_a_reset(

@@ -168,7 +168,7 @@ def test_refused_dtypes(name: str) -> None:
         (lambda: random.randint(K, (3,), 0, 2**40), OverflowError, "1099511627776"),
         (lambda: random.uniform(K, (3,), minval="a"), TypeError, "str"),
         (lambda: random.uniform(K, (3,), minval=np.arange(2.0)), TypeError, "incompatible shapes"),
-        (lambda: random.uniform(K, out_sharding=3), NotImplementedError, "device_put"),
+        (lambda: random.uniform(K, out_sharding=3), TypeError, "3 of type int"),
         (lambda: random.truncated_normal(K, np.zeros(2), 1, (3,)), ValueError, "do not broadcast"),
         (lambda: random.gumbel(K, mode="strange"), ValueError, "'strange'"),
         (lambda: random.bernoulli(K, 1), TypeError, "floating dtype, got int32"),

@@ -142,8 +142,7 @@ def test_what_was_compiled_for_an_eager_call_waits_for_no_garbage_collector() ->
         for i in range(3):
             lax.fori_loop(0, 2, lambda _, x, i=i: x * (i + 0.25), 1.0)
         EVAL.programs.clear()
-        left = len(tokens())
-        gc.collect()
-        assert (before, len(tokens())) == (0, left)
+        # What other tests hold is there before, and stays.
+        assert len(tokens()) == before
     finally:
         gc.enable()

@@ -19,8 +19,9 @@ DISTRIBUTIONS = (
     "truncnorm uniform vonmises wrapcauchy"
 )
 MODULES = [
-    "ad_checkpoint", "core", "custom_batching", "custom_derivatives", "debug", "dlpack", "dtypes",
-    "errors", "example_libraries.optimizers", "example_libraries.stax", "experimental",
+    "ad_checkpoint", "core", "custom_batching", "custom_derivatives", "debug", "distributed",
+    "dlpack", "dtypes", "errors", "example_libraries.optimizers", "example_libraries.stax",
+    "experimental",
     "experimental.checkify", "experimental.compilation_cache.compilation_cache",
     "experimental.custom_partitioning", "experimental.jet", "experimental.layout",
     "experimental.mesh_utils", "experimental.multihost_utils", "experimental.ode",
@@ -28,7 +29,8 @@ MODULES = [
     "experimental.sparse.bcoo", "experimental.sparse.bcsr", "experimental.sparse.coo",
     "experimental.sparse.csr", "experimental.sparse.linalg", "experimental.sparse.random",
     "experimental.sparse.transform", "experimental.sparse.util", "export", "extend", "ffi",
-    "flatten_util", "image", "lax", "lax.linalg", "monitoring", "nn", "nn.initializers", "numpy",
+    "flatten_util", "image", "lax", "lax.linalg", "monitoring", "nn", "nn.initializers",
+    "numpy",
     "numpy.fft", "numpy.linalg", "ops", "profiler", "random", "ref", "scipy", "scipy.cluster",
     "scipy.cluster.vq", "scipy.fft", "scipy.integrate", "scipy.interpolate", "scipy.linalg",
     "scipy.ndimage", "scipy.optimize", "scipy.signal", "scipy.sparse", "scipy.sparse.linalg",

@@ -45,6 +45,7 @@ REASONS = {
     "an identity: compared in `cases/memories.txt`": "device_put",
     "has no results: compared in `recorders/meshes.py`": "inspect_sharding",
     "needs several devices: compared in `recorders/shardings.py`": "sharding_constraint",
+    "needs several devices: compared in `recorders/explicit_axes.py`": "reshard",
     "needs several devices: compared in `recorders/shard_maps.py`": """
         psum_invariant pvary shard_map
     """,

@@ -186,7 +186,13 @@ OURS = {
         "Var",
         "pytype_aval_mappings",
     },  # fmt: skip
-    "jax.errors": {"StaleCaptureError", "StaleCaptureWarning", "TracerTruthValueError"},
+    "jax.errors": {
+        "ProcessEndedError",
+        "ProgramMismatchError",
+        "StaleCaptureError",
+        "StaleCaptureWarning",
+        "TracerTruthValueError",
+    },
     "jax.experimental": {"shard_map"},
     "jax.lax": {"zeros_like_array"},
     "jax.numpy.linalg": {"EigResult", "EighResult", "QRResult", "SVDResult", "SlogdetResult"},

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import importlib
-import importlib.metadata
 import importlib.util
 import os
 import warnings
@@ -103,7 +102,7 @@ def initializers(with_entry_points: bool) -> Iterator[Callable[[], Any]]:
         if path.name not in _FOLDERS and (path / "__init__.py").exists()
     ]
     if with_entry_points:
-        entries = importlib.metadata.entry_points(group="jax_plugins")
+        entries = _metadata().entry_points(group="jax_plugins")
         modules += [e.value for e in entries if e.value.split(".")[-1] not in _FOLDERS]
     for module in dict.fromkeys(modules):
         yield partial(_initialize, module)
@@ -143,11 +142,17 @@ def missing() -> str:
     return ""
 
 
+def _metadata() -> Any:
+    """The module `importlib.metadata`, whose import takes 10 ms, where there is a plugin."""
+    return importlib.import_module("importlib.metadata")
+
+
 def check_version(plugin: Plugin) -> None:
     """Raise `RuntimeError` for a plugin of another version than jaxlib's."""
+    metadata = _metadata()
     try:
-        version = importlib.metadata.version(plugin.origin)
-    except importlib.metadata.PackageNotFoundError:
+        version = metadata.version(plugin.origin)
+    except metadata.PackageNotFoundError:
         return
     ours = xla.JAXLIB_VERSION
     if plugin.functions and version.split(".")[:2] != ours.split(".")[:2]:

@@ -256,7 +256,7 @@ def _shardings(given: Any, name: str) -> tuple[Places | None, set[Any]]:
 
 
 def _is_usual(sharding: Any) -> bool:
-    """Whether a sharding of one device names the memory in which results are anyway."""
+    """Whether a sharding of one device names the memory where results lie by default."""
     return sharding is None or sharding == client.sharding(xla.device_of(sharding))
 
 

@@ -343,7 +343,7 @@ def _from_local(data: np.ndarray, sharding: Any, shape: tuple[int, ...] | None) 
 
 
 def whole_shape(sharding: NamedSharding, local: Sequence[int]) -> tuple[int, ...]:
-    """The shape of the whole of which each process has a part of shape `local`.
+    """The shape of the whole array, given the shape `local` of the part that each process has.
 
     Raises `ValueError` where the parts of two processes overlap and are not the same.
     """

@@ -110,7 +110,7 @@ def infer_argnums_and_argnames(
     argnums: int | Iterable[int] | None,
     argnames: str | Iterable[str] | None,
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """The positions and the names of arguments, of which one or the other is given."""
+    """The positions and the names of arguments, where the user gave one of the two."""
     numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums or ())
     names = (argnames,) if isinstance(argnames, str) else tuple(argnames or ())
     count = len(sig.parameters)

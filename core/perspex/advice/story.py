@@ -10,8 +10,7 @@ import json
 import textwrap
 import threading
 import weakref
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from perspex.base import source
 
@@ -19,8 +18,7 @@ WAY = "From the arguments to here:"
 """What stands above the steps in the text of a story."""
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """A line on the way of a value: where, its text, the last operation on it, the result's type.
 
     The step of an argument has no line: `text` is its name, and `where` its function.
@@ -32,8 +30,7 @@ class Step:
     kind: str
 
 
-@dataclass(frozen=True)
-class Argument:
+class Argument(NamedTuple):
     """An argument from which a value comes.
 
     `is_number` says that it was a Python number, and `is_whole` that it is not part of a container:
@@ -46,8 +43,7 @@ class Argument:
     is_whole: bool = False
 
 
-@dataclass(frozen=True)
-class Story:
+class Story(NamedTuple):
     """Where a traced value comes from.
 
     `jitted` refers to what traced the function, if that is a `jit` which nothing else is tracing:
@@ -84,8 +80,7 @@ class Story:
         return all(argument.kind.startswith(("int", "uint")) for argument in self.arguments)
 
 
-@dataclass(frozen=True)
-class Patch:
+class Patch(NamedTuple):
     """Lines of a file, `first` to `last`, and what to write there; `imports` go to the top."""
 
     file: str
@@ -96,8 +91,7 @@ class Patch:
     imports: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Remedy:
+class Remedy(NamedTuple):
     """What to do: a sentence, the lines to write if they are known, and another way, if any."""
 
     text: str
@@ -105,8 +99,7 @@ class Remedy:
     otherwise: str = ""
 
 
-@dataclass(frozen=True)
-class Card:
+class Card(NamedTuple):
     """An error in parts, for displays. The message says the same as text."""
 
     headline: str
@@ -119,7 +112,12 @@ class Card:
 
     def as_data(self) -> dict[str, Any]:
         """The card as JSON."""
-        data: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        remedy, patch = self.remedy, self.remedy.patch
+        parts = {
+            "remedy": remedy._asdict() | {"patch": patch and patch._asdict()},
+            "steps": [step._asdict() for step in self.steps],
+        }
+        data: dict[str, Any] = json.loads(json.dumps(self._asdict() | parts))
         return data
 
 
@@ -135,10 +133,9 @@ class Message(str):
         return message
 
 
-@dataclass
 class _Told(threading.local):
     text: str = ""
-    story: Story | None = field(default=None)
+    story: Story | None = None
 
 
 _told = _Told()
@@ -159,13 +156,13 @@ def recall(origin: str) -> Story | None:
     if story is None or not text or not origin.endswith(text):
         return None
     # What stands before it says that the value is an example of a batch.
-    return story if origin == text else replace(story, jitted=None)
+    return story if origin == text else story._replace(jitted=None)
 
 
 def forbid_static() -> None:
     """Note on the last story that marking its arguments static would not help."""
     if _told.story is not None:
-        _told.story = replace(_told.story, jitted=None)
+        _told.story = _told.story._replace(jitted=None)
 
 
 def remedy_lines(remedy: Remedy) -> list[str]:

@@ -27,18 +27,16 @@ Kinds and their `data`:
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import threading
 import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from perspex.base import source
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """One thing that happened.
 
     `kind` is one of those in the module's docstring; `name` the function or array it happened to;

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import reprlib
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from perspex.ir.avals import ShapedArray
@@ -78,29 +77,27 @@ def _shown(value: ShapedArray | str) -> str:
     return value if isinstance(value, str) else value.str_short()
 
 
-@dataclass(frozen=True)
-class Way:
+class Way(NamedTuple):
     """How a call differs from those of the nearest earlier calls that differ in the same things.
 
     `latest` has the differences from each of them, the latest first and at most `MOST_TOLD`; all
-    have the same kinds and names. `count` is the number of these calls.
+    have the same kinds and names. `calls` is the number of these calls.
     """
 
     latest: tuple[tuple[Difference, ...], ...]
-    count: int = 1
+    calls: int = 1
 
     def __str__(self) -> str:
         # An array that differs in shape and in dtype is shown once.
         parts = list(dict.fromkeys(map(str, self.latest[0])))
         if len(parts) > _MOST_PARTS:
             parts[_MOST_PARTS:] = [f"{len(parts) - _MOST_PARTS} more"]
-        others = self.count - 1
+        others = self.calls - 1
         likewise = "another differs" if others == 1 else f"{others} others differ"
         return "; ".join(parts) + (f" ({likewise} likewise)" if others else "")
 
 
-@dataclass(frozen=True)
-class Miss:
+class Miss(NamedTuple):
     """A call that was not in memory.
 
     `ways` are how it differs from the nearest earlier calls; a first call has none. `combination`

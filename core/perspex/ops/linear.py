@@ -289,31 +289,16 @@ class DotGeneral(Primitive):
         out_sharding: Any = None,
         **params: Any,
     ) -> Any:
-        axes = layout(dimension_numbers, typeof(lhs).ndim, typeof(rhs).ndim)
-        batch, left = len(axes.lhs_batch), len(axes.lhs_kept)
-        ct_batch = tuple(range(batch))
-        ct_left = tuple(range(batch, batch + left))
-        ct_right = tuple(range(batch + left, typeof(ct).ndim))
-        if is_linear(lhs):
-            # Contract what came from rhs. The axes of rhs that are left come in ascending order:
-            # that of rhs_contract, not of lhs_contract.
-            numbers = Dimensions(((ct_right, axes.rhs_kept), (ct_batch, axes.rhs_batch)))
-            order = [axes.lhs_contract[i] for i in _order(axes.rhs_contract)]
-            into = (*axes.lhs_batch, *axes.lhs_kept, *order)
-            params = _put_back(params, lhs.aval, into, (ct, rhs))
-            found = self(ct, rhs, dimension_numbers=numbers, precision=precision, **params)
-            return [in_order(found, into, lhs.aval), None]
-        order = [axes.rhs_contract[i] for i in _order(axes.lhs_contract)]
-        into = (*axes.rhs_batch, *order, *axes.rhs_kept)
-        params = _put_back(params, rhs.aval, into, (lhs, ct))
-        if ct_right:
-            # With lhs first the axes of a matrix `w` in `x @ w` come as they are in `w`.
-            numbers = Dimensions(((axes.lhs_kept, ct_left), (axes.lhs_batch, ct_batch)))
-            found = self(lhs, ct, dimension_numbers=numbers, precision=precision, **params)
-        else:  # a vector: as a row in front it spares XLA the transpose of lhs
-            numbers = Dimensions(((ct_left, axes.lhs_kept), (ct_batch, axes.lhs_batch)))
-            found = self(ct, lhs, dimension_numbers=numbers, precision=precision, **params)
-        return [None, in_order(found, into, rhs.aval)]
+        to_lhs = is_linear(lhs)
+        wanted, other = (lhs, rhs) if to_lhs else (rhs, lhs)
+        back = _back(dimension_numbers, typeof(lhs).ndim, typeof(rhs).ndim, to_lhs)
+        x, y = (ct, other) if back.ct_first else (other, ct)
+        params = _put_back(params, wanted.aval, back.into, (x, y))
+        found = self(x, y, dimension_numbers=back.numbers, precision=precision, **params)
+        if back.permutation is not None:
+            found = transpose(found, permutation=back.permutation)
+        found = convert(found, wanted.aval.dtype)
+        return [found, None] if to_lhs else [None, found]
 
     def batch(
         self, axis_size: int, operands: Any, axes_: Any, *, dimension_numbers: Any, **params: Any
@@ -336,16 +321,57 @@ def _put_back(
     as the value is: the axes that are contracted may be cut in both operands.
     """
     found = [typeof(x).cut for x in operands]
-    cut = aval.cotangent().cut
-    mesh = next((c.mesh for c in (cut, *found) if c is not None), None)
-    if mesh is None:
+    if aval.cut is None and found == [None, None]:
         return params
+    cut = aval.cotangent().cut
+    mesh = next(c.mesh for c in (cut, *found) if c is not None)
     spec = PartitionSpec() if cut is None else cut.spec
     turned = spec.update(partitions=[cuts.parts(aval)[i] for i in axes])
     return {**params, "out_sharding": NamedSharding(mesh, turned)}
 
 
-# Bookkeeping that every layer of a network repeats.
+class _Back(NamedTuple):
+    """The product that is the cotangent of an operand, of the result's and the other operand.
+
+    Axis `i` of it is axis `into[i]` of the operand: a `permutation` puts them in order, `None` if
+    they are. `ct_first` says that the result's cotangent is the left operand.
+    """
+
+    numbers: Dimensions
+    into: Axes
+    permutation: Axes | None
+    ct_first: bool
+
+
+# Bookkeeping that every layer of a network repeats, here and below.
+@functools.lru_cache(maxsize=1024)
+def _back(dimension_numbers: Any, lhs_ndim: int, rhs_ndim: int, to_lhs: bool) -> _Back:
+    axes = layout(dimension_numbers, lhs_ndim, rhs_ndim)
+    batch, left = len(axes.lhs_batch), len(axes.lhs_kept)
+    ct_batch = tuple(range(batch))
+    ct_left = tuple(range(batch, batch + left))
+    ct_right = tuple(range(batch + left, batch + left + len(axes.rhs_kept)))
+    into: Axes
+    if to_lhs:
+        # Contract what came from rhs. The axes of rhs that are left come in ascending order: that
+        # of rhs_contract, not of lhs_contract.
+        numbers = ((ct_right, axes.rhs_kept), (ct_batch, axes.rhs_batch))
+        order = [axes.lhs_contract[i] for i in _order(axes.rhs_contract)]
+        into = (*axes.lhs_batch, *axes.lhs_kept, *order)
+    else:
+        # With lhs first the axes of a matrix `w` in `x @ w` come as they are in `w`. A vector as a
+        # row in front spares XLA the transpose of lhs.
+        numbers = ((axes.lhs_kept, ct_left), (axes.lhs_batch, ct_batch))
+        if not ct_right:
+            numbers = ((ct_left, axes.lhs_kept), (ct_batch, axes.lhs_batch))
+        order = [axes.rhs_contract[i] for i in _order(axes.lhs_contract)]
+        into = (*axes.rhs_batch, *order, *axes.rhs_kept)
+    permutation = _order(into)
+    is_sorted = permutation == tuple(range(len(into)))
+    ct_first = to_lhs or not ct_right
+    return _Back(Dimensions(numbers), into, None if is_sorted else permutation, ct_first)
+
+
 @functools.lru_cache(maxsize=1024)
 def _batched(
     dimension_numbers: Any, lhs_ndim: int, rhs_ndim: int, lhs_at: int | None, rhs_at: int | None

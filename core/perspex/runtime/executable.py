@@ -27,7 +27,7 @@ from perspex.ir.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, count_eqns
 from perspex.layout.spec import UNCONSTRAINED
 from perspex.ops.placing import OnMesh, results_in_memory
 from perspex.runtime import client as platform
-from perspex.runtime import fork, interruptible, invalid, key_reuse, memory, profile
+from perspex.runtime import fork, interruptible, invalid, key_reuse, measuring, memory
 from perspex.runtime.callbacks import Engine, Engines, execute
 from perspex.runtime.compiler import cache, compiling, disk, pressure
 from perspex.runtime.compiler.compiling import Compiled
@@ -443,8 +443,8 @@ class Executable:
             )
         if config.debug_key_reuse.value:
             return key_reuse.checked(self.name, self.closed, args, self._run)
-        if profile.is_on():
-            return profile.measured(self, self._run, args)
+        if measuring.is_on():
+            return measuring.measured(self, self._run, args)
         return self._run(args)
 
     def _needed(self) -> int:
@@ -543,7 +543,7 @@ class Executable:
         """
         if any(self.donated) and not FAST_PATH_NOTICES_DONATION:
             return None
-        if invalid.is_checking() or profile.is_on() or config.debug_key_reuse.value:
+        if invalid.is_checking() or measuring.is_on() or config.debug_key_reuse.value:
             return None
         if self.engines is not None:
             return None  # each run has its own token and context

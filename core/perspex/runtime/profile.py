@@ -33,6 +33,7 @@ from perspex.base import events, source, xla
 from perspex.hlo.instructions import Instructions, Share
 from perspex.hlo.numbering import Origin, origins
 from perspex.ir.jaxpr import ClosedJaxpr, sub_jaxprs
+from perspex.runtime.measuring import here
 
 _MARK = "perspex call "
 _END = "end: "
@@ -134,8 +135,8 @@ class Session:
                 raise BusyError("another cell is already measuring device time; wait until it ends")
             started.callback(_one_at_a_time.release)
             started.enter_context(config.profiling(True))
-            _here.session = self
-            started.callback(vars(_here).pop, "session", None)
+            here.session = self
+            started.callback(vars(here).pop, "session", None)
             options = xla.ProfileOptions()
             options.python_tracer_level = 0
             session = xla.ProfilerSession(options)
@@ -192,18 +193,6 @@ class Session:
 
 
 _one_at_a_time = threading.Lock()
-_here = threading.local()
-
-
-def is_on() -> bool:
-    """Whether this thread is measuring."""
-    return bool(config.profiling.value)
-
-
-def measured(executable: Any, run: Callable[[Any], Any], args: Any) -> Any:
-    """What `run(args)` gives, measured as a run of that executable."""
-    session: Session = _here.session
-    return session.call(executable, run, args)
 
 
 # ---- Reading what the profiler saw --------------------------------------------------------------

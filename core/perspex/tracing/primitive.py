@@ -160,7 +160,7 @@ class Primitive:
         """`type`, and along which axes of a mesh the results vary."""
         if not self.takes_refs:
             refuse_refs(self, avals)
-        if any([aval.cut is not None for aval in avals]) or self.asked(params) is not None:
+        if any([aval.cut for aval in avals]) or (params and self.asked(params)):
             out = self.cut_type(avals, params)
         else:
             out = self.type(*avals, **params)

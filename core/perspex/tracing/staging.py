@@ -62,7 +62,7 @@ class JaxprTracer(Tracer):
 def _stands_on(trace: Any, base: Trace) -> bool:
     """Whether a trace transforms what `base` writes: then its values mean nothing to `base`."""
     while trace is not None and trace is not base:
-        trace = getattr(trace, "parent", None)
+        trace = trace.parent
     return trace is base
 
 

@@ -37,6 +37,8 @@ class Trace:
     jit_key = 1
     # Whether operations become equations, instead of being done.
     writes = False
+    # The trace below, if there is one.
+    parent: Any = None
 
     def __init__(self) -> None:
         self.alive = True

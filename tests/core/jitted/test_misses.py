@@ -363,7 +363,7 @@ def test_the_nearest_calls_are_reported_and_no_others(calls: list[Made]) -> None
         for differences in way.latest
     ]
     assert sorted(map(sorted, reported)) == sorted(map(sorted, nearest))
-    assert sum(way.count for way in miss.ways) == len(nearest)
+    assert sum(way.calls for way in miss.ways) == len(nearest)
 
     # Each of its properties was seen in one earlier call or another. Those of `p` are the shapes of
     # its arrays, which only a call with the same keys has.
@@ -392,7 +392,7 @@ def test_many_earlier_calls_take_no_time() -> None:
     # 0.5 to 1 ms were measured.
     assert min(times) < 0.005
     (way,) = miss.ways
-    assert way.count > 100 and len(way.latest) == MOST_TOLD
+    assert way.calls > 100 and len(way.latest) == MOST_TOLD
     assert "others differ likewise" in miss.cause and len(miss.cause) < 200
 
 

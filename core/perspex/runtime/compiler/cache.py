@@ -21,7 +21,6 @@ import weakref
 import zlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,7 +50,6 @@ _PATIENCE = 10.0
 XLA, MEMORY, DISK = "xla", "memory", "disk"
 
 
-@dataclass
 class Counts:
     """How often programs were asked for, by where they were found."""
 

@@ -16,7 +16,6 @@ import threading
 import warnings
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from perspex import config
@@ -32,7 +31,6 @@ _LOOK_SHARE = 1 / 16
 _LAST_CHANCE = 10.0
 
 
-@dataclass
 class Counts:
     """What this process has done with its folder."""
 

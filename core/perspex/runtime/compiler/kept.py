@@ -10,8 +10,7 @@ of these.
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from perspex.base.recent import Recent
 from perspex.errors import JaxRuntimeError
@@ -26,7 +25,6 @@ _FACTOR = 13
 _UNKNOWN = 2**20
 
 
-@dataclass
 class Entry:
     """An executable, how long XLA took for it once, and its size on disk where that is known.
 
@@ -34,38 +32,38 @@ class Entry:
     takes in memory.
     """
 
-    xla: Any
-    seconds: float
-    size: int | None = None
-    apart: bool = False
-    weight: int = _UNKNOWN
+    def __init__(
+        self,
+        xla: Any,
+        seconds: float,
+        size: int | None = None,
+        apart: bool = False,
+        weight: int = _UNKNOWN,
+    ) -> None:
+        self.xla, self.seconds, self.size = xla, seconds, size
+        self.apart, self.weight = apart, weight
 
 
-@dataclass
-class Packed:
+class Packed(NamedTuple):
     """The same, as compressed bytes."""
 
     code: bytes
     seconds: float
 
 
-@dataclass
 class Kept:
     """What is kept, by the keys of the programs; keys in `pinned` stay, and weigh nothing."""
 
-    pinned: set[bytes]
-    ready: Recent[bytes, Entry] = field(init=False)
-    packed: Recent[bytes, Packed] = field(init=False)
-
-    def __post_init__(self) -> None:
+    def __init__(self, pinned: set[bytes]) -> None:
         def entry(key: bytes, value: Entry) -> int:
-            return 0 if key in self.pinned else value.weight
+            return 0 if key in pinned else value.weight
 
         def packed(key: bytes, value: Packed) -> int:
-            return 0 if key in self.pinned else len(value.code)
+            return 0 if key in pinned else len(value.code)
 
-        self.ready = Recent(READY, self.pinned, entry)
-        self.packed = Recent(PACKED, self.pinned, packed)
+        self.pinned = pinned
+        self.ready: Recent[bytes, Entry] = Recent(READY, pinned, entry)
+        self.packed: Recent[bytes, Packed] = Recent(PACKED, pinned, packed)
         # The one used last stays ready, whatever it weighs: a cell that runs again finds it.
         self.last: Entry | None = None
 

@@ -20,7 +20,7 @@ from perspex.hlo import types
 from perspex.ir.avals import ShapedArray
 from perspex.ops.elementwise import add, complex, imag, real, sub
 from perspex.ops.expansions import real_dtype
-from perspex.ops.families import add_any
+from perspex.ops.families import product_rule
 from perspex.ops.lowering import expand
 from perspex.ops.precision import Choice, precision_config
 from perspex.ops.shape import rev
@@ -142,15 +142,7 @@ class ConvGeneralDilated(Primitive):
         return expand(b, gauss, lhs, rhs)[0]
 
     def jvp(self, primals: Any, tangents: Any, **params: Any) -> Any:
-        (x, y), (tx, ty) = primals, tangents
-        out = self(x, y, **params)
-        if not dtypes.issubdtype(typeof(out).dtype, np.inexact):
-            return out, None
-        terms = [] if tx is None else [self(tx, y, **params)]
-        terms += [] if ty is None else [self(x, ty, **params)]
-        if len(terms) == 2:
-            return out, add_any(*terms)
-        return out, terms[0] if terms else None
+        return product_rule(self, primals, tangents, params)
 
     def transpose(self, ct: Any, lhs: Any, rhs: Any, **params: Any) -> Any:
         linear = lhs if is_linear(lhs) else rhs

@@ -295,3 +295,18 @@ add_any = binary(
 )
 add_any.degree = 1
 add_any.sums = cuts.LINEAR
+
+
+def product_rule(
+    primitive: Primitive, primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]
+) -> Any:
+    """The `jvp` of an operation that is linear in each of its first two operands."""
+    (x, y, *rest), (tx, ty, *_) = primals, tangents
+    out = primitive(x, y, *rest, **params)
+    if not dtypes.issubdtype(typeof(out).dtype, np.inexact):
+        return out, None
+    terms = [] if tx is None else [primitive(tx, y, *rest, **params)]
+    terms += [] if ty is None else [primitive(x, ty, *rest, **params)]
+    if len(terms) == 2:
+        return out, add_any(*terms)
+    return out, terms[0] if terms else None

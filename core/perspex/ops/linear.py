@@ -20,7 +20,7 @@ from perspex.ir.avals import ShapedArray
 from perspex.layout.named import NamedSharding
 from perspex.layout.spec import PartitionSpec
 from perspex.ops.expansions import real_dtype
-from perspex.ops.families import add_any
+from perspex.ops.families import product_rule
 from perspex.ops.precision import Algorithm, Choice, Plan, planned, precision_config
 from perspex.ops.structural import convert, is_linear, transpose
 from perspex.tracing import cuts
@@ -268,15 +268,7 @@ class DotGeneral(Primitive):
         return found if total is out else b.convert(found, out)
 
     def jvp(self, primals: Any, tangents: Any, **params: Any) -> Any:
-        (x, y), (tx, ty) = primals, tangents
-        out = self(x, y, **params)
-        if not dtypes.issubdtype(typeof(out).dtype, np.inexact):
-            return out, None
-        terms = [] if tx is None else [self(tx, y, **params)]
-        terms += [] if ty is None else [self(x, ty, **params)]
-        if len(terms) == 2:
-            return out, add_any(*terms)
-        return out, terms[0] if terms else None
+        return product_rule(self, primals, tangents, params)
 
     def transpose(
         self,

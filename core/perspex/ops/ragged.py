@@ -17,7 +17,7 @@ from perspex import dtypes
 from perspex.ir.avals import ShapedArray
 from perspex.ops.cumulative import cumsum
 from perspex.ops.elementwise import bitwise_and, le, lt, select, sub
-from perspex.ops.families import add_any
+from perspex.ops.families import product_rule
 from perspex.ops.linear import Dimensions, dot_general, in_order, layout, shifted
 from perspex.ops.lowering import expand
 from perspex.ops.precision import Choice
@@ -205,13 +205,7 @@ class RaggedDotGeneral(Primitive):
         return expand(b, lambda *xs: _composed(*xs, **params), *values)[0]
 
     def jvp(self, primals: Any, tangents: Any, **params: Any) -> Any:
-        (x, y, sizes), (tx, ty, _) = primals, tangents
-        out = self(x, y, sizes, **params)
-        terms = [] if tx is None else [self(tx, y, sizes, **params)]
-        terms += [] if ty is None else [self(x, ty, sizes, **params)]
-        if len(terms) == 2:
-            return out, add_any(*terms)
-        return out, terms[0] if terms else None
+        return product_rule(self, primals, tangents, params)
 
     def transpose(
         self,

@@ -338,7 +338,8 @@ class Compiled:
         if held is not None:
             return tree.unflatten(out_tree, held.settle(outs)), None, False
         result = tree.unflatten(out_tree, outs)
-        return result, executable.fast_path(out_tree, result), False
+        # With `True` C++ asks again at the next call, where there is no fast path yet.
+        return result, executable.fast_path(out_tree, result), executable.is_told
 
     def held(self, call: Call) -> stateful.Held | None:
         """The call with the values of its refs, if it is known to have some."""

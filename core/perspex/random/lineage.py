@@ -4,8 +4,8 @@ While nobody records, a random function pays for one truth test. While somebody 
 as a tuple: the arrays of keys themselves, by which they can be told apart later, and the line. No
 number is looked at, so nothing waits for a device.
 
-Keys that are traced are kept as the variables that stand for them. What a compiled program does
-with keys when it runs is not seen: only how it was traced.
+Keys that are traced are kept as the variables that stand for them. Of a compiled program the first
+runs are kept, under its name, if it draws with a key that it is given.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from perspex.base import source
 from perspex.base.source import Source
 from perspex.base.xla import ArrayImpl
+from perspex.runtime import key_reuse
 from perspex.runtime.keys import KeyArray
 from perspex.tracing.staging import JaxprTracer
 from perspex.transforms.jvp import JvpTracer
@@ -57,7 +58,12 @@ class Recorder:
         self._calls: deque[tuple[Any, ...]] = deque(maxlen=limit)
 
     def add(self, function: str, given: Any, made: Any, depth: int = 1) -> None:
-        """Keep one call, made by the user's innermost line, at least `depth` frames up."""
+        """Keep one call, made by the user's innermost line, at least `depth` frames up.
+
+        The library's own calls and programs are left out.
+        """
+        if inside.program:
+            return
         at = caller = None
         frame = source.user_frame(depth + 1)
         if frame is not None:
@@ -71,15 +77,20 @@ class Recorder:
     @property
     def calls(self) -> list[Call]:
         """The calls that are kept, in order."""
-        return [
-            Call(function, given, made, at and Source(*at), caller and Source(*caller), run)
-            for function, given, made, at, caller, run in list(self._calls)
-        ]
+        return self.since(0)
 
     @property
     def forgotten(self) -> int:
         """How many older calls are not kept any more."""
         return self.total - len(self._calls)
+
+    def since(self, total: int) -> list[Call]:
+        """The calls that are kept of those after the first `total`."""
+        first = max(0, total - self.forgotten)
+        return [
+            Call(function, given, made, at and Source(*at), caller and Source(*caller), run)
+            for function, given, made, at, caller, run in list(self._calls)[first:]
+        ]
 
     def clear(self) -> None:
         """Forget all calls."""
@@ -118,7 +129,8 @@ def noted(
 ) -> Any:
     """`run(*arguments)`, whose first argument is a key, with a note of it."""
     record = recorder
-    out = run(*arguments)
+    with unrecorded():
+        out = run(*arguments)
     if record is not None:
         record.add(name, arguments[0], out if makes_keys else None, 2)
     return out
@@ -136,13 +148,14 @@ def start(limit: int = MOST_CALLS) -> Recorder:
     """
     global recorder
     recorder = Recorder(limit)
+    key_reuse.watcher = recorder.add
     return recorder
 
 
 def stop() -> None:
     """Record no more."""
     global recorder
-    recorder = None
+    recorder = key_reuse.watcher = None
 
 
 def numbers_of(keys: Any) -> Any:

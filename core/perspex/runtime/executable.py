@@ -433,6 +433,9 @@ class Executable:
         ]
         self.out_shardings = shardings[lowered.is_ordered :]
         self.needs = self._needed() if self.device.platform == "cpu" else 0
+        # The arguments that are keys with which it draws, and how often that is still told.
+        self.draws = () if self.is_ours else key_reuse.drawn_with(self.closed)
+        self.told = key_reuse.MOST_TOLD
 
     def __call__(self, args: Sequence[Any]) -> list[Any]:
         if fork.is_child:
@@ -443,9 +446,17 @@ class Executable:
             )
         if config.debug_key_reuse.value:
             return key_reuse.checked(self.name, self.closed, args, self._run)
+        if self.is_told:
+            self.told -= 1
+            key_reuse.tell(self.name, [args[i] for i in self.draws])
         if measuring.is_on():
             return measuring.measured(self, self._run, args)
         return self._run(args)
+
+    @property
+    def is_told(self) -> bool:
+        """Whether a run says with which keys it draws, as the first ones do while somebody asks."""
+        return bool(self.draws and self.told and key_reuse.watcher is not None)
 
     def _needed(self) -> int:
         """The bytes that a run takes beyond its arguments, if they are many, else 0."""
@@ -547,6 +558,8 @@ class Executable:
             return None
         if self.engines is not None:
             return None  # each run has its own token and context
+        if self.is_told:
+            return None
         if self.needs:
             return None  # each run looks at what memory is left
         if self.is_awaited:

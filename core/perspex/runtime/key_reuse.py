@@ -4,13 +4,18 @@ With the flag set, C++ repeats no call, and each executable is asked before it r
 keys its program *consumes*: draws from, or splits. `fold_in` and `clone` consume none, and what
 moves keys (an element of an array of keys, say) makes a new name for one that is followed where it
 is the whole key. A key that has been consumed is remembered by the array of its numbers.
+
+Without the flag nothing is refused, but whoever records what becomes of keys is told of the first
+runs of each program that consumes one: see `watcher`. Later runs are repeated by C++.
 """
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from perspex.base import source
 from perspex.errors import KeyReuseError
@@ -19,6 +24,19 @@ from perspex.transforms.programs import by_program
 
 # The consumed arrays of numbers by their ids, while they live.
 _consumed: dict[int, Any] = {}
+
+MOST_TOLD = 16
+"""Of so many runs of a program the watcher is told."""
+
+watcher: Callable[[str, Any, None], object] | None = None
+"""Gets the name of a program and a key that it consumes, before it runs; `None`: nobody asks."""
+
+
+def tell(name: str, keys: Sequence[Any]) -> None:
+    """Tell the watcher, if there is one, of the keys that a program consumes."""
+    if watcher is not None:
+        for key in keys:
+            watcher(name, key, None)
 
 
 class Uses(NamedTuple):
@@ -33,7 +51,12 @@ class Uses(NamedTuple):
 
 
 class _Reading:
-    """A program that is read from top to bottom."""
+    """A program that is read from top to bottom.
+
+    With `raw`, uint32 arrays that become keys are followed like keys, which the flag does not do.
+    """
+
+    raw = False
 
     def __init__(self, jaxpr: Jaxpr) -> None:
         self.root: dict[Any, Any] = {}
@@ -58,9 +81,9 @@ class _Reading:
         return self.root.get(var, var)
 
     def consume(self, atom: Any, eqn: JaxprEqn) -> None:
-        if not atom.aval.is_extended:
-            return
         var = self.of(atom)
+        if not (var.aval.is_extended or self.raw):
+            return
         if var in self.consumed:
             raise KeyReuseError(
                 f"`{eqn.primitive.name}` at {source.summary(eqn.source)} uses a random key that "
@@ -73,8 +96,9 @@ class _Reading:
         name = eqn.primitive.name
         if eqn.primitive.consumes_key:
             self.consume(eqn.invars[0], eqn)
-        elif eqn.primitive.keeps_elements and eqn.invars[0].__class__ is not Literal:
-            self.root[eqn.outvars[0]] = self.of(eqn.invars[0])
+        elif eqn.primitive.keeps_elements or (self.raw and name == "random_wrap"):
+            if eqn.invars[0].__class__ is not Literal:
+                self.root[eqn.outvars[0]] = self.of(eqn.invars[0])
         elif name == "scan":
             consts, carry = eqn.params["num_consts"], eqn.params["num_carry"]
             self.loop(eqn, eqn.params["jaxpr"], 0, consts, carry)
@@ -83,14 +107,17 @@ class _Reading:
             carry = len(eqn.invars) - skipped - consts
             self.loop(eqn, eqn.params["body_jaxpr"], skipped, consts, carry)
         elif name == "cond":
-            used = [uses_of(closed).consumed for closed in sub_jaxprs(eqn.params)]
+            used = [self.inner(closed).consumed for closed in sub_jaxprs(eqn.params)]
             for i in frozenset[int]().union(*used):
                 self.consume(eqn.invars[1 + i], eqn)
         elif eqn.primitive.higher_order:
             for closed in sub_jaxprs(eqn.params):
                 if len(closed.in_avals) == len(eqn.invars):
-                    self.call(eqn, uses_of(closed))
+                    self.call(eqn, self.inner(closed))
                     break
+
+    def inner(self, closed: ClosedJaxpr) -> Uses:
+        return raw_uses_of(closed) if self.raw else uses_of(closed)
 
     def call(self, eqn: JaxprEqn, uses: Uses) -> None:
         for i in uses.consumed:
@@ -102,13 +129,9 @@ class _Reading:
                 self.consumed[out] = eqn
 
     def loop(self, eqn: JaxprEqn, body: ClosedJaxpr, skipped: int, consts: int, carry: int) -> None:
-        uses = uses_of(body)
+        uses = self.inner(body)
         for i in uses.consumed:
-            again = i < consts
-            if consts <= i < consts + carry:
-                given, is_consumed = uses.passed[i - consts]
-                again = is_consumed or given is not None
-            if again:
+            if _is_kept(uses, i, consts, carry):
                 raise KeyReuseError(
                     f"the body of the loop at {source.summary(eqn.source)} uses the same random "
                     f"key on each turn. {_REMEDY}"
@@ -126,6 +149,55 @@ _REMEDY = (
 def uses_of(closed: ClosedJaxpr) -> Uses:
     """What a program does with keys. Raises `KeyReuseError` if it uses one twice."""
     return _Reading(closed.jaxpr).uses
+
+
+class _RawReading(_Reading):
+    raw = True
+
+
+@by_program
+def raw_uses_of(closed: ClosedJaxpr) -> Uses:
+    """The same, where uint32 arrays count as keys too. Raises `KeyReuseError`."""
+    return _RawReading(closed.jaxpr).uses
+
+
+def _is_kept(uses: Uses, i: int, consts: int, carry: int) -> bool:
+    """Whether a turn of a loop gets in the place `i` what the turn before got there."""
+    if consts <= i < consts + carry:
+        given, is_consumed = uses.passed[i - consts]
+        return is_consumed or given is not None
+    return i < consts
+
+
+def drawn_with(closed: ClosedJaxpr) -> tuple[int, ...]:
+    """Which arguments are keys that a program consumes; none if it uses one twice itself."""
+    if not any(aval.is_extended or aval.dtype == np.uint32 for aval in closed.in_avals):
+        return ()
+    try:
+        return tuple(sorted(raw_uses_of(closed).consumed))
+    except KeyReuseError:
+        return ()
+
+
+def repeating(jaxpr: Jaxpr) -> Iterator[JaxprEqn]:
+    """The loops in a program, at any depth, that draw with the same key on each turn."""
+    for eqn in jaxpr.eqns:
+        for closed in sub_jaxprs(eqn.params):
+            yield from repeating(closed.jaxpr)
+        if eqn.primitive.name == "scan":
+            body, consts = eqn.params["jaxpr"], eqn.params["num_consts"]
+            carry = eqn.params["num_carry"]
+        elif eqn.primitive.name == "while":
+            body, consts = eqn.params["body_jaxpr"], eqn.params["body_nconsts"]
+            carry = len(eqn.outvars)
+        else:
+            continue
+        try:
+            uses = raw_uses_of(body)
+        except KeyReuseError:
+            continue
+        if any(_is_kept(uses, i, consts, carry) for i in uses.consumed):
+            yield eqn
 
 
 def checked(

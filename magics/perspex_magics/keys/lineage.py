@@ -58,52 +58,32 @@ class Site:
         return bool(self.calls) or any(site.is_shown for site in self.below.values())
 
 
-class Lineage:
-    """The keys of a list of calls.
+class Keys:
+    """The keys of the calls that are added, and what used them.
 
     `is_current` says of a call's `run` whether what it did still holds.
     """
 
-    def __init__(self, calls: Iterable[Call], is_current: Callable[[Any], bool]) -> None:
+    def __init__(self, is_current: Callable[[Any], bool]) -> None:
         self.is_current = is_current
         self.keys: list[Key] = []
-        self.roots: dict[Any, Site] = {}
         # By array, or the variable of a traced program; both live as long as their calls.
         self._in_array: dict[int, list[Key]] = {}
         self._by_numbers: dict[bytes, Key] = {}
-        # Where in the tree a key was made.
-        self._path: dict[int, tuple[Site, ...]] = {}
-        for call in calls:
-            self._add(call)
 
-    def _add(self, call: Call) -> None:
+    def add(self, call: Call) -> list[Key]:
+        """Take in one more call; returns the keys that it used."""
         given = self._given(call)
         for key in given:
             key.uses.append(call)
-        parents: list[Key | None] = [*given] or [None]
-        # One line of the tree for all rows of an array of keys.
-        path = self._path.get(id(given[0]), ()) if given else ()
-        place = _place(call)
-        again = [i for i, site in enumerate(path) if site.call and _place(site.call) == place]
-        if again:
-            path = path[: again[0] + 1]
-        else:
-            below = path[-1].below if path else self.roots
-            path = (*path, below.setdefault(place, Site(call)))
-        site = path[-1]
-        if self.is_current(call.run):
-            site.calls.append(call)
-        if call.made is None:
-            return
-        rows = _rows(call.made)
-        made = [
-            self._made(call, i, numbers, parents[i * len(parents) // len(rows)])
-            for i, numbers in enumerate(rows)
-        ]
-        self._in_array[id(call.made)] = made
-        for key in made:
-            self._path[id(key)] = path
-        site.keys += made
+        if call.made is not None:
+            parents: list[Key | None] = [*given] or [None]
+            rows = _rows(call.made)
+            self._in_array[id(call.made)] = [
+                self._made(call, i, numbers, parents[i * len(parents) // len(rows)])
+                for i, numbers in enumerate(rows)
+            ]
+        return given
 
     def _made(self, call: Call, row: int, numbers: bytes | None, parent: Key | None) -> Key:
         key = None if numbers is None else self._by_numbers.get(numbers)
@@ -133,11 +113,6 @@ class Lineage:
             self.keys.append(key)
             if numbers is not None:
                 self._by_numbers[numbers] = key
-            frame = call.at.frame if key.traced and call.at else None
-            root = (frame.file, frame.function) if frame else None
-            site = self.roots.setdefault(root, Site(None, frame.function if frame else ""))
-            site.keys.append(key)
-            self._path[id(key)] = (site,)
         return key
 
     def find(self, array: Any) -> list[Key]:
@@ -148,21 +123,68 @@ class Lineage:
             found = [key for key in known if key is not None]
         return found
 
+    def used_twice(self) -> Iterator[tuple[Key, list[Call]]]:
+        """The keys that were used more than once, with the calls that did."""
+        for key in self.keys:
+            if calls := self.misuses(key):
+                yield key, calls
+
+    def misuses(self, key: Key) -> list[Call]:
+        """The calls that used a key, if there are several."""
+        if len(key.uses) < 2:
+            return []
+        calls = [
+            call for call in key.uses if call.function not in _KEEPS and self.is_current(call.run)
+        ]
+        return calls if len(calls) > 1 else []
+
+
+class Lineage(Keys):
+    """The keys of a list of calls, and the tree of the lines that made and used them."""
+
+    def __init__(self, calls: Iterable[Call], is_current: Callable[[Any], bool]) -> None:
+        super().__init__(is_current)
+        self.roots: dict[Any, Site] = {}
+        # Where in the tree a key was made.
+        self._path: dict[int, tuple[Site, ...]] = {}
+        for call in calls:
+            self.add(call)
+
+    def add(self, call: Call) -> list[Key]:
+        """Take in one more call; returns the keys that it used."""
+        given = super().add(call)
+        # One line of the tree for all rows of an array of keys.
+        path = self._path.get(id(given[0]), ()) if given else ()
+        place = _place(call)
+        again = [i for i, site in enumerate(path) if site.call and _place(site.call) == place]
+        if again:
+            path = path[: again[0] + 1]
+        else:
+            below = path[-1].below if path else self.roots
+            path = (*path, below.setdefault(place, Site(call)))
+        site = path[-1]
+        if self.is_current(call.run):
+            site.calls.append(call)
+        made = [] if call.made is None else self._in_array[id(call.made)]
+        for key in made:
+            self._path[id(key)] = path
+        site.keys += made
+        return given
+
+    def _known(self, call: Call, numbers: bytes | None) -> Key:
+        key = super()._known(call, numbers)
+        if id(key) not in self._path:
+            frame = call.at.frame if key.traced and call.at else None
+            root = (frame.file, frame.function) if frame else None
+            site = self.roots.setdefault(root, Site(None, frame.function if frame else ""))
+            site.keys.append(key)
+            self._path[id(key)] = (site,)
+        return key
+
     def site_of(self, key: Key) -> Site | None:
         """The line that made a key, or the place of keys of unknown origin."""
         path = self._path.get(id(key))
         return path[-1] if path else None
-
-    def used_twice(self) -> Iterator[tuple[Key, list[Call]]]:
-        """The keys that were used more than once, with the calls that did."""
-        for key in self.keys:
-            calls = [
-                call
-                for call in key.uses
-                if call.function not in _KEEPS and self.is_current(call.run)
-            ]
-            if len(calls) > 1:
-                yield key, calls
 
 
 def _place(call: Call) -> tuple[Any, ...]:
@@ -175,6 +197,8 @@ def _rows(array: Any) -> list[bytes | None]:
     if isinstance(array, Var) or array.is_deleted():
         return [None]
     numbers = np.asarray(array)
+    if numbers.ndim == 1:
+        return [numbers.tobytes()]
     return [row.tobytes() for row in numbers.reshape(-1, numbers.shape[-1])]
 
 

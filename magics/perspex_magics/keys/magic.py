@@ -11,31 +11,22 @@ from IPython.core.completer import CompletionContext
 from IPython.core.error import UsageError
 from IPython.display import display
 
-from perspex.random import lineage as recording
 from perspex.random.lineage import Call
-from perspex.runtime.array import ArrayImpl
-from perspex.runtime.keys import KeyArray
 from perspex_magics.display import units
 from perspex_magics.display.markup import LINE, MONO, MUTED, escape, joined, tag
 from perspex_magics.display.table import Cell, Column, Report, Table
-from perspex_magics.keys.lineage import (
-    Key,
-    Lineage,
-    Site,
-    argument_at,
-    expression_at,
-    names_at,
-    place_of,
-)
+from perspex_magics.keys.lineage import Key, Lineage, Site, expression_at, names_at, place_of
+from perspex_magics.keys.names import Names, numbers_of_keys
+from perspex_magics.keys.record import Record
+from perspex_magics.keys.reuse import Watch, watch_keys
 from perspex_magics.notebook.magic import Magic
 from perspex_magics.notebook.options import WordParser
 from perspex_magics.session import Session
 
 _BAD = "color:var(--jp-error-color1,#d32f2f)"
-_WORDS = ("clear", "off", "on")
+_WORDS = ("clear", "off", "on", "quiet")
 # Further lines of one kind are counted but not shown.
 _MOST_LINES = 40
-_KEY_LENGTHS = (2, 4)
 
 
 parser = WordParser(
@@ -46,53 +37,15 @@ twice.
     NAME   only the keys in this variable
     clear  empty the record
     off    stop recording
-    on     start recording again""",
+    on     start recording again, and say under a cell which keys it used twice
+    quiet  record, but say nothing under cells""",
     """Drawing with a key uses it, and so does splitting it. fold_in and clone do not, but
 folding in the same number twice gives the same key. Running a cell again replaces what
-it did before. Calls inside a compiled function are seen when it is traced, not when it
-runs.""",
-    usage="%keys [NAME | clear | off | on] [--help]",
+it did before. Of a compiled function that draws with a key that it is given, the first
+runs are recorded. `random.clone(key)` says that a key is meant to be used again.""",
+    usage="%keys [NAME | clear | off | on | quiet] [--help]",
 )
 parser.add_argument("what", nargs="?", default="", metavar="NAME", help="see above")
-
-
-class Record:
-    """The calls of one notebook, and which cell made them.
-
-    A cell is known by its id or, where the front end gives none, by its text.
-    """
-
-    def __init__(self) -> None:
-        self.recorder: recording.Recorder | None = None
-        self.latest: dict[int, object] = {}
-
-    def on(self) -> None:
-        """Begin to record."""
-        if self.recorder is None or self.recorder is not recording.recorder:
-            self.recorder = recording.start()
-
-    def off(self) -> None:
-        """Stop recording and clear the record."""
-        if self.recorder is not None and self.recorder is recording.recorder:
-            recording.stop()
-        self.recorder = None
-
-    def begin_cell(self, info: Any) -> None:
-        """From here on calls belong to this run of the cell."""
-        run = hash(getattr(info, "cell_id", None) or info.raw_cell), object()
-        self.latest[run[0]] = run
-        if self.recorder is not None:
-            self.recorder.run = run
-
-    def is_current(self, run: Any) -> bool:
-        """Whether the cell has not run again since."""
-        return run is None or self.latest.get(run[0]) is run
-
-    @property
-    def lineage(self) -> Lineage:
-        """What the record says now."""
-        assert self.recorder is not None
-        return Lineage(self.recorder.calls, self.is_current)
 
 
 class KeysMagics(Magic):
@@ -103,9 +56,9 @@ class KeysMagics(Magic):
 
     line_parser = parser
 
-    def __init__(self, session: Session, record: Record) -> None:
+    def __init__(self, session: Session, record: Record, watch: Watch) -> None:
         super().__init__(session)
-        self.record = record
+        self.record, self.watch = record, watch
 
     def completions(self, rest: str, context: CompletionContext) -> list[str] | None:
         if rest.split():
@@ -116,9 +69,11 @@ class KeysMagics(Magic):
 
     def on_line(self, options: argparse.Namespace, local_ns: dict[str, Any] | None) -> None:
         record = self.record
+        if options.what in ("on", "quiet"):
+            self.watch.is_quiet = options.what == "quiet"
         if options.what == "off":
             record.off()
-        elif options.what == "on":
+        elif options.what in ("on", "quiet"):
             record.on()
         elif record.recorder is None:
             raise UsageError("%keys: recording is off; `%keys on` starts it")
@@ -188,29 +143,6 @@ def _whole_line(row: Row) -> Cell:
 _COLUMNS = (Column("text", write=_first), Column("rest", write=_rest))
 
 
-class Names:
-    """What keys are called: by the notebook's variables now, or by the line that made them."""
-
-    def __init__(self, lineage: Lineage, namespace: Mapping[str, Any]) -> None:
-        self.bound: dict[Key, str] = {}
-        for name, value in list(namespace.items()):
-            array = None if name.startswith("_") else numbers_of_keys(value)
-            keys = [] if array is None else lineage.find(array)
-            for i, key in enumerate(keys):
-                self.bound.setdefault(key, name if len(keys) == 1 else f"{name}[{i}]")
-
-    def of(self, key: Key) -> str:
-        """The name of a key."""
-        if key in self.bound:
-            return self.bound[key]
-        names = names_at(key.made.at) if key.made else []
-        if len(names) == 1 and key.made and key.made.function == "split":
-            return f"{names[0]}[{key.row}]"
-        if key.row < len(names):
-            return names[key.row]
-        return argument_at(key.uses[0].at) if key.uses else "a key"
-
-
 def story(
     lineage: Lineage, array: Any, namespace: Mapping[str, Any], most: int | None = None
 ) -> list[Row]:
@@ -221,15 +153,6 @@ def story(
     found = lineage.find(array)[:most]
     twice = {id(key) for key, _ in lineage.used_twice()} if found else set()
     return list(_of_keys(found, Names(lineage, namespace), twice)) if found else []
-
-
-def numbers_of_keys(value: Any) -> Any:
-    """The array of the numbers of a key or an array of them; `None` for anything else."""
-    if value.__class__ is KeyArray:
-        return value.base
-    if value.__class__ is ArrayImpl and value.dtype.name == "uint32":
-        return value if value.shape[-1:] and value.shape[-1] in _KEY_LENGTHS else None
-    return None
 
 
 def _whole(lineage: Lineage, forgotten: int, namespace: Mapping[str, Any]) -> Report:
@@ -276,7 +199,7 @@ def _counted(indent: str, calls: Iterable[Call], is_bad: bool = False) -> Iterat
         yield Row(indent, text, place, f"{n} times" if n > 1 else "", is_bad)
 
 
-_NO_USE = "no use recorded; uses inside compiled functions are not seen"
+_NO_USE = "no use recorded"
 
 
 def _of_keys(keys: list[Key], names: Names, twice: set[int]) -> Iterator[Row]:
@@ -346,5 +269,5 @@ def record_keys(session: Session) -> None:
     record = session.keep(Record())
     record.on()
     session.on_unload(record.off)
-    KeysMagics(session, record).register()
     session.on_cell(begin=record.begin_cell)
+    KeysMagics(session, record, watch_keys(session, record)).register()

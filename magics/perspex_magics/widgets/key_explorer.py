@@ -18,7 +18,9 @@ from markupsafe import Markup
 from perspex import config
 from perspex.runtime.keys import KeyArray
 from perspex_magics.display.markup import MONO, MUTED, escape, shortened, tag
-from perspex_magics.keys.magic import Record, numbers_of_keys, story
+from perspex_magics.keys.magic import story
+from perspex_magics.keys.names import numbers_of_keys
+from perspex_magics.keys.record import Record
 from perspex_magics.panel.contract import KeyDetail, KeyLine
 from perspex_magics.panel.contract import KeyTree as KeyTreeData
 from perspex_magics.session import find

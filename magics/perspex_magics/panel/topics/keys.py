@@ -12,7 +12,9 @@ from perspex.ir.jaxpr import Var
 from perspex.random.lineage import Call
 from perspex.runtime.array import ArrayImpl
 from perspex_magics.keys.lineage import Lineage, Site, expression_at, names_at
-from perspex_magics.keys.magic import KeysMagics, Names, Record, numbers_of_keys
+from perspex_magics.keys.magic import KeysMagics
+from perspex_magics.keys.names import Names, numbers_of_keys
+from perspex_magics.keys.record import Record
 from perspex_magics.panel.contract import KeyRow, Reuse, Use
 from perspex_magics.panel.texts import LINE, cut
 from perspex_magics.panel.topics.topic import Topic, magics

@@ -32,6 +32,7 @@ from perspex.jitted.signature import (
     constrained,
     function_name,
     parameters_of,
+    position_name,
     take_apart,
 )
 from perspex.runtime import invalid
@@ -199,7 +200,8 @@ class Compiled:
             if is_lasting:
                 self.programs[call.signature] = program
                 if stale.observers:
-                    traced = tracing.remember(self.name, self.fun_ref, self)
+                    static = self._static(call.signature)
+                    traced = tracing.remember(self.name, self.fun_ref, self, static)
                     if traced is not None:
                         self.watched[call.signature] = traced
                         stale.use(traced)
@@ -214,6 +216,16 @@ class Compiled:
                 program=weakref.ref(program.closed),
             )
         return program
+
+    def _static(self, call: Signature) -> list[tuple[str, Any]]:
+        """The static arguments of a call by name."""
+        if not call.static:
+            return []
+        parameters = parameters_of(self.fun)
+        return [
+            (where if isinstance(where, str) else position_name(parameters, where), value)
+            for where, _, value in call.static
+        ]
 
     def _check_result(self, leaf: Any, i: int, out_tree: Any) -> None:
         try:

@@ -1,12 +1,12 @@
 """What a remembered program captured, and what happens once that has changed.
 
-Tracing freezes whatever a function reads besides its arguments: globals, closure variables,
-defaults, helper functions. When such a variable changes, the program keeps using the old value. An
-observer that can see the variables (in a notebook: `perspex_magics.captures.watcher`) calls
-`observe`. It sees each program when that has been traced, records what was captured, and marks the
-program `suspect` when a captured variable may have changed. A call itself checks nothing: marking
-drops the function's fast calls, so the next call reaches Python, where `must_retrace` asks the
-record what has changed and applies the policy.
+Tracing freezes whatever a function reads besides its traced arguments: globals, closure variables,
+defaults, helper functions, and what static arguments hold. When such a variable changes, the
+program keeps using the old value. An observer that can see the variables (in a notebook:
+`perspex_magics.captures.watcher`) calls `observe`. It sees each program when that has been traced,
+records what was captured, and marks the program `suspect` when a captured variable may have
+changed. A call itself checks nothing: marking drops the function's fast calls, so the next call
+reaches Python, where `must_retrace` asks the record what has changed and applies the policy.
 
 With no observer, as in plain Python, this costs one truth test per trace.
 """
@@ -82,8 +82,8 @@ class Owner(Protocol):
 class Traced:
     """A remembered program of a function, its observer's record, and the changes found.
 
-    `fun` gives the function, `inner` are the programs of other functions that became part of it,
-    and `changes` is what was found at the last look.
+    `fun` gives the function, `static` are its static arguments by name, `inner` are the programs of
+    other functions that became part of it, and `changes` is what was found at the last look.
     """
 
     __slots__ = (
@@ -95,14 +95,20 @@ class Traced:
         "name",
         "owner",
         "records",
+        "static",
         "suspect",
         "told",
     )
 
     def __init__(
-        self, name: str, fun: Callable[[], Any], inner: Sequence[Traced], owner: Owner | None
+        self,
+        name: str,
+        fun: Callable[[], Any],
+        inner: Sequence[Traced],
+        owner: Owner | None,
+        static: Sequence[tuple[str, Any]] = (),
     ) -> None:
-        self.name, self.fun, self.inner = name, fun, inner
+        self.name, self.fun, self.inner, self.static = name, fun, inner, static
         # Weak, since the owner holds this object: executables go when the function does.
         self.owner = None if owner is None else weakref.ref(owner)
         self.at = source.capture()
@@ -205,10 +211,14 @@ class Tracing:
         _here.inner = self.outer
 
     def remember(
-        self, name: str, fun: Callable[[], Any], owner: Owner | None = None
+        self,
+        name: str,
+        fun: Callable[[], Any],
+        owner: Owner | None = None,
+        static: Sequence[tuple[str, Any]] = (),
     ) -> Traced | None:
         """What the observers record of the program; `None` if they keep no record."""
-        traced = Traced(name, fun, self.inner, owner)
+        traced = Traced(name, fun, self.inner, owner, static)
         for observer in observers:
             record = observer(traced)
             if record is not None:

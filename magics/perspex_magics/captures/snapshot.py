@@ -78,17 +78,28 @@ class Content(Protocol):
 Arrays = Callable[[np.ndarray[Any, Any]], Content]
 
 
-def of_function(function: Any, namespace: Mapping[str, Any], arrays: Arrays) -> Table:
+def of_function(
+    function: Any,
+    namespace: Mapping[str, Any],
+    arrays: Arrays,
+    static: Sequence[tuple[str, Any]] = (),
+) -> Table:
     """What a jitted function reads.
 
     Args:
       function: what is jitted; it need not be the notebook's own, as `grad(loss)` is not.
       namespace: the notebook's.
       arrays: gives the probe of a NumPy array, which knows its content.
+      static: its static arguments by name. What they hold may change in place.
     """
     snapshot = Snapshot(namespace, arrays)
     name = function_name(function)
     snapshot.value(function, name, name)
+    for argument, value in static:
+        if type(value) not in PLAIN_KINDS:
+            root = f"{argument} (static argument of {name})"
+            snapshot.table.shown[root] = argument
+            snapshot.value(value, root, root)
     snapshot.follow_objects()
     snapshot.table.tell()
     return snapshot.table

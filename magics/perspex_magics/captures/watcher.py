@@ -16,7 +16,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -63,11 +63,11 @@ class Record(Share):
         """What is different from the time of the trace."""
         traced = self.traced()
         function = None if traced is None else traced.fun()
-        if function is None:
+        if traced is None or function is None:
             return []
         with self.watcher.lock:
             self.watcher.watched.reread(self)
-            table = self.watcher.snapshot(function)
+            table = self.watcher.snapshot(function, traced.static)
             if table is None:
                 return []
             self.watcher.watch(self, table)
@@ -128,7 +128,7 @@ class Watcher:
         if function is None or (isinstance(home, str) and home.startswith(_OURS)):
             return None
         with self.lock:
-            table = self.snapshot(function, reads_all=True)
+            table = self.snapshot(function, traced.static, reads_all=True)
             if table is None or table.has_tracers or not (table.names or table.mutable):
                 return None
             record = Record(self, traced, table)
@@ -137,14 +137,16 @@ class Watcher:
                 self.dirty[record] = None
             return record
 
-    def snapshot(self, function: Any, reads_all: bool = False) -> Table | None:
+    def snapshot(
+        self, function: Any, static: Sequence[tuple[str, Any]], reads_all: bool = False
+    ) -> Table | None:
         """What a function captures now; `None` if something in it does not let itself be read.
 
         With `reads_all` large NumPy arrays are read anew and not taken as they were last seen.
         """
         arrays = functools.partial(self.watched.array_probe, reads_all)
         try:
-            return of_function(function, self.namespace, arrays)
+            return of_function(function, self.namespace, arrays, static)
         except BaseException as error:
             # As for listeners to events: the user's call goes on.
             if stops(error):

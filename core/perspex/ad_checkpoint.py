@@ -10,3 +10,5 @@ from perspex.control.remat import Saveable as Saveable
 from perspex.ops.names import name_p as name_p
 
 remat = checkpoint
+# The name in JAX of what `custom_vjp` of its functions calls in forward mode.
+checkpoint_name_fwd = checkpoint_name

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import pkgutil
 import sys
 from types import ModuleType
 from typing import Any
 
 import perspex
-from perspex.as_jax import absent, version, workers
+from perspex.as_jax import absent, passed_on, version, workers
 from perspex.as_jax.doors.table import DIALECTS, DOORS, PRIVATE
 from perspex.base import jax_finder, views, xla
 from perspex.base.public import MODULES
@@ -119,6 +120,9 @@ class _Module(ModuleType):
             return found
         with contextlib.suppress(AttributeError):
             found = self.__dict__[name] = views.find(self.__views__, name)
+            return found
+        with contextlib.suppress(KeyError):
+            found = self.__dict__[name] = pkgutil.resolve_name(passed_on.home(self.__name__, name))
             return found
         with contextlib.suppress(KeyError):
             found = self.__dict__[name] = absent.find(self.__name__, name)

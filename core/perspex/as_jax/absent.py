@@ -76,23 +76,56 @@ _ABSENT: dict[str, Absent] = {
         ("get_hlo_sharding_from_serialized_proto", "get_op_sharding_from_serialized_proto",
          "get_serialized_proto_from_hlo_sharding"),
     ),
+    "jax.lax": Absent(
+        "its functions consist of other primitives", "the function, as docs/names.md lists it",
+        ("device_put_p", "polynomial_p", "select_and_scatter_p", "stage_p"),
+    ),
+    "jax.random": Absent(
+        "the samples come from a loop of ordinary equations", "jax.random.gamma",
+        ("random_gamma_p",),
+    ),
+    "jax.ffi": Absent(
+        "calls neither take nor give tokens", "has_side_effect=True", ("abstract_token",)
+    ),
+    "jax.custom_derivatives": Absent(
+        "optimize_remat needs no equation of its own", "jax.custom_vjp", ("remat_opt_p",)
+    ),
+    "jax.experimental": Absent(
+        "users define no types of elements", "a pytree", ("EArray", "primal_tangent_dtype")
+    ),
+    "jax.experimental.jet": Absent(
+        "series follow from the rules for jvp", "perspex.extend",
+        ("JetTrace", "JetTracer", "ZeroSeries", "ZeroTerm", "call_param_updaters", "def_comp",
+         "def_deriv", "deflinear", "defzero", "deriv_prop", "fact", "jet_fun", "jet_rules",
+         "jet_subtrace", "linear_prop", "traceable", "weakref_lru_cache", "zero_prop",
+         "zero_series", "zero_term"),
+    ),
+    "jax.experimental.multihost_utils": Absent(
+        "arrays are put together outside of equations",
+        "host_local_array_to_global_array or global_array_to_host_local_array",
+        ("global_array_to_host_local_array_impl", "global_array_to_host_local_array_p",
+         "gtl_abstract_eval", "host_local_array_to_global_array_impl",
+         "host_local_array_to_global_array_p", "ltg_abstract_eval", "ltg_batcher"),
+    ),
+    "jax.experimental.ode": Absent(
+        "odeint is not written with layers of functions", "jax.flatten_util.ravel_pytree",
+        ("ravel_first_arg",),
+    ),
     "jax.extend.core": Absent(
-        "calls are transformed by one rule", "jax.jit",
-        ("eval_jaxpr_transpose", "register_call_primitive_rules"),
+        "calls are transformed by one rule", "jax.jit", ("eval_jaxpr_transpose",)
+    ),
+    "jax.extend.core.primitives": Absent(
+        "calls are transformed by one rule", "jax.jit", ("eval_jaxpr_transpose",)
     ),
     "jax.interpreters.ad": Absent("it is done in one step", "jax.linearize", ("linearize",)),
     "jax.interpreters.batching": Absent(
         "containers are pytrees here", "jax.tree_util.register_pytree_node",
-        ("batch_subtrace", "register_vmappable", "unregister_vmappable"),
+        ("register_vmappable", "unregister_vmappable"),
     ),
     "jax.interpreters.mlir": Absent(
         "modules are written by one builder", "mlir.lower_fun",
-        ("AxisContext", "ConstantHandler", "DEVICE_TO_DEVICE_TYPE", "LoweringParameters",
-         "LoweringResult", "LoweringRule", "RECV_FROM_HOST_TYPE",
-         "SEND_TO_HOST_TYPE", "SPMDAxisContext", "ShapePolyLoweringState", "ShardingContext",
-         "Token", "TokenSet", "core_call_lowering", "ir_tree_registry", "ir_type_handlers",
-         "lower_jaxpr_to_module", "lowerable_effects", "merge_mlir_modules",
-         "register_constant_handler", "token_type"),
+        ("LoweringParameters", "LoweringResult", "ShapePolyLoweringState", "ir_tree_registry",
+         "ir_type_handlers", "lower_jaxpr_to_module", "lowerable_effects"),
     ),
     "jax.interpreters.partial_eval": Absent(
         "equations are written as they come", "custom_partial_eval_rules",

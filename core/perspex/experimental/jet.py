@@ -5,6 +5,7 @@ Every differentiable operation has a rule, control flow included; see `transform
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -110,5 +111,8 @@ def _terms(
         for term, factor in zip(terms, factors, strict=True)
     ]
 
+
+# The name in JAX of `jet` with the coefficients of a polynomial instead of derivatives.
+jet2 = functools.partial(jet, factorial_scaled=False)
 
 _publish(globals())

@@ -167,10 +167,10 @@ def _integrated(
 
             def step(state: Any) -> Any:
                 steps, y, f, t, dt, before, coefficients = state
-                after, f_after, error, stages = _step(slope, y, f, t, dt)
-                ratio = _error_ratio(error, settings, y, after)
-                quartic = _quartic(y, after, stages, dt)
-                next_dt = pnp.clip(_next_step(dt, ratio), 0.0, settings.hmax)
+                after, f_after, error, stages = runge_kutta_step(slope, y, f, t, dt)
+                ratio = mean_error_ratio(error, settings.rtol, settings.atol, y, after)
+                quartic = interp_fit_dopri(y, after, stages, dt)
+                next_dt = pnp.clip(optimal_step_size(dt, ratio), 0.0, settings.hmax)
                 taken = (after, f_after, t + dt, next_dt, t, quartic)
                 repeated = (y, f, t, next_dt, before, coefficients)
                 chosen = [pnp.where(ratio <= 1, a, b) for a, b in zip(taken, repeated, strict=True)]
@@ -182,60 +182,88 @@ def _integrated(
             return tuple(after), pnp.polyval(coefficients, part)
 
         f0 = slope(y0, times[0])
-        dt = pnp.clip(_first_step(slope, times[0], y0, settings, f0), 0.0, settings.hmax)
+        first = initial_step_size(slope, times[0], y0, 4, settings.rtol, settings.atol, f0)
+        dt = pnp.clip(first, 0.0, settings.hmax)
         start = (y0, f0, times[0], dt, times[0], pnp.stack([y0] * 5))
         _, ys = lax.scan(until, start, times[1:])
         return pnp.concatenate([y0[None], ys])
 
 
-def _step(slope: Dynamics, y: Any, f: Any, t: Any, dt: Any) -> tuple[Any, Any, Any, Any]:
+# ---- One step. JAX's module has these names and parameters, and libraries call them -------------
+
+
+def runge_kutta_step(
+    func: Dynamics, y0: Any, f0: Any, t0: Any, dt: Any
+) -> tuple[Any, Any, Any, Any]:
     """The state after a step, its slope, the estimated error, and the slopes of all stages."""
-    nodes, table = pnp.array(_NODES, dt.dtype), pnp.array(_STAGES, f.dtype)
-    h = dt.astype(f.dtype)
+    nodes, table = pnp.array(_NODES, dt.dtype), pnp.array(_STAGES, f0.dtype)
+    h = dt.astype(f0.dtype)
 
     def stage(i: Any, stages: Any) -> Any:
-        found = slope(y + h * pnp.dot(table[i], stages), t + dt * nodes[i])
+        found = func(y0 + h * pnp.dot(table[i], stages), t0 + dt * nodes[i])
         return stages.at[i].set(found)
 
-    stages = lax.fori_loop(1, 7, stage, pnp.zeros((7, *f.shape), f.dtype).at[0].set(f))
-    after = y + h * pnp.dot(pnp.array(_WEIGHTS, f.dtype), stages)
-    return after, stages[-1], h * pnp.dot(pnp.array(_ERROR, f.dtype), stages), stages
+    stages = lax.fori_loop(1, 7, stage, pnp.zeros((7, *f0.shape), f0.dtype).at[0].set(f0))
+    after = y0 + h * pnp.dot(pnp.array(_WEIGHTS, f0.dtype), stages)
+    return after, stages[-1], h * pnp.dot(pnp.array(_ERROR, f0.dtype), stages), stages
 
 
-def _quartic(y: Any, after: Any, stages: Any, dt: Any) -> Any:
+def interp_fit_dopri(y0: Any, y1: Any, k: Any, dt: Any) -> Any:
+    """The polynomial of `fit_4th_order_polynomial`, from the slopes `k` of all stages."""
+    h = dt.astype(y0.dtype)
+    middle = y0 + h * pnp.dot(pnp.array(_MIDDLE, y0.dtype), k)
+    return fit_4th_order_polynomial(y0, y1, middle, k[0], k[-1], h)
+
+
+def fit_4th_order_polynomial(y0: Any, y1: Any, y_mid: Any, dy0: Any, dy1: Any, dt: Any) -> Any:
     """The coefficients of a polynomial in the part of the step, highest first: `(5, n)`."""
-    h = dt.astype(y.dtype)
-    middle = y + h * pnp.dot(pnp.array(_MIDDLE, y.dtype), stages)
-    known = pnp.stack([h * stages[0], h * stages[-1], y, after, middle])
-    return pnp.dot(pnp.array(_QUARTIC, y.dtype), known)
+    known = pnp.stack([dt * dy0, dt * dy1, y0, y1, y_mid])
+    return pnp.dot(pnp.array(_QUARTIC, y0.dtype), known)
 
 
-def _error_ratio(error: Any, settings: _Settings, y: Any, after: Any) -> Any:
+def abs2(x: Any) -> Any:
+    """The square of the absolute value."""
+    return pnp.abs(x) ** 2
+
+
+def mean_error_ratio(error_estimate: Any, rtol: Any, atol: Any, y0: Any, y1: Any) -> Any:
     """The root mean square of the error over what is allowed: at most 1 for a step that is kept."""
-    allowed = settings.atol + settings.rtol * pnp.maximum(pnp.abs(y), pnp.abs(after))
-    return pnp.sqrt(pnp.mean(pnp.abs(error / allowed.astype(error.dtype)) ** 2))
+    allowed = atol + rtol * pnp.maximum(pnp.abs(y0), pnp.abs(y1))
+    return pnp.sqrt(pnp.mean(abs2(error_estimate / allowed.astype(error_estimate.dtype))))
 
 
-def _next_step(dt: Any, ratio: Any) -> Any:
-    """The length of the next step, given that of this one: 0.2 to 10 times, no shorter if kept."""
-    least = pnp.where(ratio < 1, 1.0, 0.2)
-    factor = pnp.minimum(10.0, pnp.maximum(0.9 * ratio ** (-1 / 5), least))
-    return dt * pnp.where(ratio == 0, 10.0, factor)
+def optimal_step_size(
+    last_step: Any,
+    mean_error_ratio: Any,
+    safety: float = 0.9,
+    ifactor: float = 10.0,
+    dfactor: float = 0.2,
+    order: float = 5.0,
+) -> Any:
+    """The length of the next step: `dfactor` to `ifactor` times the last, no shorter if kept."""
+    least = pnp.where(mean_error_ratio < 1, 1.0, dfactor)
+    factor = pnp.minimum(ifactor, pnp.maximum(safety * mean_error_ratio ** (-1 / order), least))
+    return last_step * pnp.where(mean_error_ratio == 0, ifactor, factor)
 
 
-def _first_step(slope: Dynamics, t: Any, y: Any, settings: _Settings, f: Any) -> Any:
-    """The length of the first step (Hairer, Norsett and Wanner, II.4), of a method of order 4."""
-    y, f = promote_dtypes("odeint", y, f, to=dtypes.to_inexact_dtype)
-    scale = (settings.atol + settings.rtol * pnp.abs(y)).astype(y.dtype)
+def initial_step_size(
+    fun: Dynamics, t0: Any, y0: Any, order: int, rtol: Any, atol: Any, f0: Any
+) -> Any:
+    """The length of the first step (Hairer, Norsett and Wanner, II.4), of a method of `order`."""
+    y, f = promote_dtypes("odeint", y0, f0, to=dtypes.to_inexact_dtype)
+    scale = (atol + rtol * pnp.abs(y)).astype(y.dtype)
     d0, d1 = pnp.linalg.norm(y / scale), pnp.linalg.norm(f / scale)
     small = (d0 < 1e-5) | (d1 < 1e-5)
     h0 = pnp.where(small, 1e-6, 0.01 * d0 / d1)
-    f1 = slope(y + h0.astype(y.dtype) * f, t + h0)
+    f1 = fun(y + h0.astype(y.dtype) * f, t0 + h0)
     d2 = pnp.linalg.norm((f1 - f) / scale) / h0
     flat = (d1 <= 1e-15) & (d2 <= 1e-15)
     shallow = pnp.maximum(1e-6, h0 * 1e-3)
-    h1 = pnp.where(flat, shallow, (0.01 / pnp.maximum(d1, d2)) ** (1 / 5))
+    h1 = pnp.where(flat, shallow, (0.01 / pnp.maximum(d1, d2)) ** (1 / (order + 1)))
     return pnp.minimum(100 * h0, h1)
+
+
+# ---- The derivative -----------------------------------------------------------------------------
 
 
 def _forward(

@@ -179,12 +179,13 @@ def broadcast(name: str, *args: Any) -> list[Array]:
 def _rank_promotion(name: str, shapes: Sequence[tuple[int, ...]]) -> None:
     mode = config.numpy_rank_promotion.value
     message = (
-        f"Operands of {name} differ in rank: {', '.join(map(str, shapes))}, and "
+        f"perands of {name} differ in rank: {', '.join(map(str, shapes))}, and "
         f"numpy_rank_promotion is {mode!r}; add axes with reshape, or set it to 'allow'"
     )
     if mode == "raise":
-        raise ValueError(message)
-    warnings.warn(message, stacklevel=source.stacklevel())
+        # Programs look for NumPy's words, which JAX has as well.
+        raise ValueError(f"Operands could not be broadcast together: o{message}")
+    warnings.warn(f"O{message}", stacklevel=source.stacklevel())
 
 
 def ordered(compare: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:

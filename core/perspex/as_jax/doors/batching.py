@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from perspex.as_jax.doors.linear_util import Store, transformation_with_aux2
 from perspex.as_jax.doors.rules import AxisData as AxisData
 from perspex.as_jax.doors.rules import axis_primitive_batchers as axis_primitive_batchers
 from perspex.as_jax.doors.rules import fancy_primitive_batchers as fancy_primitive_batchers
@@ -12,15 +13,16 @@ from perspex.as_jax.doors.rules import primitive_batchers as primitive_batchers
 from perspex.ops.structural import broadcast_in_dim, move_axis, reshape
 from perspex.tracing.axes import Axis
 from perspex.tracing.trace import typeof
+from perspex.transforms import vmap
 from perspex.transforms.vmap import BatchTrace as BatchTrace
 from perspex.transforms.vmap import BatchTracer as BatchTracer
 from perspex.transforms.vmap import batch_jaxpr
 
 __all__ = [
     "AxisData", "BatchTrace", "BatchTracer", "axis_primitive_batchers", "batch_jaxpr_axes",
-    "bdim_at_front", "broadcast", "defbroadcasting", "defreducer", "defvectorized",
-    "fancy_primitive_batchers", "matchaxis", "moveaxis", "not_mapped", "primitive_batchers",
-    "zero_if_mapped",
+    "batch_subtrace", "bdim_at_front", "broadcast", "defbroadcasting", "defreducer",
+    "defvectorized", "fancy_primitive_batchers", "matchaxis", "moveaxis", "not_mapped",
+    "primitive_batchers", "zero_if_mapped",
 ]  # fmt: skip
 
 # The axis of what is the same for all examples.
@@ -142,3 +144,14 @@ def batch_jaxpr_axes(
     given = tuple([i is not None for i in in_axes])
     closed, batched = batch_jaxpr(closed_jaxpr, axis, given, wanted)
     return closed, [0 if flag else None for flag in batched]
+
+
+@transformation_with_aux2
+def batch_subtrace(
+    f: Callable[..., Any], store: Store, tag: Any, axis_data: AxisData, in_dims: Any, *in_vals: Any
+) -> tuple[Any, ...]:
+    """A flat function on batches, whose second result gives the batch axes of its results."""
+    dims = in_dims() if callable(in_dims) else in_dims
+    outs, found = vmap.batch(f, Axis(axis_data.size, axis_data.name), in_vals, dims)
+    store.store(tuple(found))
+    return tuple(outs)

@@ -8,6 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from perspex.as_jax.doors.modules import DEVICE_TO_DEVICE_TYPE as DEVICE_TO_DEVICE_TYPE
+from perspex.as_jax.doors.modules import RECV_FROM_HOST_TYPE as RECV_FROM_HOST_TYPE
+from perspex.as_jax.doors.modules import SEND_TO_HOST_TYPE as SEND_TO_HOST_TYPE
+from perspex.as_jax.doors.modules import AxisContext as AxisContext
+from perspex.as_jax.doors.modules import ShardingContext as ShardingContext
+from perspex.as_jax.doors.modules import SPMDAxisContext as SPMDAxisContext
+from perspex.as_jax.doors.modules import Token as Token
+from perspex.as_jax.doors.modules import TokenSet as TokenSet
+from perspex.as_jax.doors.modules import merge_mlir_modules as merge_mlir_modules
+from perspex.as_jax.doors.modules import token_type as token_type
 from perspex.as_jax.doors.primitive import Primitive
 from perspex.base.xla import ir as ir
 from perspex.hlo import foreign, types
@@ -20,16 +30,22 @@ from perspex.ops.lowering import inline
 from perspex.tracing.staging import stage
 
 __all__ = [
-    "LoweringRuleContext", "Mesh", "MeshAxisName", "ModuleContext", "Value",
-    "aval_to_ir_type", "aval_to_ir_types",
-    "custom_call", "dense_bool_array", "dense_int_array", "dense_int_elements",
-    "dtype_to_ir_type", "emit_python_callback", "flatten_ir_types", "flatten_ir_values",
-    "i32_attr", "i64_attr", "ir", "ir_attribute", "ir_constant", "ir_constants",
-    "jaxpr_subcomp", "lower_fun", "lower_jaxpr_to_fun", "make_ir_context", "module_to_bytecode",
-    "module_to_string", "register_lowering", "shape_tensor", "unflatten_ir_values_like_types",
+    "AxisContext", "ConstantHandler", "DEVICE_TO_DEVICE_TYPE", "LoweringRule",
+    "LoweringRuleContext", "Mesh", "MeshAxisName", "ModuleContext", "RECV_FROM_HOST_TYPE",
+    "SEND_TO_HOST_TYPE", "SPMDAxisContext", "ShardingContext", "Token", "TokenSet", "Value",
+    "aval_to_ir_type", "aval_to_ir_types", "core_call_lowering", "custom_call", "dense_bool_array",
+    "dense_int_array", "dense_int_elements", "dtype_to_ir_type", "emit_python_callback",
+    "flatten_ir_types", "flatten_ir_values", "i32_attr", "i64_attr", "ir", "ir_attribute",
+    "ir_constant", "ir_constants", "jaxpr_subcomp", "lower_fun", "lower_jaxpr_to_fun",
+    "make_ir_context", "merge_mlir_modules", "module_to_bytecode", "module_to_string",
+    "register_constant_handler", "register_lowering", "shape_tensor", "token_type",
+    "unflatten_ir_values_like_types",
 ]  # fmt: skip
 
-Rule = Callable[..., Any]
+Rule = LoweringRule = Callable[..., Any]
+ConstantHandler = Callable[[Any, Any], Any]
+
+_constant_handlers: dict[type, ConstantHandler] = {}
 MeshAxisName = Hashable
 Value = ir.Value
 
@@ -198,6 +214,14 @@ def jaxpr_subcomp(
     return b.inline(whole, [*flatten_ir_values(consts), *flatten_ir_values(args)]), tokens
 
 
+def core_call_lowering(
+    ctx: LoweringRuleContext, *args: Any, name: str, call_jaxpr: Any, **params: Any
+) -> list[Any]:
+    """A rule that writes the program in the param `call_jaxpr` as a function, and calls it."""
+    closed = call_jaxpr if isinstance(call_jaxpr, ClosedJaxpr) else ClosedJaxpr(call_jaxpr)
+    return _here(ctx).call(closed, flatten_ir_values(args), name)
+
+
 def lower_jaxpr_to_fun(ctx: ModuleContext, name: str, jaxpr: Any, *args: Any, **kw: Any) -> str:
     """The symbol of a function of the module that runs the program."""
     return ctx.builder_module.function(jaxpr, name)
@@ -304,12 +328,20 @@ def dense_int_elements(xs: Any) -> Any:
 
 def ir_constant(val: Any, **options: Any) -> Any:
     """A constant, emitted where the library writes now."""
+    handler = next((h for t in type(val).__mro__ if (h := _constant_handlers.get(t))), None)
+    if handler is not None:
+        return handler(val, options.get("aval"))
     aval = shaped(val)
     value = types.dense(np.asarray(val, aval.dtype), aval)
     made = ir.Operation.create(
         "stablehlo.constant", results=[types.tensor_type(aval)], attributes={"value": value}
     )
     return made.result
+
+
+def register_constant_handler(type_: type, handler_fun: ConstantHandler) -> None:
+    """Have `ir_constant` write values of a class by `handler_fun(value, aval)`."""
+    _constant_handlers[type_] = handler_fun
 
 
 def ir_constants(val: Any, **options: Any) -> Any:

@@ -5,6 +5,7 @@ is an error.
 """
 
 # ruff: noqa: F401
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from perspex.as_jax.doors.linear_util import WrappedFun, flat_function
@@ -239,6 +240,25 @@ empty2_p = _Unwritten("empty2", "use lax.full")
 polynomial_p = _Unwritten("polynomial", "use jnp.polyval")
 random_gamma_p = _Unwritten("random_gamma", "use random.gamma")
 select_and_scatter_p = _Unwritten("select_and_scatter", "use lax.reduce_window and its derivative")
+
+
+def register_call_primitive_rules(
+    prim: Any,
+    name: str | None = None,
+    transpose_rule: Callable[..., Any] | None = None,
+    inline_jax_late: bool = True,
+) -> None:
+    """Make a primitive a call of the program in its param `call_jaxpr`, with all rules.
+
+    Raises:
+      NotImplementedError: for a rule of transposition of its own.
+    """
+    if transpose_rule is not None:
+        raise NotImplementedError(
+            f"register_call_primitive_rules: {prim} has a `transpose_rule` of its own, but a call "
+            "is transformed like jax.jit here; use jax.custom_vjp (docs/names.md)"
+        )
+    prim.bind = call_p.bind
 
 
 def create_call_primitive(name: str, inline_jax_late: bool = True) -> Primitive:

@@ -52,6 +52,7 @@ PRIVATE = {
     "jax._src.state.types": "perspex.ref",
     "jax._src.traceback_util": f"{_HERE}.private:traceback_util",
     "jax._src.tree_util": f"{_HERE}.private:tree_util",
+    "jax._src.util": f"{_HERE}.util",
     "jax._src.xla_bridge": f"{_HERE}.private:xla_bridge",
 }
 # Modules of jaxlib that JAX passes on.

@@ -8,6 +8,8 @@ never runs a program that was traced under another value.
 
 from __future__ import annotations
 
+import importlib
+import sys
 from typing import Any
 
 from perspex.base import environment, logs, xla
@@ -477,6 +479,45 @@ def read(name: str) -> Any:
     False
     """
     return find(name).value
+
+
+def config_with_absl() -> None:
+    """Make each flag an option `--jax_NAME` of programs that read their options with `absl`.
+
+    Returns:
+      Nothing. `absl.app.run` sets the flags that the command line has.
+
+    Raises:
+      ModuleNotFoundError: if absl is not installed.
+    """
+    absl = importlib.import_module("absl.flags")
+    define = {bool: absl.DEFINE_bool, int: absl.DEFINE_integer, float: absl.DEFINE_float}
+    for flag in flags.values():
+        if flag is not post_hook and f"jax_{flag.name}" not in absl.FLAGS:
+            kind = define.get(type(flag.value), absl.DEFINE_string)
+            kind(f"jax_{flag.name}", flag.value if kind in define.values() else None, flag.doc)
+    importlib.import_module("absl.app").call_after_init(_take_from_absl)
+
+
+def parse_flags_with_absl() -> None:
+    """`config_with_absl`, and read the command line of this program at once.
+
+    Returns:
+      Nothing.
+
+    Raises:
+      ModuleNotFoundError: if absl is not installed.
+    """
+    config_with_absl()
+    importlib.import_module("absl.flags").FLAGS(sys.argv, known_only=True)
+    _take_from_absl()
+
+
+def _take_from_absl() -> None:
+    given = importlib.import_module("absl.flags").FLAGS
+    for flag in flags.values():
+        if flag is not post_hook and given[f"jax_{flag.name}"].present:
+            flag.set(given[f"jax_{flag.name}"].value)
 
 
 def __getattr__(name: str) -> Any:

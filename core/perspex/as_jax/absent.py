@@ -51,9 +51,6 @@ _ABSENT: dict[str, Absent] = {
     "jax.experimental.topologies": Absent(
         "programs are compiled for the devices that there are", "jax.devices()", ...
     ),
-    "jax.experimental.serialize_executable": Absent(
-        "executables are kept on disk by themselves", "docs/cache.md", ...
-    ),
     "jax.experimental.array_serialization": Absent(
         "it needs tensorstore and several processes",
         "orbax with its StandardCheckpointer, or np.save",

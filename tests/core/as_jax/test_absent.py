@@ -7,10 +7,10 @@ from as_jax_programs import check
 PROGRAM = """
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu
-from jax.experimental import serialize_executable as files
+from jax.experimental import roofline as lines
 from jax.extend import ifrt_programs
 for use in (lambda: pl.pallas_call(lambda: 0), lambda: tpu.VMEM, lambda: tpu.VMEM.size,
-            files.serialize):
+            lines.roofline):
     try:
         print(type(use()).__name__)
     except NotImplementedError as error:
@@ -27,7 +27,7 @@ EXPECTED = """
 Perspex has no `jax.experimental.pallas.pallas_
 _Kind
 Perspex has no `jax.experimental.pallas.tpu.VME
-Perspex has no `jax.experimental.serialize_exec
+Perspex has no `jax.experimental.roofline.roofl
 False False False
 refused
 False

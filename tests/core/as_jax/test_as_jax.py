@@ -8,6 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+from as_jax_programs import check
+
 from oracle.records import read
 
 CORE = Path(__file__).resolve().parents[3] / "core"
@@ -193,7 +196,7 @@ OURS = {
         "StaleCaptureWarning",
         "TracerTruthValueError",
     },
-    "jax.experimental": {"shard_map"},
+    "jax.experimental": {"serialize_executable", "shard_map"},
     "jax.lax": {"zeros_like_array"},
     "jax.numpy.linalg": {"EigResult", "EighResult", "QRResult", "SVDResult", "SlogdetResult"},
     "jax.scipy": {"optimize", "spatial"},
@@ -210,7 +213,8 @@ found = {}
 names = perspex.as_jax._TARGETS.keys() - perspex.as_jax._INSIDE.keys()
 # Some that have no names of their own in JAX's documentation.
 bare = {"jax.example_libraries", "jax.memory", "jax.scipy.spatial"}
-bare |= {f"jax.experimental.{name}" for name in ("compilation_cache", "pjit", "shard_map")}
+bare |= {f"jax.experimental.{name}" for name in (
+    "compilation_cache", "pjit", "serialize_executable", "shard_map")}
 for name in names - bare | {"jax.core"}:
     module = importlib.import_module(name)
     assert [n for n in dir(module) if not hasattr(module, n)] == [], name
@@ -226,3 +230,26 @@ print(json.dumps(found))
     assert all(known.values()), "no module of jax's"
     extra = {name: set(names) - known[name] for name, names in found.items()}
     assert {name: names for name, names in extra.items() if names} == OURS
+
+
+ABSL = """
+import sys, jax
+from absl import app
+sys.argv = ["program", "--jax_enable_x64", "--jax_default_matmul_precision=high", "rest"]
+jax.config.config_with_absl()
+app.run(lambda argv: print(
+    argv[1:], jax.config.jax_enable_x64, jax.config.jax_default_matmul_precision))
+"""
+
+PARSED = """
+import sys, jax
+sys.argv = ["program", "--jax_enable_x64", "--other=2"]
+jax.config.parse_flags_with_absl()
+print(jax.config.jax_enable_x64, jax.config.jax_numpy_rank_promotion)
+"""
+
+
+def test_options_of_a_program_with_absl(tmp_path) -> None:
+    pytest.importorskip("absl")
+    check(ABSL, "['rest'] True high", tmp_path)
+    check(PARSED, "True allow", tmp_path)

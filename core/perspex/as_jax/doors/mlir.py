@@ -42,7 +42,8 @@ __all__ = [
     "unflatten_ir_values_like_types",
 ]  # fmt: skip
 
-Rule = LoweringRule = Callable[..., Any]
+Rule = Callable[..., Any]
+LoweringRule = Rule
 ConstantHandler = Callable[[Any, Any], Any]
 
 _constant_handlers: dict[type, ConstantHandler] = {}

@@ -40,11 +40,11 @@ class TokenSet:
     def __len__(self) -> int:
         return len(self._tokens)
 
-    def get(self, effect: Any) -> Token:
+    def get(self, effect: Any) -> Any:
         """The token of an effect; raises `KeyError` if it has none."""
         return self._tokens[effect]
 
-    def items(self) -> Sequence[tuple[Any, Token]]:
+    def items(self) -> Sequence[tuple[Any, Any]]:
         """The effects with their tokens."""
         return tuple(self._tokens.items())
 

@@ -30,23 +30,23 @@ _KERNELS = "kernels are written in a language of their own, for GPUs and TPUs"
 _LATER = "it is not built yet"
 
 _ABSENT: dict[str, Absent] = {
-    "jax.experimental.pallas": Absent(_KERNELS, "write the kernel with jax.numpy", ...),
-    "jax.experimental.pallas.mosaic_gpu": Absent(_KERNELS, "write the kernel with jax.numpy", ...),
-    "jax.experimental.pallas.tpu": Absent(_KERNELS, "write the kernel with jax.numpy", ...),
-    "jax.experimental.pallas.triton": Absent(_KERNELS, "write the kernel with jax.numpy", ...),
-    "jax.experimental.mosaic": Absent(_KERNELS, "write the kernel with jax.numpy", ...),
-    "jax.extend.pallas": Absent(_KERNELS, "write the kernel with jax.numpy", ...),
+    "jax.experimental.pallas": Absent(_KERNELS, "a function of jax.numpy", ...),
+    "jax.experimental.pallas.mosaic_gpu": Absent(_KERNELS, "a function of jax.numpy", ...),
+    "jax.experimental.pallas.tpu": Absent(_KERNELS, "a function of jax.numpy", ...),
+    "jax.experimental.pallas.triton": Absent(_KERNELS, "a function of jax.numpy", ...),
+    "jax.experimental.mosaic": Absent(_KERNELS, "a function of jax.numpy", ...),
+    "jax.extend.pallas": Absent(_KERNELS, "a function of jax.numpy", ...),
     "jax.experimental.jax2tf": Absent(
-        "it needs TensorFlow", "export StableHLO with jax.jit(f).lower(...)", ...
+        "it needs TensorFlow", "jax.export", ...
     ),
     "jax.experimental.colocated_python": Absent(
-        "it runs Python beside accelerators of other machines", "call the function itself", ...
+        "it runs Python beside accelerators of other machines", "the function itself", ...
     ),
     "jax.experimental.colocated_python.func": Absent(
-        "it runs Python beside accelerators of other machines", "call the function itself", ...
+        "it runs Python beside accelerators of other machines", "the function itself", ...
     ),
     "jax.experimental.colocated_python.serialization": Absent(
-        "it runs Python beside accelerators of other machines", "call the function itself", ...
+        "it runs Python beside accelerators of other machines", "the function itself", ...
     ),
     "jax.experimental.topologies": Absent(
         "programs are compiled for the devices that there are", "jax.devices()", ...
@@ -157,7 +157,7 @@ _ABSENT: dict[str, Absent] = {
     "jax.experimental.source_mapper": Absent(
         "the text of a program has your lines", "jax.jit(f).lower(...).compile().as_text()", ...
     ),
-    "jax.experimental.thunky": Absent(_KERNELS, "write the kernel with jax.numpy", ...),
+    "jax.experimental.thunky": Absent(_KERNELS, "a function of jax.numpy", ...),
     "jax.experimental.transfer": Absent("processes exchange whole programs", "jax.device_put", ...),
     "jax.experimental.xla_metadata": Absent(_LATER, "jax.named_scope", ...),
 }  # fmt: skip

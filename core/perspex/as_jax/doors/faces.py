@@ -132,8 +132,7 @@ _FACES: dict[type, dict[str, Any]] = {
         "to_tangent_aval": tangent_type,
         "to_ct_aval": tangent_type,
         "at_least_vspace": tangent_type,
-        # Types say nothing of devices here: what JAX has outside of explicit axes.
-        "sharding": None,
+        # Types say nothing of memories here.
         "memory_space": None,
         "named_shape": property(lambda self: {}),
         "is_high": False,

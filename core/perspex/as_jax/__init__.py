@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import pkgutil
 import sys
 from types import ModuleType
 from typing import Any
@@ -61,8 +60,13 @@ def _target(name: str) -> Any:
     """The module, or the class in one, that has the names of a module of jax's."""
     if name in DIALECTS:
         return xla.dialect(DIALECTS[name])
-    home, _, inside = _TARGETS[name].partition(":")
-    found = importlib.import_module(home)
+    return _object(_TARGETS[name])
+
+
+def _object(home: str) -> Any:
+    """A module, or with a colon a name in one."""
+    module, _, inside = home.partition(":")
+    found = importlib.import_module(module)
     return getattr(found, inside) if inside else found
 
 
@@ -122,7 +126,7 @@ class _Module(ModuleType):
             found = self.__dict__[name] = views.find(self.__views__, name)
             return found
         with contextlib.suppress(KeyError):
-            found = self.__dict__[name] = pkgutil.resolve_name(passed_on.home(self.__name__, name))
+            found = self.__dict__[name] = _object(passed_on.home(self.__name__, name))
             return found
         with contextlib.suppress(KeyError):
             found = self.__dict__[name] = absent.find(self.__name__, name)

@@ -116,9 +116,9 @@ ABSENT = {
     "custom_vjp(f)": "bwd defremat defremat_with_logs defvjp_with_accums defvjp_with_logs fwd "
     "generic_batching optimize_remat remat_rules symbolic_zeros with_accums with_logs",
     "custom_vmap(f)": "vmap_rule",
-    "config": "add_option check_vma complete_absl_config config_with_absl eager_constant_folding "
+    "config": "add_option check_vma complete_absl_config eager_constant_folding "
     "jax2tf_default_native_serialization meta "
-    "parse_flags_with_absl use_absl",
+    "use_absl",
     "ShapeDtypeStruct": "format manual_axis_type",
     "make_jaxpr(f)(x)": "all_invars map_jaxpr num_consts with_consts",
 }

@@ -184,6 +184,14 @@ compiler_process = Flag(
     lambda value: None if value is None else boolean(value),
     False,
 )
+stoppable_loops = Flag(
+    "stoppable_loops",
+    None,
+    "Compile long loops so that an interrupt of a cell ends them, on one CPU device; None: in "
+    "notebooks only.",
+    lambda value: None if value is None else boolean(value),
+    False,
+)
 platforms = Flag(
     "platforms", None, "Comma-separated platforms in order of preference.", anything, False
 )
@@ -352,6 +360,10 @@ retracing.remove(profiling)
 # Likewise: in a forked child, each call goes through Python, which says that it cannot run.
 forked = Flag("perspex_forked", False, "Whether XLA's threads are gone.", boolean, True)
 retracing.remove(forked)
+# Likewise: after a stop, each call goes through Python once, which gives it memory that says nothing
+# yet (`runtime.stopping`).
+stops = Flag("perspex_stops", 0, "How often running programs were stopped.", anything, True)
+retracing.remove(stops)
 # The other way round: programs are traced under it, but C++ never sees a call that depends on it,
 # because inside a `vmap` every call goes to Python.
 axis_env = Flag("perspex_axis_env", (), "The named axes around, outermost first.", anything, False)

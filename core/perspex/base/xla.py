@@ -109,6 +109,9 @@ def with_type(array: Any, aval: Any, sharding: Any) -> Any:
 batched_device_put = _jax.batched_device_put
 batched_copy = _jax.batched_copy_array_to_devices_with_sharding
 REUSE_INPUT = _jax.ArrayCopySemantics.REUSE_INPUT
+ALWAYS_COPY = _jax.ArrayCopySemantics.ALWAYS_COPY
+# Release the Python objects that XLA has no use for any more, which it does by and by.
+release_garbage = _jax.collect_garbage
 from_dlpack = _jax.dlpack_managed_tensor_to_buffer
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from perspex.base import source
 from perspex.base.effects import is_io
+from perspex.hlo.watched import COUNT, is_watched, next_turn, unless_stopped
 from perspex.ir.avals import ShapedArray
 from perspex.ir.jaxpr import ClosedJaxpr, JaxprEqn, Var
 from perspex.ops.elementwise import select
@@ -67,7 +68,11 @@ class While(Expanding):
     """The loop as an equation; its params are those of `Params`."""
 
     name = "while"
+    is_loop = True
     shares_refs = True
+
+    def may_take_long(self, params: dict[str, Any]) -> bool:
+        return True
 
     def type(self, *avals: ShapedArray, **params: Any) -> tuple[ShapedArray, ...]:
         loop = Params(**params)
@@ -81,14 +86,23 @@ class While(Expanding):
     def lower(self, b: Any, *values: Any, **params: Any) -> list[Any]:
         loop = Params(**params)
         cond_consts, body_consts, init = cut(values, *loop.sizes)
-        avals = loop.body_jaxpr.out_avals
-        made = b.ops("stablehlo.while", init, avals, regions=2)
-        programs = ((cond_consts, loop.cond_jaxpr), (body_consts, loop.body_jaxpr))
-        for region, (consts, closed) in zip(made.regions, programs, strict=True):
-            with b.block(region, avals) as (inner, carry):
-                outs = inner.inline(closed.jaxpr, [*consts, *carry])
-                inner.terminate("stablehlo.return", outs)
-        return list(made.results)
+        watches = is_watched(b)
+        avals, turns = loop.body_jaxpr.out_avals, [COUNT] * watches
+        start = [*[b.constant(0, COUNT) for _ in turns], *init]
+        made = b.ops("stablehlo.while", start, [*turns, *avals], regions=2)
+        cond, body = made.regions
+        with b.block(cond, [*turns, *avals]) as (inner, values):
+            turn, carry = cut(values, len(turns))
+            (going,) = inner.inline(loop.cond_jaxpr.jaxpr, [*cond_consts, *carry])
+            if watches:
+                going = unless_stopped(inner, going, *turn)
+            inner.terminate("stablehlo.return", [going])
+        with b.block(body, [*turns, *avals]) as (inner, values):
+            turn, carry = cut(values, len(turns))
+            outs = inner.inline(loop.body_jaxpr.jaxpr, [*body_consts, *carry])
+            following = [next_turn(inner, number) for number in turn]
+            inner.terminate("stablehlo.return", [*following, *outs])
+        return list(made.results)[len(turns) :]
 
     def checked(self, checks: Checks, *operands: Any, **params: Any) -> list[Any]:
         loop = Params(**params)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
-from perspex.control.scan_lowering import Loop, stacked
+from perspex.control.scan_lowering import Loop, is_long, stacked
 from perspex.ir.avals import ShapedArray
 from perspex.ir.jaxpr import ClosedJaxpr, JaxprEqn, Var
 from perspex.ops.families import add_any
@@ -68,6 +68,7 @@ class Scan(Expanding):
     """
 
     name = "scan"
+    is_loop = True
     # JAX prints which operands are what as trees, `ft_in` and `ft_out`; the order says enough.
     quiet: ClassVar[dict[str, Any]] = {"num_consts": ..., "num_carry": ...}
 
@@ -82,6 +83,9 @@ class Scan(Expanding):
     def total(self, parts: Sequence[float | None], params: dict[str, Any]) -> float | None:
         (step,) = parts
         return None if step is None else params["length"] * step
+
+    def may_take_long(self, params: dict[str, Any]) -> bool:
+        return is_long(params["jaxpr"], params["length"]) or super().may_take_long(params)
 
     def lower(self, b: Any, *values: Any, **params: Any) -> list[Any]:
         return Loop(b, values, **params).emit()

@@ -19,18 +19,37 @@ from typing import Any
 import numpy as np
 
 from perspex.hlo import types
+from perspex.hlo.watched import is_watched, unless_stopped
 from perspex.ir.avals import ShapedArray
 from perspex.ir.jaxpr import ClosedJaxpr
 from perspex.tracing import cuts
+from perspex.transforms.higher_order import program_work
 from perspex.transforms.programs import cut
 
 _INDEX = ShapedArray((), np.dtype("int32"))
-_FLAG = ShapedArray((), np.dtype("bool"))
+# A scan is worth watching from this many operations on: some milliseconds of them.
+_LONG = 1e7
+# What an equation costs beside its work, in operations.
+_EACH = 16
 
 
 def stacked(aval: ShapedArray, length: int) -> ShapedArray:
     """The type of `length` values of type `aval`, along a new first axis."""
     return cuts.with_axis(aval, length)
+
+
+def is_long(step: ClosedJaxpr, length: Any) -> bool:
+    """Whether a scan may take so long that somebody might want to stop it.
+
+    XLA unrolls loops of known length, and leaves checks of bounds out of them: a condition that
+    reads a page takes that away. A step whose work is not known may take any time.
+    """
+    if length.__class__ is not int:
+        return True
+    work = program_work(step)
+    if work.flops is None or work.traffic is None:
+        return length > 1
+    return bool(length * (work.flops + work.traffic + _EACH * len(step.eqns)) >= _LONG)
 
 
 class Loop:
@@ -57,6 +76,7 @@ class Loop:
         self.x_avals = jaxpr.in_avals[num_consts + num_carry :]
         self.carry_avals = jaxpr.out_avals[:num_carry]
         self.y_avals = jaxpr.out_avals[num_carry:]
+        self.is_watched = is_watched(b) and is_long(jaxpr, length)
 
     def emit(self) -> list[Any]:
         """Write the loop; returns the last carry and the stacked ys."""
@@ -91,7 +111,10 @@ class Loop:
         loop = b.ops("stablehlo.while", start, avals, regions=2)
         with b.block(loop.regions[0], avals) as (inner, (i, *_)):
             end = inner.constant(turns * unroll, _INDEX)
-            inner.terminate("stablehlo.return", [inner.compare("LT", i, end, _INDEX)])
+            going = inner.compare("LT", i, end, _INDEX)
+            if self.is_watched:
+                going = unless_stopped(inner, going, i)
+            inner.terminate("stablehlo.return", [going])
         with b.block(loop.regions[1], avals) as (inner, (i, *state)):
             carry, buffers = cut(state, len(self.init))
             row = i
@@ -174,4 +197,4 @@ class Loop:
         return found
 
 
-__all__ = ["Loop", "stacked"]
+__all__ = ["Loop", "is_long", "stacked"]

@@ -35,7 +35,7 @@ from perspex.jitted.signature import (
     position_name,
     take_apart,
 )
-from perspex.runtime import invalid
+from perspex.runtime import invalid, stopping
 from perspex.runtime.compiler import pressure
 from perspex.runtime.dispatch import EVAL, MOST_PROGRAMS, fast_callable, op_by_op
 from perspex.runtime.executable import Executable, Lowered
@@ -266,7 +266,9 @@ class Compiled:
             found = self.executables.get(key)
         if found is None:
             traced = time.perf_counter()
-            lowered = self.lower(program, call, place, committed)
+            lowered = self.lower(
+                program, call, place, committed, watched=stopping.are_wanted()
+            )
             ready = time.perf_counter()
             found = lowered.compile(self.options.compiler_options)
             if miss is not None:
@@ -316,6 +318,7 @@ class Compiled:
         place: Place,
         committed: bool,
         platforms: Sequence[str] = (),
+        watched: bool = False,
     ) -> Lowered:
         closed = program.compiled
         place, committed = settled(place, committed, closed.jaxpr, call.leaves)
@@ -330,6 +333,7 @@ class Compiled:
             is_ours=misses.is_ours(self.fun),
             origin=Origin(weakref.ref(self), weakref.ref(program.closed)),
             platforms=platforms,
+            watched=watched,
         )
 
     # ---- calling ----------------------------------------------------------------------------

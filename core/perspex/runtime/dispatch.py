@@ -25,7 +25,7 @@ from perspex.ir.jaxpr import ClosedJaxpr, Jaxpr, Literal
 from perspex.layout.memories import MemorySpace, kind_of
 from perspex.ops.placing import device_put as device_put_p
 from perspex.ops.placing import in_program
-from perspex.runtime import client, invalid
+from perspex.runtime import client, invalid, stopping
 from perspex.runtime.compiler import pressure
 from perspex.runtime.executable import Executable, Lowered, deleted_error, placed
 from perspex.runtime.placement import choose_place, settled
@@ -204,7 +204,14 @@ def eager_callable(
             events.publish("trace", name, start, signature(avals), eqns=1, program=made)
             ours = not primitive.higher_order
             place, committed = settled(place, committed, jaxpr, args)
-            lowered = Lowered(closed, name, place, committed=committed, is_ours=ours)
+            lowered = Lowered(
+                closed,
+                name,
+                place,
+                committed=committed,
+                is_ours=ours,
+                watched=stopping.are_wanted(),
+            )
             found = programs[key] = lowered.compile()
             grow(found)
         return found

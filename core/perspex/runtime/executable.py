@@ -22,12 +22,13 @@ from perspex.hlo.apart import own_module
 from perspex.hlo.located import located
 from perspex.hlo.numbering import numbered_bytecode
 from perspex.hlo.unlocated import unlocated_bytecode
+from perspex.hlo.watched import WatchedModule
 from perspex.ir.avals import ShapedArray
 from perspex.ir.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, count_eqns
 from perspex.layout.spec import UNCONSTRAINED
 from perspex.ops.placing import OnMesh, results_in_memory
 from perspex.runtime import client as platform
-from perspex.runtime import fork, interruptible, invalid, key_reuse, measuring, memory
+from perspex.runtime import fork, interruptible, invalid, key_reuse, measuring, memory, stopping
 from perspex.runtime.callbacks import Engine, Engines, execute
 from perspex.runtime.compiler import cache, compiling, disk, pressure
 from perspex.runtime.compiler.compiling import Compiled
@@ -48,6 +49,7 @@ from perspex.runtime.processes.agreement import Program, program
 from perspex.runtime.transfer import copy_to, put, signature
 from perspex.sharding import Mesh, NamedSharding, PartitionSpec
 from perspex.transforms.dce import dce_jaxpr
+from perspex.transforms.higher_order import has_long_loop
 from perspex.transforms.programs import embed
 from perspex.transforms.sequence import TOKEN, sequenced_jaxpr
 
@@ -61,6 +63,8 @@ _lowerings = itertools.count(1)
 
 def deleted_error(x: Any) -> RuntimeError:
     """The error for the use of an array whose memory has been given up."""
+    if stopped := stopping.reason(x):
+        return RuntimeError(stopped)
     return RuntimeError(
         f"Array has been deleted with shape={x.aval.str_short(short_dtypes=False)}. "
         "Its memory was given up by `delete()` or by passing it as a donated argument; "
@@ -131,7 +135,8 @@ class Lowered:
 
     With `numbers` of its equations, by the variables that these bind, it is for looking at: the
     locations in the module say which equation an operation comes from. So is one for other
-    `platforms` than that of its device.
+    `platforms` than that of its device. One that is `watched` can be stopped, if it has a loop that
+    is worth it: it is for running, and not for looking at.
     """
 
     def __init__(
@@ -148,6 +153,7 @@ class Lowered:
         origin: Any = None,
         numbers: Mapping[Any, int] | None = None,
         platforms: Sequence[str] = (),
+        watched: bool = False,
     ) -> None:
         start = time.perf_counter()
         self.number = next(_lowerings)
@@ -172,7 +178,16 @@ class Lowered:
         if self.is_ordered:
             jaxpr = sequenced_jaxpr(jaxpr)
         jaxpr, self.consts = self._place_constants(jaxpr, closed.consts)
-        hidden = len(self.consts) + self.is_ordered
+        here = platform_of(place)
+        self.is_watched = (
+            watched
+            and here == "cpu"
+            and place.__class__ is not Spread
+            and not is_abstract(place)
+            and has_long_loop(jaxpr)
+        )
+        self.states = stopping.states(jaxpr)[self.is_ordered :] if self.is_watched else []
+        hidden = self.is_watched + len(self.consts) + self.is_ordered
         given: list[dict[str, Any]] = [{} for _ in range(hidden)] + self._alias(jaxpr)
         results: list[dict[str, Any]] = [{} for _ in jaxpr.outvars]
         mesh, explicit = "", None
@@ -184,10 +199,10 @@ class Lowered:
         for i, kind in enumerate(self.memories):
             if kind is not None:
                 results[i]["mhlo.memory_kind"] = types.string(kind)
-        here = platform_of(place)
         self.is_foreign = tuple(platforms) not in ((), (here,))
         target = platforms[0] if platforms else here
-        self.module = Module(f"jit_{name}", target, numbers, mesh, explicit)
+        made = WatchedModule if self.is_watched else Module
+        self.module = made(f"jit_{name}", target, numbers, mesh, explicit)
         self.module.place = place
         with events.Phase("lower", name):
             self.module.main(jaxpr, given, results, platforms)
@@ -420,9 +435,17 @@ class Executable:
         self.compiler_options = compiler_options
         self.has_effects = lowered.has_effects
         self.is_plain = all(aval.physical() is aval for aval in self.out_avals)
-        self.token_place = len(self.consts) if lowered.is_ordered else None
+        self.is_watched, self.states = lowered.is_watched, lowered.states
+        # How many arguments are in front of those of the program.
+        self.hidden = self.is_watched + len(self.consts)
+        self.token_place = self.hidden if lowered.is_ordered else None
+        # The tree of the results, once a caller has said it.
+        self.out_tree: Any = None
         results = [*[TOKEN] * lowered.is_ordered, *self.out_avals]
-        shardings = results_of(xla, self.place, [aval.ndim for aval in results], lowered.said)
+        if self.is_watched:
+            shardings = stopping.own_shardings(self, len(results), lowered.is_ordered)
+        else:
+            shardings = results_of(xla, self.place, [aval.ndim for aval in results], lowered.said)
         shardings = [
             sharding if kind is None else sharding.with_memory_kind(kind)
             for sharding, kind in zip(shardings, lowered.memories, strict=True)
@@ -478,7 +501,7 @@ class Executable:
     def _run(self, args: Sequence[Any]) -> list[Any]:
         if self.needs:
             memory.check_room(self.name, self.needs)
-        buffers = list(self.consts)
+        buffers = self._in_front()
         try:
             buffers += [
                 placed(x, sharding)
@@ -488,7 +511,7 @@ class Executable:
             if self.shared is not None:
                 joining.agreed(self.shared, self.lowered_again)
             if self.place.__class__ is Spread and any(self.donated):
-                self._check_given_once(buffers[len(self.consts) :])
+                self._check_given_once(buffers[self.hidden :])
             if self.engines is not None:
                 outs = execute(
                     self.engines,
@@ -517,6 +540,10 @@ class Executable:
             outs = [_logical(aval, out) for aval, out in zip(self.out_avals, outs, strict=True)]
         return outs
 
+    def _in_front(self) -> list[Any]:
+        """The arguments in front of those of the program."""
+        return [stopping.page(self.device), *self.consts] if self.is_watched else [*self.consts]
+
     def _launch(self, buffers: list[Any]) -> list[Any]:
         outs: list[Any] = self.xla.execute_sharded(buffers).consume_with_handlers(self.handlers)
         return outs
@@ -524,12 +551,17 @@ class Executable:
     def _another_engine(self) -> Engine:
         """The same program, compiled once more, with callbacks that are not in use."""
         with events.unheard():
-            made = self.lowered_again().compile(self.compiler_options)
+            made = self.lowered_again(watched=self.is_watched).compile(self.compiler_options)
         assert made.engines is not None
         return made.engines.first
 
-    def lowered_again(self, numbers: Mapping[Any, int] | None = None) -> Lowered:
-        """The module that it was compiled from, with `numbers` of equations in its locations."""
+    def lowered_again(
+        self, numbers: Mapping[Any, int] | None = None, watched: bool = False
+    ) -> Lowered:
+        """The module that it was compiled from, with `numbers` of equations in its locations.
+
+        Without the page that ends its loops, unless it is asked for.
+        """
         return Lowered(
             self.closed,
             self.name,
@@ -538,6 +570,7 @@ class Executable:
             donated=self.donated,
             keep_unused=self.keep_unused,
             numbers=numbers,
+            watched=watched,
         )
 
     def as_text(self) -> str:
@@ -572,7 +605,9 @@ class Executable:
             numbers, out_tree = call_registry.flatten(result)
             if any(x.__class__ is not ArrayImpl for x in numbers):
                 return None
-        taken = [whole(self.place)] * len(self.consts)
+        if self.is_watched:
+            self.out_tree = out_tree
+        taken = [whole(self.place)] * self.hidden
         taken += [s for s, keep in zip(self.in_shardings, self.kept, strict=True) if keep]
         return FastPath(
             xla_executable=self.xla,
@@ -582,7 +617,7 @@ class Executable:
             out_avals=[aval.physical() for aval in self.out_avals],
             out_committed=[self.committed] * len(self.out_avals),
             # The constants go before the arguments, and are counted here.
-            kept_var_bitvec=[True] * len(self.consts) + self.kept,
+            kept_var_bitvec=[True] * self.hidden + self.kept,
             in_device_local_layouts=[None] * len(taken),
-            const_args=self.consts,
+            const_args=self._in_front(),
         )

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 from perspex.base.effects import Effects, no_effects
 from perspex.base.effects import state as stateful
 from perspex.ir.avals import ShapedArray
-from perspex.ir.jaxpr import Atom, ClosedJaxpr, JaxprEqn, Var, sub_jaxprs
+from perspex.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Var, sub_jaxprs
 from perspex.ops.structural import move_axis, zeros
 from perspex.tracing.primitive import Primitive
 from perspex.tracing.staging import eval_jaxpr
@@ -34,6 +34,8 @@ class HigherOrder(Primitive):
     takes_axis = True
     lowers_keys = True
     takes_refs = True
+    # Whether it repeats a program, so that its results are what the last turn left.
+    is_loop = False
     # Two of its programs may have the same ref, each as an operand.
     shares_refs = False
 
@@ -92,6 +94,10 @@ class HigherOrder(Primitive):
         """What a run takes if one run of each program takes `parts`: known for a call of one."""
         return parts[0] if len(parts) == 1 else None
 
+    def may_take_long(self, params: dict[str, Any]) -> bool:
+        """Whether it has a loop that may run so long that somebody wants to stop it."""
+        return any(holds_long_loop(closed) for closed in sub_jaxprs(params))
+
     def called(
         self, operands: Sequence[Any], params: dict[str, Any]
     ) -> tuple[ClosedJaxpr, Sequence[Any]]:
@@ -131,6 +137,20 @@ def program_work(closed: ClosedJaxpr) -> Work:
 def _sum(parts: Sequence[float | None]) -> float | None:
     known = [part for part in parts if part is not None]
     return sum(known) if len(known) == len(parts) else None
+
+
+@by_program
+def holds_long_loop(closed: ClosedJaxpr) -> bool:
+    """Whether a program has a loop that is worth watching, in its bodies too."""
+    return has_long_loop(closed.jaxpr)
+
+
+def has_long_loop(jaxpr: Jaxpr) -> bool:
+    """Whether a loop among the equations, or in one of them, is worth watching."""
+    return any(
+        isinstance(eqn.primitive, HigherOrder) and eqn.primitive.may_take_long(eqn.params)
+        for eqn in jaxpr.eqns
+    )
 
 
 @by_program

@@ -1,0 +1,252 @@
+"""Ending programs that run: the pages that watched loops read, and what becomes of their results.
+
+Each program with a loop that is worth watching has a page among its arguments (`hlo.watched`).
+`stop` writes into the page of now, and each loop that reads it ends after the turn that it is in.
+A page that was written to is never used again. The next calls get another, because the number of
+the page is part of what C++ tells calls apart by: a repeated call goes through Python once, and
+finds its executable there. So nothing has to be reset, and no program can miss a stop or get one
+that was meant for another.
+
+What a stopped program returns is not what it computes, and neither is anything that was computed
+from it. So every array that was not there when the page was written is given up: reading it is an
+error that says why. The exception is the state of a loop. Where a program returns what a loop of
+its own returns, that is a value of the loop at a turn, and is kept as such (`Stopped.value`).
+
+Programs that run are seen by the memory of the page: XLA holds it until the last of them has ended.
+"""
+
+from __future__ import annotations
+
+import operator
+import threading
+import time
+import weakref
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from perspex import config, tree
+from perspex.base import xla
+from perspex.hlo.watched import PAGE, SIZE
+from perspex.ir.jaxpr import Jaxpr, Literal
+from perspex.runtime import client
+
+# Seconds for which programs may still end by themselves before they are stopped, for which a
+# stopped one is waited for, and between two looks.
+GRACE, PATIENCE, _LOOK = 0.1, 0.1, 0.002
+# XLA takes the memory of a processor as it is where it begins at a multiple of so many bytes.
+_ALIGNED = 64
+
+
+class Page:
+    """The memory that the watched loops of all devices read, until it is written to."""
+
+    def __init__(self) -> None:
+        count = SIZE + _ALIGNED // PAGE.dtype.itemsize
+        memory = np.zeros(count, PAGE.dtype)
+        first = -memory.ctypes.data % _ALIGNED // PAGE.dtype.itemsize
+        self.memory = memory[first : first + SIZE]
+        self.arrays: dict[Any, Any] = {}
+        # XLA holds such a view for as long as a program may read it.
+        self.views: list[weakref.ref[np.ndarray]] = []
+
+    def on(self, device: Any) -> Any:
+        """The page as an array on a device."""
+        found = self.arrays.get(device)
+        if found is None:
+            view = np.ndarray(SIZE, PAGE.dtype, self.memory)
+            self.views.append(weakref.ref(view))
+            found = xla.batched_device_put(
+                PAGE, client.sharding(device), [view], [device], False, enable_x64=True
+            )
+            self.arrays[device] = found
+        return found
+
+    def close(self) -> None:
+        """Leave the page to the programs that run."""
+        for array in self.arrays.values():
+            array.delete()
+        self.arrays.clear()
+
+    def is_read(self) -> bool:
+        """Whether a program that reads it still runs, once it has been closed."""
+        xla.release_garbage()
+        return any(view() is not None for view in self.views)
+
+
+class Stopped(NamedTuple):
+    """A program whose loop was stopped.
+
+    `value` is what it returned: the values of its loop after the last turn that was finished.
+    Where it returns something else, that is `None`.
+    """
+
+    name: str
+    value: Any
+
+
+class Outcome(NamedTuple):
+    """What `stop` has done.
+
+    `programs` were stopped and have a value; `given_up` are arrays that have none any more, and
+    `twins` stand for those of them whose computation goes on, by place in `given_up`.
+    `is_draining`: programs were left to end by themselves, because one after the other did.
+    """
+
+    programs: tuple[Stopped, ...] = ()
+    given_up: tuple[Any, ...] = ()
+    twins: tuple[Any, ...] = ()
+    is_draining: bool = False
+    is_stopped: bool = False
+
+
+_lock = threading.RLock()
+_page = Page()
+# Executables by the identity of the shardings of their results, each of which is its own.
+_makers: dict[int, tuple[weakref.ref[Any], int]] = {}
+# Why an array was given up, by its identity.
+_reasons: dict[int, tuple[weakref.ref[Any], str]] = {}
+
+
+def are_wanted() -> bool:
+    """Whether programs are to be compiled so that they can be stopped."""
+    return config.stoppable_loops.value is True
+
+
+def page(device: Any) -> Any:
+    """What a watched program on a device is called with, here and now."""
+    return _page.on(device)
+
+
+def own_shardings(executable: Any, count: int, tokens: int) -> list[Any]:
+    """Shardings for the results of an executable, by which `stop` recognizes them.
+
+    The first results are `tokens`.
+    """
+    made = [xla.SingleDeviceSharding(executable.device) for _ in range(count)]
+    this = weakref.ref(executable)
+    for i, sharding in enumerate(made[tokens:]):
+        _makers[id(sharding)] = this, i
+    # A result that lives longer keeps its sharding, so that no other has its identity.
+    weakref.finalize(executable, _forget, [id(sharding) for sharding in made])
+    return made
+
+
+def _forget(numbers: Sequence[int]) -> None:
+    for number in numbers:
+        _makers.pop(number, None)
+
+
+def maker(array: Any) -> tuple[Any, int] | None:
+    """The watched executable that an array is a result of, and which of them."""
+    found = _makers.get(id(xla.sharding_of(array)))
+    executable = None if found is None else found[0]()
+    return None if found is None or executable is None else (executable, found[1])
+
+
+def states(jaxpr: Jaxpr) -> list[bool]:
+    """Which results of a program are those of a loop in it."""
+    of_loops = {
+        v for eqn in jaxpr.eqns if getattr(eqn.primitive, "is_loop", False) for v in eqn.outvars
+    }
+    return [v.__class__ is not Literal and v in of_loops for v in jaxpr.outvars]
+
+
+def reason(array: Any) -> str | None:
+    """Why an array has been given up, if `stop` has done that."""
+    found = _reasons.get(id(array))
+    return None if found is None or found[0]() is not array else found[1]
+
+
+def unready() -> list[Any]:
+    """The arrays that are not computed yet, oldest first."""
+    return [x for x in reversed(client.live_arrays()) if x.aval is not None and not _is_there(x)]
+
+
+def _is_there(array: Any) -> bool:
+    # `is_ready` of a deleted array ends the process: no step of Python between the two.
+    return any(map(operator.call, (array.is_deleted, array.is_ready)))
+
+
+def stop(grace: float = GRACE, what: str = "the program") -> Outcome:
+    """Stop all programs that run and have watched loops, and give their results up.
+
+    Programs that end within `grace` seconds are left alone, and so is a queue of which one ends
+    meanwhile: its results may be all that there is of a long computation. `what` was interrupted,
+    for the errors.
+    """
+    global _page
+    with _lock:
+        arrays = unready()
+        left = _after(arrays, grace)
+        if arrays and len(left) < len(arrays):
+            return Outcome(is_draining=bool(left))
+        old = _page
+        if not old.arrays:
+            return Outcome()
+        _page = Page()
+        config.stops.set(config.stops.value + 1)
+        old.close()
+        if not old.is_read():
+            return Outcome()
+        left = [x for x in left if not _is_there(x)]
+        programs = _values(left)
+        twins = [_copy(x) for x in left]
+        for x in left:
+            _give_up(x, what)
+        old.memory[:] = 1
+        end = time.monotonic() + PATIENCE
+        while old.is_read() and time.monotonic() < end:
+            time.sleep(_LOOK)
+        return Outcome(programs, tuple(left), tuple(twins), is_stopped=True)
+
+
+def _after(arrays: Sequence[Any], seconds: float) -> list[Any]:
+    """Those of the arrays that are not there after some time."""
+    end = time.monotonic() + seconds
+    left = list(arrays)
+    while left and time.monotonic() < end:
+        time.sleep(_LOOK)
+        left = [x for x in left if not _is_there(x)]
+    return left
+
+
+def _values(arrays: Sequence[Any]) -> tuple[Stopped, ...]:
+    """The values of loops among arrays, those of the oldest call of each program."""
+    found: dict[Any, dict[int, list[Any]]] = {}
+    for x in arrays:
+        made = maker(x)
+        if made is not None and made[0].states[made[1]]:
+            found.setdefault(made[0], {}).setdefault(made[1], []).append(x)
+    return tuple([Stopped(made.name, _result(made, of)) for made, of in found.items()])
+
+
+def _result(executable: Any, found: dict[int, list[Any]]) -> Any:
+    calls = max(map(len, found.values()))
+    # One of which there are fewer is of a later call: that of the oldest is gone.
+    leaves = [
+        _copy(found[i][0]) if len(found.get(i, ())) == calls else None
+        for i in range(len(executable.states))
+    ]
+    structure = executable.out_tree
+    return leaves if structure is None else tree.unflatten(structure, leaves)
+
+
+def _copy(x: Any) -> Any:
+    """What an array will hold, as another array."""
+    device = xla.device_of(xla.sharding_of(x))
+    lies = client.sharding(device)
+    return xla.batched_copy([x], [client.device_list(device)], [lies], [xla.ALWAYS_COPY])[0]
+
+
+def _give_up(x: Any, what: str) -> None:
+    number = id(x)
+
+    def forget(_: object) -> None:
+        _reasons.pop(number, None)
+
+    _reasons[number] = weakref.ref(x, forget), what
+    x.delete()
+
+

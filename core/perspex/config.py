@@ -360,8 +360,8 @@ retracing.remove(profiling)
 # Likewise: in a forked child, each call goes through Python, which says that it cannot run.
 forked = Flag("perspex_forked", False, "Whether XLA's threads are gone.", boolean, True)
 retracing.remove(forked)
-# Likewise: after a stop, each call goes through Python once, which gives it memory that says nothing
-# yet (`runtime.stopping`).
+# Likewise: after a stop, each call goes through Python once, which gives the program another page
+# (`runtime.stopping`).
 stops = Flag("perspex_stops", 0, "How often running programs were stopped.", anything, True)
 retracing.remove(stops)
 # The other way round: programs are traced under it, but C++ never sees a call that depends on it,

@@ -265,7 +265,7 @@ class Lowered:
         """
         owner = self._traced._owner
         options = compiler_options or dict(owner.options.compiler_options)
-        executable = self._program.compile(tuple(sorted(options.items())))
+        executable = self._program.to_run().compile(tuple(sorted(options.items())))
         return Compiled(self._traced, executable)
 
 
@@ -351,7 +351,7 @@ class Compiled:
         >>> perspex.jit(lambda x: x + 1).lower(1.0).compile().cost_analysis()["flops"]
         1.0
         """
-        found = self._executable.xla.cost_analysis()
+        found = self._executable.shown.cost_analysis()
         return found[0] if isinstance(found, list) else found
 
     def memory_analysis(self) -> Any:
@@ -368,7 +368,7 @@ class Compiled:
         >>> perspex.jit(lambda x: x + 1).lower(1.0).compile().memory_analysis().output_size_in_bytes
         4
         """
-        return self._executable.xla.get_compiled_memory_stats()
+        return self._executable.shown.get_compiled_memory_stats()
 
     def lowered_again(self, numbers: Mapping[Any, int]) -> Lowered:
         """The StableHLO that it was compiled from, whose locations name the equations.

@@ -119,7 +119,8 @@ def live_arrays(platform: str | None = None) -> list[Any]:
     True
     """
     # jaxlib makes some for itself, without a type.
-    return [x for x in client.client(platform).live_arrays() if x.aval is not None]
+    platform = client.client(platform).platform
+    return [x for x in client.live_arrays(platform) if x.aval is not None]
 
 
 def clear_caches() -> None:

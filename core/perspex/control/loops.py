@@ -17,7 +17,14 @@ import numpy as np
 
 from perspex.base import source
 from perspex.base.effects import is_io
-from perspex.hlo.watched import COUNT, is_watched, next_turn, unless_stopped
+from perspex.hlo.watched import (
+    COUNT,
+    has_number,
+    is_watched,
+    next_turn,
+    number_in,
+    unless_stopped,
+)
 from perspex.ir.avals import ShapedArray
 from perspex.ir.jaxpr import ClosedJaxpr, JaxprEqn, Var
 from perspex.ops.elementwise import select
@@ -34,6 +41,7 @@ from perspex.transforms.higher_order import (
     batch_in_front,
     check_operands,
     fixpoint,
+    program_work,
     rearranged,
 )
 from perspex.transforms.linearize import Rest, split_jaxpr
@@ -44,6 +52,11 @@ from perspex.transforms.vmap import batch_jaxpr, batched_aval
 _FLAG = ShapedArray((), np.dtype("bool"))
 # The name of the cond of loops that each have their own, as one loop.
 _ANY_GOING = "any_going"
+
+
+# The traffic of a turn in bytes from which on it is certain that XLA calls a function for each part
+# of a turn. It makes one function of a loop of less than 1 KiB.
+_SMALL = 4096
 
 
 class Params(NamedTuple):
@@ -62,6 +75,25 @@ class Params(NamedTuple):
     def sizes(self) -> tuple[int, int]:
         """How many operands are consts of `cond`, and how many of `body`."""
         return self.cond_nconsts, self.body_nconsts
+
+
+def _is_small(loop: Params) -> bool:
+    """Whether XLA may make one function of the whole loop."""
+    traffic = [program_work(closed).traffic for closed in (loop.cond_jaxpr, loop.body_jaxpr)]
+    return any(t is None for t in traffic) or sum(t for t in traffic if t is not None) < _SMALL
+
+
+def _moving(loop: Params) -> int | None:
+    """A value of the carry that each turn computes anew, and that has a number to look at."""
+    body = loop.body_jaxpr.jaxpr
+    _, carry = cut(body.invars, loop.body_nconsts)
+    made = {v for eqn in body.eqns for v in eqn.outvars}
+    fitting = [
+        i
+        for i, v in enumerate(body.outvars)
+        if v.__class__ is Var and v in made and v is not carry[i] and has_number(v.aval)
+    ]
+    return min(fitting, key=lambda i: body.outvars[i].aval.size, default=None)
 
 
 class While(Expanding):
@@ -86,16 +118,21 @@ class While(Expanding):
     def lower(self, b: Any, *values: Any, **params: Any) -> list[Any]:
         loop = Params(**params)
         cond_consts, body_consts, init = cut(values, *loop.sizes)
-        watches = is_watched(b)
-        avals, turns = loop.body_jaxpr.out_avals, [COUNT] * watches
+        avals = loop.body_jaxpr.out_avals
+        # XLA makes one function of a small loop, in which a fixed place would be read once.
+        place = _moving(loop) if is_watched(b) and _is_small(loop) else None
+        counts = is_watched(b) and _is_small(loop) and place is None
+        turns = [COUNT] * counts
         start = [*[b.constant(0, COUNT) for _ in turns], *init]
         made = b.ops("stablehlo.while", start, [*turns, *avals], regions=2)
         cond, body = made.regions
         with b.block(cond, [*turns, *avals]) as (inner, values):
             turn, carry = cut(values, len(turns))
             (going,) = inner.inline(loop.cond_jaxpr.jaxpr, [*cond_consts, *carry])
-            if watches:
-                going = unless_stopped(inner, going, *turn)
+            if is_watched(b):
+                if place is not None:
+                    turn = [number_in(inner, carry[place], avals[place])]
+                going = unless_stopped(inner, going, *(turn or [inner.constant(0, COUNT)]))
             inner.terminate("stablehlo.return", [going])
         with b.block(body, [*turns, *avals]) as (inner, values):
             turn, carry = cut(values, len(turns))

@@ -13,7 +13,8 @@ that are left over follow the loop in a straight line, and a loop of one turn is
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,10 +28,10 @@ from perspex.transforms.higher_order import program_work
 from perspex.transforms.programs import cut
 
 _INDEX = ShapedArray((), np.dtype("int32"))
-# A scan is worth watching from this many operations on: some milliseconds of them.
-_LONG = 1e7
-# What an equation costs beside its work, in operations.
-_EACH = 16
+# A scan is watched if it may take so many nanoseconds ...
+_LONG = 2e7
+# ... once in every block of turns, which takes between the first and the last, best the second.
+_BLOCK = 2e5, 2e6, 2e7
 
 
 def stacked(aval: ShapedArray, length: int) -> ShapedArray:
@@ -38,18 +39,39 @@ def stacked(aval: ShapedArray, length: int) -> ShapedArray:
     return cuts.with_axis(aval, length)
 
 
+def _estimate(step: ClosedJaxpr) -> float | None:
+    """About how many nanoseconds a step takes, at 32 operations and 8 bytes in one."""
+    work = program_work(step)
+    if work.flops is None or work.traffic is None:
+        return None
+    return work.flops / 32 + work.traffic / 8 + len(step.eqns)
+
+
 def is_long(step: ClosedJaxpr, length: Any) -> bool:
     """Whether a scan may take so long that somebody might want to stop it.
 
-    XLA unrolls loops of known length, and leaves checks of bounds out of them: a condition that
-    reads a page takes that away. A step whose work is not known may take any time.
+    A step whose work is not known may take any time.
     """
     if length.__class__ is not int:
-        return True
-    work = program_work(step)
-    if work.flops is None or work.traffic is None:
-        return length > 1
-    return bool(length * (work.flops + work.traffic + _EACH * len(step.eqns)) >= _LONG)
+        return False
+    each = _estimate(step)
+    return length > 1 if each is None else length * each >= _LONG
+
+
+def block_of(step: ClosedJaxpr, turns: int, unroll: int) -> int:
+    """How many turns of a scan to make between two looks at the page.
+
+    XLA knows how often a block is repeated, so it tests nothing after each turn: to read the page
+    there took 0.2 to 1 us a turn. A number that divides the turns leaves none over.
+    """
+    each = _estimate(step)
+    if each is None:
+        return 1
+    least, best, most = [max(1.0, time / (each * unroll)) for time in _BLOCK]
+    if best == 1.0:
+        return 1
+    fitting = [n for n in range(int(least), int(min(most, turns)) + 1) if turns % n == 0]
+    return min(fitting, key=lambda n: abs(math.log(n / best)), default=min(int(best), turns))
 
 
 class Loop:
@@ -103,41 +125,99 @@ class Loop:
         return [self.length - 1 - s if self.reverse else s for s in steps]
 
     def _while(self, turns: int) -> tuple[list[Any], list[Any]]:
-        b, length, unroll = self.b, self.length, self.unroll
-        buffers = [b.constant(0, stacked(aval, length)) for aval in self.y_avals]
-        buffer_avals = [stacked(aval, length) for aval in self.y_avals]
-        avals = [_INDEX, *self.carry_avals, *buffer_avals]
-        start = [b.constant(0, _INDEX), *self.init, *buffers]
-        loop = b.ops("stablehlo.while", start, avals, regions=2)
-        with b.block(loop.regions[0], avals) as (inner, (i, *_)):
-            end = inner.constant(turns * unroll, _INDEX)
-            going = inner.compare("LT", i, end, _INDEX)
-            if self.is_watched:
-                going = unless_stopped(inner, going, i)
-            inner.terminate("stablehlo.return", [going])
-        with b.block(loop.regions[1], avals) as (inner, (i, *state)):
-            carry, buffers = cut(state, len(self.init))
-            row = i
-            if self.reverse:
-                last = inner.constant(length - unroll, _INDEX)
-                row = inner.op("stablehlo.subtract", last, i, aval=_INDEX)
-            blocks = [
-                self._slice(inner, x, row, aval)
-                for x, aval in zip(self.xs, self.x_avals, strict=True)
-            ]
-            order = range(unroll)[::-1] if self.reverse else range(unroll)
-            carry, rows = self._line(inner, carry, order, blocks)
-            buffers = [
-                self._update(inner, buffer, block, row, aval)
-                for buffer, block, aval in zip(
-                    buffers, self._stack(inner, rows), self.y_avals, strict=True
-                )
-            ]
-            step = inner.constant(unroll, _INDEX)
-            following = inner.op("stablehlo.add", i, step, aval=_INDEX)
-            inner.terminate("stablehlo.return", [following, *carry, *buffers])
-        _, carry, buffers = cut(list(loop.results), 1, len(self.init))
+        b, unroll = self.b, self.unroll
+        buffers = [b.constant(0, stacked(aval, self.length)) for aval in self.y_avals]
+        state = [*self.init, *buffers]
+        zero = b.constant(0, _INDEX)
+        if not self.is_watched:
+            return self._parts(self._turns(b, zero, turns, state))
+        block = block_of(self.jaxpr, turns, unroll)
+        if block == 1:
+            return self._parts(self._watched(b, zero, turns, 1, state))
+        # Turns that are left over come first: after a stop, nothing else is to be done.
+        left = turns % block
+        if left:
+            state = self._turns(b, zero, left, state)
+        first = b.constant(left * unroll, _INDEX)
+        return self._parts(self._watched(b, first, turns, block, state))
+
+    def _parts(self, state: list[Any]) -> tuple[list[Any], list[Any]]:
+        carry, buffers = cut(state, len(self.init))
         return carry, buffers
+
+    def _watched(
+        self, b: Any, first: Any, turns: int, block: int, state: Sequence[Any]
+    ) -> list[Any]:
+        """Blocks of turns from step `first` to the last of `turns`, unless they are stopped."""
+
+        def going(inner: Any, i: Any) -> Any:
+            end = inner.constant(turns * self.unroll, _INDEX)
+            # The page is read at a place that changes with each block.
+            count = inner.op(
+                "stablehlo.divide", i, inner.constant(block * self.unroll, _INDEX), aval=_INDEX
+            )
+            return unless_stopped(inner, inner.compare("LT", i, end, _INDEX), count)
+
+        def turn(inner: Any, i: Any, values: list[Any]) -> list[Any]:
+            if block == 1:
+                return self._turn(inner, i, values)
+            return self._turns(inner, i, block, values)
+
+        return self._loop(b, first, block * self.unroll, state, going, turn)
+
+    def _turns(self, b: Any, first: Any, turns: int, state: Sequence[Any]) -> list[Any]:
+        """So many turns, from step `first` on."""
+
+        def going(inner: Any, i: Any) -> Any:
+            return inner.compare("LT", i, inner.constant(turns * self.unroll, _INDEX), _INDEX)
+
+        def turn(inner: Any, i: Any, values: list[Any]) -> list[Any]:
+            if self.is_watched:
+                i = inner.op("stablehlo.add", first, i, aval=_INDEX)
+            return self._turn(inner, i, values)
+
+        return self._loop(b, b.constant(0, _INDEX), self.unroll, state, going, turn)
+
+    def _loop(
+        self,
+        b: Any,
+        start: Any,
+        step: int,
+        state: Sequence[Any],
+        going: Callable[[Any, Any], Any],
+        turn: Callable[[Any, Any, list[Any]], list[Any]],
+    ) -> list[Any]:
+        """A loop over a counter from `start` on, by `step`, and the carry and buffers."""
+        buffer_avals = [stacked(aval, self.length) for aval in self.y_avals]
+        avals = [_INDEX, *self.carry_avals, *buffer_avals]
+        loop = b.ops("stablehlo.while", [start, *state], avals, regions=2)
+        with b.block(loop.regions[0], avals) as (inner, (i, *_)):
+            inner.terminate("stablehlo.return", [going(inner, i)])
+        with b.block(loop.regions[1], avals) as (inner, (i, *values)):
+            after = turn(inner, i, values)
+            following = inner.op("stablehlo.add", i, inner.constant(step, _INDEX), aval=_INDEX)
+            inner.terminate("stablehlo.return", [following, *after])
+        return list(loop.results)[1:]
+
+    def _turn(self, inner: Any, i: Any, state: Sequence[Any]) -> list[Any]:
+        """One turn, which begins with step `i`: the carry and the buffers after it."""
+        length, unroll = self.length, self.unroll
+        carry, buffers = cut(state, len(self.init))
+        row = i
+        if self.reverse:
+            last = inner.constant(length - unroll, _INDEX)
+            row = inner.op("stablehlo.subtract", last, i, aval=_INDEX)
+        blocks = [
+            self._slice(inner, x, row, aval) for x, aval in zip(self.xs, self.x_avals, strict=True)
+        ]
+        order = range(unroll)[::-1] if self.reverse else range(unroll)
+        carry, rows = self._line(inner, carry, order, blocks)
+        stacks = self._stack(inner, rows)
+        buffers = [
+            self._update(inner, buffer, block, row, aval)
+            for buffer, block, aval in zip(buffers, stacks, self.y_avals, strict=True)
+        ]
+        return [*carry, *buffers]
 
     def _line(
         self, b: Any, carry: list[Any], rows: Sequence[int], xs: Sequence[Any] | None = None

@@ -68,6 +68,30 @@ def unless_stopped(b: Any, going: Any, turn: Any) -> Any:
     return b.op("stablehlo.and", going, is_zero, aval=_FLAG)
 
 
+def has_number(aval: ShapedArray) -> bool:
+    """Whether `number_in` can read a value of this type."""
+    is_plain = aval.physical() is aval and aval.dtype.kind in "iuf" and aval.dtype.itemsize > 1
+    return is_plain and aval.size > 0
+
+
+def number_in(b: Any, value: Any, aval: ShapedArray) -> Any:
+    """The first element of a value as some number: it changes as the value does."""
+    if aval.shape:
+        attributes = {
+            "start_indices": types.integers((0,) * aval.ndim),
+            "limit_indices": types.integers((1,) * aval.ndim),
+            "strides": types.integers((1,) * aval.ndim),
+        }
+        one = ShapedArray((1,) * aval.ndim, aval.dtype)
+        value = b.op("stablehlo.slice", value, attributes=attributes, aval=one)
+    scalar = ShapedArray((), aval.dtype)
+    value = b.reshape(value, scalar)
+    if aval.dtype.kind == "f":
+        scalar = ShapedArray((), np.dtype(f"int{8 * aval.dtype.itemsize}"))
+        value = b.op("stablehlo.bitcast_convert", value, aval=scalar)
+    return value if scalar is COUNT else b.convert(value, COUNT)
+
+
 def next_turn(b: Any, turn: Any) -> Any:
     """The number of the turn after this one."""
     return b.op("stablehlo.add", turn, b.constant(1, COUNT), aval=COUNT)

@@ -266,9 +266,7 @@ class Compiled:
             found = self.executables.get(key)
         if found is None:
             traced = time.perf_counter()
-            lowered = self.lower(
-                program, call, place, committed, watched=stopping.are_wanted()
-            )
+            lowered = self.lower(program, call, place, committed, watched=stopping.are_wanted())
             ready = time.perf_counter()
             found = lowered.compile(self.options.compiler_options)
             if miss is not None:

@@ -16,10 +16,10 @@ from perspex.base import events, xla
 from perspex.errors import JaxRuntimeError
 from perspex.ir.avals import ShapedArray
 from perspex.layout.formats import Format, Layout
-from perspex.runtime import client, interruptible
+from perspex.runtime import client, interruptible, stopping
 from perspex.runtime.callbacks import explained
-from perspex.runtime.executable import deleted_error
 from perspex.runtime.keys import KeyArray
+from perspex.runtime.placed import deleted_error
 from perspex.runtime.processes import joining
 from perspex.runtime.processes.connection import Connection
 from perspex.runtime.shards import Shard, shards
@@ -186,6 +186,8 @@ class _Face(array_type.Array):
         """Wait until the numbers are there; returns the array."""
         if joining.connection is not None:
             return _wait_for_others(self, joining.connection)
+        if stopping.reasons and stopping.reason(self):
+            raise deleted_error(self)
         if not events.listeners:
             return _block_until_ready(self)
         start = time.perf_counter()
@@ -262,6 +264,8 @@ class _Face(array_type.Array):
 
     def __repr__(self) -> str:
         if self.is_deleted():
+            if stopping.reason(self):
+                return f"Array(stopped, {self.aval.str_short(short_dtypes=False)})"
             return f"Array(deleted, {self.aval.str_short(short_dtypes=False)})"
         return represent(self)
 

@@ -116,9 +116,15 @@ def is_made() -> bool:
     return bool(_clients)
 
 
-def live_arrays() -> list[Any]:
-    """The arrays of all clients that there are by now; jaxlib made some of them for itself."""
-    return [array for found in list(_clients.values()) for array in found.live_arrays()]
+# Arrays that are no user's, by identity: the pages of `runtime.stopping`.
+unlisted: set[int] = set()
+
+
+def live_arrays(platform: str | None = None) -> list[Any]:
+    """The arrays of all clients that there are by now, or of one; jaxlib made some for itself."""
+    found = list(_clients.values()) if platform is None else [client(platform)]
+    arrays = [array for one in found for array in one.live_arrays()]
+    return [x for x in arrays if id(x) not in unlisted] if unlisted else arrays
 
 
 def devices(backend: str | None = None) -> list[Device]:

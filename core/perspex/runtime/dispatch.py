@@ -27,7 +27,8 @@ from perspex.ops.placing import device_put as device_put_p
 from perspex.ops.placing import in_program
 from perspex.runtime import client, invalid, stopping
 from perspex.runtime.compiler import pressure
-from perspex.runtime.executable import Executable, Lowered, deleted_error, placed
+from perspex.runtime.executable import Executable, Lowered
+from perspex.runtime.placed import deleted_error, placed
 from perspex.runtime.placement import choose_place, settled
 from perspex.runtime.processes import joining
 from perspex.runtime.transfer import assembled, copy_to, put, signature

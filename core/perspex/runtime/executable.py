@@ -33,7 +33,7 @@ from perspex.runtime.callbacks import Engine, Engines, execute
 from perspex.runtime.compiler import cache, compiling, disk, pressure
 from perspex.runtime.compiler.compiling import Compiled
 from perspex.runtime.compiler.kept import Entry
-from perspex.runtime.keys import KeyArray
+from perspex.runtime.placed import logical, placed
 from perspex.runtime.placement import (
     Place,
     Spread,
@@ -46,7 +46,7 @@ from perspex.runtime.placement import (
 )
 from perspex.runtime.processes import joining
 from perspex.runtime.processes.agreement import Program, program
-from perspex.runtime.transfer import copy_to, put, signature
+from perspex.runtime.transfer import signature
 from perspex.sharding import Mesh, NamedSharding, PartitionSpec
 from perspex.transforms.dce import dce_jaxpr
 from perspex.transforms.higher_order import has_long_loop
@@ -59,41 +59,6 @@ ArrayImpl = xla.ArrayImpl
 # ones are arguments, so that they are neither printed, hashed nor compiled.
 _EMBEDDED_SIZE = 64
 _lowerings = itertools.count(1)
-
-
-def deleted_error(x: Any) -> RuntimeError:
-    """The error for the use of an array whose memory has been given up."""
-    if stopped := stopping.reason(x):
-        return RuntimeError(stopped)
-    return RuntimeError(
-        f"Array has been deleted with shape={x.aval.str_short(short_dtypes=False)}. "
-        "Its memory was given up by `delete()` or by passing it as a donated argument; "
-        "keep a copy, or use the result of the call instead."
-    )
-
-
-def placed(x: Any, sharding: Any) -> Any:
-    """The buffer of `x` where `sharding` says, moved there if it is elsewhere."""
-    if x.__class__ is KeyArray:
-        x = x.base
-    if x.__class__ is ArrayImpl:
-        # C++ asks Python for a call with deleted arguments, so this is where it is noticed.
-        if x.is_deleted():
-            raise deleted_error(x)
-        lies = xla.sharding_of(x)
-        if sharding.__class__ is NamedSharding or lies.__class__ is NamedSharding:
-            same = lies is sharding or sharding.is_equivalent_to(lies, x.aval.ndim)
-            return x if same else copy_to(x, sharding)
-        device = xla.device_of(sharding)
-        if xla.device_of(lies) is device:
-            return x
-        return xla.batched_copy(
-            [x],
-            [platform.device_list(device)],
-            [sharding],
-            [xla.REUSE_INPUT],
-        )[0]
-    return put(x, sharding if sharding.__class__ is NamedSharding else xla.device_of(sharding))
 
 
 def _attribute(sharding: NamedSharding, aval: ShapedArray) -> Any:
@@ -121,13 +86,6 @@ def _same_size(one: ShapedArray, other: ShapedArray) -> bool:
     if one.is_extended or other.is_extended or other.is_float0:
         return False
     return one.size == other.size and one.dtype.itemsize == other.dtype.itemsize
-
-
-def _logical(aval: ShapedArray, out: Any) -> Any:
-    """The result of type `aval` that a program returned as an array of plain numbers."""
-    if aval.is_float0:
-        return np.zeros(aval.shape, aval.dtype)
-    return KeyArray(aval, out) if aval.is_extended else out
 
 
 class Lowered:
@@ -327,6 +285,24 @@ class Lowered:
     def as_text(self, debug_info: bool = False) -> str:
         return self.module.text(debug_info)
 
+    def to_run(self) -> Lowered:
+        """The same program, so that it can be stopped where that is wanted."""
+        if not stopping.are_wanted() or self.is_watched or self.is_foreign:
+            return self
+        made = Lowered(
+            self.closed,
+            self.name,
+            self.place,
+            committed=self.committed,
+            donated=self.donated,
+            keep_unused=self.keep_unused,
+            is_ours=self.is_ours,
+            at=self.at,
+            origin=self.origin,
+            watched=True,
+        )
+        return made if made.is_watched else self
+
     def compile(self, compiler_options: Sequence[tuple[str, Any]] = ()) -> Executable:
         """The executable for the device of this lowering.
 
@@ -441,6 +417,7 @@ class Executable:
         self.token_place = self.hidden if lowered.is_ordered else None
         # The tree of the results, once a caller has said it.
         self.out_tree: Any = None
+        self._shown: Executable | None = None
         results = [*[TOKEN] * lowered.is_ordered, *self.out_avals]
         if self.is_watched:
             shardings = stopping.own_shardings(self, len(results), lowered.is_ordered)
@@ -537,7 +514,7 @@ class Executable:
                 if donated and hasattr(x, "delete"):
                     x.delete()
         if not self.is_plain:
-            outs = [_logical(aval, out) for aval, out in zip(self.out_avals, outs, strict=True)]
+            outs = [logical(aval, out) for aval, out in zip(self.out_avals, outs, strict=True)]
         return outs
 
     def _in_front(self) -> list[Any]:
@@ -573,9 +550,19 @@ class Executable:
             watched=watched,
         )
 
+    @property
+    def shown(self) -> Any:
+        """XLA's executable of the program as the user wrote it, to look at: without a page."""
+        if not self.is_watched:
+            return self.xla
+        if self._shown is None:
+            with events.unheard():
+                self._shown = self.lowered_again().compile(self.compiler_options)
+        return self._shown.xla
+
     def as_text(self) -> str:
         """The optimized HLO, with the names and lines of this program."""
-        texts = [module.to_string() for module in self.xla.hlo_modules()]
+        texts = [module.to_string() for module in self.shown.hlo_modules()]
         with events.unheard():
             own = self.lowered_again().module.module
         return "\n\n".join([located(text, own) for text in texts])

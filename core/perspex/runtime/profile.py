@@ -229,7 +229,8 @@ class _Program:
             numbers: dict[Any, int] = {}
             self._lines = []
             _number(self._executable.closed, None, numbers, self._lines)
-            self._origins = origins(self._executable.lowered_again(numbers).module.module)
+            made = self._executable.lowered_again(numbers, self._executable.is_watched)
+            self._origins = origins(made.module.module)
         if number is None or number >= len(self._origins):
             return None
         equation = self._origins[number].of(kind)

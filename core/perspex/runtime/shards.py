@@ -9,8 +9,8 @@ import numpy as np
 
 from perspex.base import xla
 from perspex.ir.avals import ShapedArray
-from perspex.runtime.executable import deleted_error
 from perspex.runtime.keys import KeyArray
+from perspex.runtime.placed import deleted_error
 from perspex.runtime.transfer import bounds, part
 from perspex.sharding import Index, NamedSharding
 

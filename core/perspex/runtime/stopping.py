@@ -60,12 +60,14 @@ class Page:
             found = xla.batched_device_put(
                 PAGE, client.sharding(device), [view], [device], False, enable_x64=True
             )
+            client.unlisted.add(id(found))
             self.arrays[device] = found
         return found
 
     def close(self) -> None:
         """Leave the page to the programs that run."""
         for array in self.arrays.values():
+            client.unlisted.discard(id(array))
             array.delete()
         self.arrays.clear()
 
@@ -106,7 +108,7 @@ _page = Page()
 # Executables by the identity of the shardings of their results, each of which is its own.
 _makers: dict[int, tuple[weakref.ref[Any], int]] = {}
 # Why an array was given up, by its identity.
-_reasons: dict[int, tuple[weakref.ref[Any], str]] = {}
+reasons: dict[int, tuple[weakref.ref[Any], str]] = {}
 
 
 def are_wanted() -> bool:
@@ -155,7 +157,7 @@ def states(jaxpr: Jaxpr) -> list[bool]:
 
 def reason(array: Any) -> str | None:
     """Why an array has been given up, if `stop` has done that."""
-    found = _reasons.get(id(array))
+    found = reasons.get(id(array))
     return None if found is None or found[0]() is not array else found[1]
 
 
@@ -169,7 +171,7 @@ def _is_there(array: Any) -> bool:
     return any(map(operator.call, (array.is_deleted, array.is_ready)))
 
 
-def stop(grace: float = GRACE, what: str = "the program") -> Outcome:
+def stop(grace: float = GRACE, what: str = "its program") -> Outcome:
     """Stop all programs that run and have watched loops, and give their results up.
 
     Programs that end within `grace` seconds are left alone, and so is a queue of which one ends
@@ -244,9 +246,11 @@ def _give_up(x: Any, what: str) -> None:
     number = id(x)
 
     def forget(_: object) -> None:
-        _reasons.pop(number, None)
+        reasons.pop(number, None)
 
-    _reasons[number] = weakref.ref(x, forget), what
+    text = (
+        f"Array of type {x.aval.str_short(short_dtypes=False)} has no value: it was not computed "
+        f"when {what} was interrupted, which stopped the program behind it. Run what makes it again"
+    )
+    reasons[number] = weakref.ref(x, forget), text
     x.delete()
-
-

@@ -12,6 +12,7 @@ import importlib
 import os
 import queue
 import signal
+import socket
 import sys
 import threading
 import time
@@ -27,13 +28,19 @@ from traitlets import Bool, List, default
 import perspex
 from perspex import config
 from perspex.base import environment, source
+from perspex.runtime import stopping
 from perspex.runtime.callbacks import effects_barrier
 from perspex.runtime.compiler.disk import default_directory
+from perspex_magics.compiling.stopped import Stopping
+from perspex_magics.session import find
 
 # Seconds after which an interrupt that came at a bad moment is tried again ...
 _AGAIN = 0.005
 # ... and during which further ones count as the same: a cell may clean up.
 _PEACE = 0.1
+# Seconds after which Python would have seen an interrupt, were it not waiting in XLA: a wait for an
+# array looks five times a second.
+_DEAF = 0.22
 
 # The handler of interrupts is the innermost frame of what it raises.
 source.register_internal(os.path.dirname(__file__))
@@ -101,6 +108,10 @@ class PerspexKernel(IPythonKernel):
         self._executing: str | None = None
         self._early: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._retrier: threading.Thread | None = None
+        # When Python last saw one.
+        self._seen = 0.0
+        # Where C writes the number of each signal, also while XLA keeps Python waiting.
+        self._presses: socket.socket | None = None
         # When the last interrupt was raised, by `time.monotonic`.
         self._interrupted = 0.0
         self._report_ignored = sys.unraisablehook
@@ -151,6 +162,8 @@ class PerspexKernel(IPythonKernel):
             self._executing = header["msg_id"]
             self._interrupted = 0.0
             signal.signal(signal.SIGINT, self._raise_or_retry)
+            if self._presses is None:
+                self._presses = self._hear_presses()
             if self._retrier is None:
                 self._retrier = threading.Thread(
                     target=self._retry, name="perspex-interrupt", daemon=True
@@ -220,13 +233,41 @@ class PerspexKernel(IPythonKernel):
 
     def _raise_or_retry(self, signum: int, frame: FrameType | None) -> None:
         """Interrupt the cell where it is in code of the user's, or else a little later."""
-        now = time.monotonic()
+        now = self._seen = time.monotonic()
+        assert self.shell is not None
+        if (loops := find(self.shell, Stopping)) is not None:
+            loops.settle()
         if now - self._interrupted < _PEACE:
             return  # the button pressed twice does not mean the `finally` that it set off
         if self._is_user_code(frame):
             self._interrupted = now
             raise KeyboardInterrupt
         self._early.put(self._executing)  # the one queue that a signal handler may use
+
+    def _hear_presses(self) -> socket.socket:
+        """Have a thread hear of signals that Python has no chance to see."""
+        heard, presses = socket.socketpair()
+        presses.setblocking(False)
+        if (other := signal.set_wakeup_fd(presses.fileno(), warn_on_full_buffer=False)) != -1:
+            signal.set_wakeup_fd(other)  # somebody else hears of them
+        threading.Thread(
+            target=self._follow_presses, args=(heard,), name="perspex-presses", daemon=True
+        ).start()
+        return presses
+
+    def _follow_presses(self, heard: socket.socket) -> None:
+        """After an interrupt that Python has not seen in time, stop what it waits for."""
+        while numbers := heard.recv(64):
+            assert self.shell is not None
+            request, loops = self._executing, find(self.shell, Stopping)
+            if signal.SIGINT not in numbers or request is None or loops is None:
+                continue
+            came = time.monotonic()
+            loops.press()
+            while time.monotonic() - came < _DEAF and self._seen < came:
+                time.sleep(_AGAIN)
+            if self._seen < came and request == self._executing:
+                stopping.halt()
 
     def _retry_ignored(self, ignored: sys.UnraisableHookArgs) -> None:
         """Try an interrupt again that has got lost in a place where Python ignores exceptions.
@@ -258,6 +299,7 @@ class PerspexKernel(IPythonKernel):
         loop = asyncio.get_running_loop()
 
         def on_sigint(signum: int, frame: FrameType | None) -> None:
+            self._seen = time.monotonic()
             running = self._is_user_code(frame)
             if running and asyncio.current_task(loop) is future:
                 raise KeyboardInterrupt

@@ -31,6 +31,7 @@ from perspex_magics.compiling.abandoned import compile_apart, tell_what_goes_on
 from perspex_magics.compiling.cache import follow_compilations
 from perspex_magics.compiling.heartbeat import show_heartbeat
 from perspex_magics.compiling.recompiles import recompile_cards
+from perspex_magics.compiling.stopped import stop_loops
 from perspex_magics.display.arrays import array_html, keys_html
 from perspex_magics.display.functions import (
     PjitFunction,
@@ -65,6 +66,7 @@ _LINE_PARSERS = {
 # Each changes a shell by way of its session. In this order at the end of a cell.
 _FEATURES: list[Callable[[Session], None]] = [
     show_user_frames,
+    stop_loops,
     lambda session: session.on_unload(time_in_place(session.shell)),
     finish_effects,
     lambda session: session.on_unload(watch_captures(session.shell, tracing_magics=_CELL_MAGICS)),

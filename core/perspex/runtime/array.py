@@ -76,7 +76,7 @@ else:
 
 def to_numpy(x: Any) -> np.ndarray:
     """The numbers of a concrete array, as a read-only NumPy array; waits for them."""
-    if x.is_deleted():
+    if x.is_deleted() or (stopping.pending and stopping.reason(x)):
         raise deleted_error(x)
     try:
         if not x.is_ready():
@@ -263,9 +263,9 @@ class _Face(array_type.Array):
         return str(to_numpy(self)) if is_printed(self) else repr(self)
 
     def __repr__(self) -> str:
+        if stopping.reasons and stopping.reason(self):
+            return f"Array(stopped, {self.aval.str_short(short_dtypes=False)})"
         if self.is_deleted():
-            if stopping.reason(self):
-                return f"Array(stopped, {self.aval.str_short(short_dtypes=False)})"
             return f"Array(deleted, {self.aval.str_short(short_dtypes=False)})"
         return represent(self)
 

@@ -580,6 +580,8 @@ class Executable:
             return None  # each run has its own token and context
         if self.is_told:
             return None
+        if stopping.drop():
+            return None  # each run looks at whether its arguments have been given up
         if self.needs:
             return None  # each run looks at what memory is left
         if self.is_awaited:

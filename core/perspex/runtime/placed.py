@@ -34,7 +34,7 @@ def placed(x: Any, sharding: Any) -> Any:
         x = x.base
     if x.__class__ is ArrayImpl:
         # C++ asks Python for a call with deleted arguments, so this is where it is noticed.
-        if x.is_deleted():
+        if x.is_deleted() or (stopping.pending and stopping.reason(x)):
             raise deleted_error(x)
         lies = xla.sharding_of(x)
         if sharding.__class__ is NamedSharding or lies.__class__ is NamedSharding:

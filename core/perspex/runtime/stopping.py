@@ -35,6 +35,8 @@ from perspex.runtime import client
 # Seconds for which programs may still end by themselves before they are stopped, for which a
 # stopped one is waited for, and between two looks.
 GRACE, PATIENCE, _LOOK = 0.1, 0.1, 0.002
+# So many times the grace, it is watched whether a queue moves.
+_MOST = 2.5
 # XLA takes the memory of a processor as it is where it begins at a multiple of so many bytes.
 _ALIGNED = 64
 
@@ -111,6 +113,12 @@ _makers: dict[int, tuple[weakref.ref[Any], int]] = {}
 reasons: dict[int, tuple[weakref.ref[Any], str]] = {}
 
 
+# Arrays that were given up and are not computed yet. C++ repeats no call while there are some.
+pending: list[Any] = []
+# The page that `halt` has written to, and what was not computed then.
+_halted: tuple[Page, list[Any]] | None = None
+
+
 def are_wanted() -> bool:
     """Whether programs are to be compiled so that they can be stopped."""
     return config.stoppable_loops.value is True
@@ -174,44 +182,101 @@ def _is_there(array: Any) -> bool:
 def stop(grace: float = GRACE, what: str = "its program") -> Outcome:
     """Stop all programs that run and have watched loops, and give their results up.
 
-    Programs that end within `grace` seconds are left alone, and so is a queue of which one ends
-    meanwhile: its results may be all that there is of a long computation. `what` was interrupted,
-    for the errors.
+    Programs that end within `grace` seconds are left alone, and so is a queue in which one after
+    the other ends: its results may be all that there is of a long computation. `what` was
+    interrupted, for the errors. To be called in the thread that was interrupted.
     """
-    global _page
     with _lock:
-        arrays = unready()
-        left = _after(arrays, grace)
-        if arrays and len(left) < len(arrays):
+        left, is_moving = _after(unready(), grace)
+        if is_moving:
             return Outcome(is_draining=bool(left))
-        old = _page
-        if not old.arrays:
+        old = _turn_page()
+        if old is None:
             return Outcome()
-        _page = Page()
-        config.stops.set(config.stops.value + 1)
         old.close()
         if not old.is_read():
             return Outcome()
-        left = [x for x in left if not _is_there(x)]
-        programs = _values(left)
-        twins = [_copy(x) for x in left]
-        for x in left:
-            _give_up(x, what)
         old.memory[:] = 1
-        end = time.monotonic() + PATIENCE
-        while old.is_read() and time.monotonic() < end:
-            time.sleep(_LOOK)
-        return Outcome(programs, tuple(left), tuple(twins), is_stopped=True)
+        return _given_up([x for x in left if not _is_there(x)], what)
 
 
-def _after(arrays: Sequence[Any], seconds: float) -> list[Any]:
-    """Those of the arrays that are not there after some time."""
-    end = time.monotonic() + seconds
-    left = list(arrays)
-    while left and time.monotonic() < end:
+def halt() -> None:
+    """Stop the same while another thread waits in C++ for what runs; `settle` does the rest."""
+    global _halted
+    with _lock:
+        arrays = unready()
+        old = _turn_page()
+        if old is not None:
+            old.memory[:] = 1
+            _halted = old, arrays
+
+
+def settle(what: str) -> Outcome | None:
+    """Give up the results of what `halt` has stopped, before anyone sees them."""
+    global _halted
+    with _lock:
+        if _halted is None:
+            return None
+        (old, arrays), _halted = _halted, None
+        old.close()
+        return _given_up(arrays, what)
+
+
+def _turn_page() -> Page | None:
+    """The page of until now, if a program may read it; from here on there is another."""
+    global _page
+    old = _page
+    if not old.arrays:
+        return None
+    _page = Page()
+    config.stops.set(config.stops.value + 1)
+    return old
+
+
+def _given_up(arrays: Sequence[Any], what: str) -> Outcome:
+    """Take arrays their values, after a page has been written to."""
+    end = time.monotonic() + PATIENCE
+    programs = _values(arrays)
+    twins = tuple(map(_copy, arrays))
+    for x in arrays:
+        _say_why(x, what)
+    pending.extend(arrays)
+    while drop() and time.monotonic() < end:
         time.sleep(_LOOK)
-        left = [x for x in left if not _is_there(x)]
-    return left
+    return Outcome(programs, tuple(arrays), twins, is_stopped=True)
+
+
+def drop() -> bool:
+    """Delete arrays that were given up and are computed by now; whether some are not.
+
+    Not before: another thread may wait for one, and would be left in C++ for ever.
+    """
+    with _lock:
+        for x in pending:
+            if not x.is_deleted() and x.is_ready():
+                x.delete()
+        pending[:] = [x for x in pending if not x.is_deleted()]
+        return bool(pending)
+
+
+def _after(arrays: Sequence[Any], grace: float) -> tuple[list[Any], bool]:
+    """Those of the arrays that are not there after some time, and whether they are on their way.
+
+    They are as long as one of them is there in every `grace` seconds.
+    """
+    left, start = list(arrays), time.monotonic()
+    last = start
+    while left:
+        now = time.monotonic()
+        if now - last >= grace:
+            return left, False
+        if now - start >= _MOST * grace:
+            return left, True
+        time.sleep(_LOOK)
+        before, left = len(left), [x for x in left if not _is_there(x)]
+        if len(left) < before:
+            last = time.monotonic()
+    return left, bool(arrays)
 
 
 def _values(arrays: Sequence[Any]) -> tuple[Stopped, ...]:
@@ -242,7 +307,7 @@ def _copy(x: Any) -> Any:
     return xla.batched_copy([x], [client.device_list(device)], [lies], [xla.ALWAYS_COPY])[0]
 
 
-def _give_up(x: Any, what: str) -> None:
+def _say_why(x: Any, what: str) -> None:
     number = id(x)
 
     def forget(_: object) -> None:
@@ -253,4 +318,3 @@ def _give_up(x: Any, what: str) -> None:
         f"when {what} was interrupted, which stopped the program behind it. Run what makes it again"
     )
     reasons[number] = weakref.ref(x, forget), text
-    x.delete()

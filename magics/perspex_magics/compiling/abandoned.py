@@ -1,9 +1,10 @@
 """Work that continues after an interrupt: a line under the cell, with the CPU time it takes.
 
-An interrupt returns the notebook at once, but nothing can stop XLA while it compiles or computes:
-the work continues and slows down later cells. A line under the interrupted cell says so and is kept
-up to date; cells that run meanwhile get one as well. An interrupt does stop a compilation in a
-separate process, which is why notebooks compile large programs there.
+An interrupt returns the notebook at once, and ends loops (`compiling.stopped`). Nothing else can
+stop XLA while it compiles or computes: the work continues and slows down later cells. A line under
+the interrupted cell says so and is kept up to date; cells that run meanwhile get one as well. An
+interrupt does stop a compilation in a separate process, which is why notebooks compile large
+programs there.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import os
 import threading
 import time
 import uuid
-from asyncio import CancelledError
 from collections.abc import Collection, Iterable
 from typing import Any
 
@@ -22,22 +22,22 @@ from IPython.core.interactiveshell import InteractiveShell
 from perspex import config
 from perspex.api.waiting import live_arrays
 from perspex.runtime import interruptible
+from perspex_magics.compiling.stopped import INTERRUPTED, Stopping, listed, names_of
 from perspex_magics.display import notices
 from perspex_magics.display.table import Report
 from perspex_magics.display.units import duration
-from perspex_magics.session import Session
-from perspex_magics.timing.unfinished import arrays_in, is_there
+from perspex_magics.session import Session, part
+from perspex_magics.timing.unfinished import is_there
 
-# How a cell ends that has been interrupted.
-_STOPPED = (KeyboardInterrupt, CancelledError)
 # Seconds between two looks, between two updates of a line, and after which a program is worth one
 # that an interrupt may stop after all.
 _LOOK, _UPDATE, _GRACE = 0.1, 1.0, 1.0
-_MOST_NAMES = 3
 
 
 class Compiling:
     """The compilation of a function, or a program that ends at its next callback."""
+
+    is_queue = False
 
     def __init__(self, left: interruptible.Left) -> None:
         self.left = left
@@ -55,12 +55,11 @@ class Computing:
     is_certain = True
     threads: tuple[threading.Thread, ...] = ()
 
-    def __init__(self, arrays: list[Any], names: list[str]) -> None:
+    def __init__(self, arrays: list[Any], names: list[str], is_queue: bool = False) -> None:
         self.arrays = arrays
-        shown = ", ".join([f"`{name}`" for name in names[:_MOST_NAMES]])
-        more = len(names) - _MOST_NAMES
-        what = f"{shown} and {more} more" if more > 0 else shown
-        self.doing = f"computing {what or 'unnamed arrays'}"
+        # Short programs, one after another, which are left to end by themselves.
+        self.is_queue = is_queue
+        self.doing = f"computing {listed(names) or 'unnamed arrays'}"
 
     def is_over(self) -> bool:
         self.arrays = [x for x in self.arrays if not is_there(x)]
@@ -182,6 +181,8 @@ class Left:
         if self.ended is not None:
             return f"Finished {doing}, {after}{cpu}."
         if seconds < _UPDATE and not of:
+            if all(work.is_queue for work in self.works):
+                return f"XLA is still {doing}: the programs in its queue end soon."
             return f"XLA is still {doing}: an interrupt cannot stop it."
         return f"Still {doing}, {after}{cpu}{cpu and ' so far'}."
 
@@ -209,7 +210,7 @@ class Behind:
         lefts = [left for left in interruptible.left.copy() if left.ended is None]
         works: list[Work] = [Compiling(left) for left in lefts if id(left) not in self.known]
         self.known = {id(left) for left in lefts}
-        if isinstance(getattr(result, "error_in_exec", None), _STOPPED):
+        if isinstance(getattr(result, "error_in_exec", None), INTERRUPTED):
             works += self._computing()
         if works:
             self._begin(Left(works, self._cell(result)))
@@ -242,13 +243,12 @@ class Behind:
         arrays = [x for x in live_arrays() if not is_there(x) and id(x) not in known]
         if not arrays:
             return []
-        unready = {id(x) for x in arrays}
-        names = [
-            name
-            for name, value in list(self.shell.user_ns.items())
-            if name[0] != "_" and any(id(x) in unready for x in arrays_in([value]))
-        ]
-        return [Computing(arrays, [name for name in names if name not in ("In", "Out")])]
+        # Twins of arrays that were given up, which are what the notebook's names mean.
+        outcome = part(self.shell, Stopping).outcome
+        pairs = zip(outcome.twins, outcome.given_up, strict=True)
+        given_up = [x for twin, x in pairs if not is_there(twin)]
+        names = names_of(self.shell, [*arrays, *given_up])
+        return [Computing(arrays, names, outcome.is_draining)]
 
     def _cell(self, result: Any) -> str:
         number = getattr(result, "execution_count", None)

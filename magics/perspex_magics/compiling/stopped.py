@@ -1,0 +1,109 @@
+"""Interrupts that stop programs: what is done when one ends a cell, and the notice that says so.
+
+Notebooks compile programs with long loops so that these can be ended (`perspex.runtime.stopping`).
+An interrupt that ends a cell ends its loops as well. The arrays that were not computed have no
+value then, and `_stopped` has what the loop had: the result of the program, made of the values
+after the last turn that was finished.
+"""
+
+from __future__ import annotations
+
+import time
+from asyncio import CancelledError
+from typing import Any
+
+from IPython.core.interactiveshell import InteractiveShell
+
+from perspex import config
+from perspex.runtime import stopping
+from perspex_magics.display import notices
+from perspex_magics.display.table import Report
+from perspex_magics.session import Session
+from perspex_magics.timing.unfinished import arrays_in
+
+# How a cell ends that has been interrupted.
+INTERRUPTED = (KeyboardInterrupt, CancelledError)
+# The name in the notebook for what a stopped loop had computed.
+NAME = "_stopped"
+_MOST_NAMES = 3
+# Seconds that programs have to end by themselves, if the interrupt came some time ago.
+_LEAST_GRACE = 0.02
+
+
+def names_of(shell: InteractiveShell, arrays: list[Any]) -> list[str]:
+    """The variables of the notebook that hold one of these arrays."""
+    wanted = {id(x) for x in arrays}
+    return [
+        name
+        for name, value in list(shell.user_ns.items())
+        if name[0] != "_"
+        and name not in ("In", "Out")
+        and any(id(x) in wanted for x in arrays_in([value]))
+    ]
+
+
+def listed(names: list[str]) -> str:
+    """`` `x`, `y` and 2 more ``, or nothing."""
+    shown = ", ".join([f"`{name}`" for name in names[:_MOST_NAMES]])
+    more = len(names) - _MOST_NAMES
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+class Stopping:
+    """Stops the programs of interrupted cells of one notebook."""
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        self.shell = shell
+        # What the last interrupt has done.
+        self.outcome = stopping.Outcome()
+        # When an interrupt arrived, by `time.monotonic`, and what it did before Python saw it.
+        self.pressed = 0.0
+        self.early: stopping.Outcome | None = None
+
+    def press(self) -> None:
+        """An interrupt has arrived."""
+        self.pressed = time.monotonic()
+
+    def settle(self) -> None:
+        """Python has seen an interrupt: what was halted meanwhile has no value."""
+        self.early = stopping.settle(self._cell(self.shell.execution_count)) or self.early
+
+    def _cell(self, number: int | None) -> str:
+        return "an earlier cell" if number is None else f"Cell In[{number}]"
+
+    def end(self, result: Any) -> None:
+        """A cell has ended: if that was by an interrupt, end its programs."""
+        stopping.drop()
+        self.settle()
+        found, self.early = self.early, None
+        self.outcome = found or stopping.Outcome()
+        if not isinstance(getattr(result, "error_in_exec", None), INTERRUPTED):
+            return
+        if found is None:
+            since = time.monotonic() - self.pressed
+            grace = max(_LEAST_GRACE, stopping.GRACE - since) if self.pressed else stopping.GRACE
+            found = stopping.stop(grace, self._cell(getattr(result, "execution_count", None)))
+            self.outcome = found
+        if found.is_stopped:
+            self._tell(found)
+
+    def _tell(self, found: stopping.Outcome) -> None:
+        programs = [program.name for program in found.programs]
+        lost = names_of(self.shell, list(found.given_up))
+        text = f"Stopped {listed(programs) or 'the loops that were running'}."
+        if lost:
+            text += f" {listed(lost)} {'has' if len(lost) == 1 else 'have'} no value."
+        if programs:
+            self.shell.user_ns[NAME] = found.programs[0].value
+            text += f" `{NAME}` is what `{programs[0]}` had computed by then."
+        data = {"programs": programs, "lost": lost, "name": NAME if programs else ""}
+        notices.tell("stopped", data, Report(text, style="font-size:85%"))
+
+
+def stop_loops(session: Session) -> None:
+    """Have interrupts end loops, unless the user has decided."""
+    flag = config.stoppable_loops
+    if flag.value is None:
+        flag.set(True)
+        session.on_unload(lambda: flag.set(None))
+    session.on_cell(end=session.keep(Stopping(session.shell)).end)

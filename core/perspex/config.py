@@ -362,7 +362,7 @@ forked = Flag("perspex_forked", False, "Whether XLA's threads are gone.", boolea
 retracing.remove(forked)
 # Likewise: after a stop, each call goes through Python once, which gives the program another page
 # (`runtime.stopping`).
-stops = Flag("perspex_stops", 0, "How often running programs were stopped.", anything, True)
+stops = Flag("perspex_stops", 0, "The page of this thread; 0: that of all others.", anything, True)
 retracing.remove(stops)
 # The other way round: programs are traced under it, but C++ never sees a call that depends on it,
 # because inside a `vmap` every call goes to Python.

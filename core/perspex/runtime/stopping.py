@@ -5,7 +5,8 @@ Each program with a loop that is worth watching has a page among its arguments (
 A page that was written to is never used again. The next calls get another, because the number of
 the page is part of what C++ tells calls apart by: a repeated call goes through Python once, and
 finds its executable there. So nothing has to be reset, and no program can miss a stop or get one
-that was meant for another.
+that was meant for another. One thread can be stopped, that of a notebook's cells (`enable`). The
+programs of other threads read a page that nobody writes to.
 
 What a stopped program returns is not what it computes, and neither is anything that was computed
 from it. So every array that was not there when the page was written is given up: reading it is an
@@ -17,6 +18,7 @@ Programs that run are seen by the memory of the page: XLA holds it until the las
 
 from __future__ import annotations
 
+import itertools
 import operator
 import threading
 import time
@@ -106,7 +108,9 @@ class Outcome(NamedTuple):
 
 
 _lock = threading.RLock()
-_page = Page()
+_page, _numbers = Page(), itertools.count(1)
+# That of threads whose programs nobody stops.
+_others = Page()
 # Executables by the identity of the shardings of their results, each of which is its own.
 _makers: dict[int, tuple[weakref.ref[Any], int]] = {}
 # Why an array was given up, by its identity.
@@ -115,8 +119,8 @@ reasons: dict[int, tuple[weakref.ref[Any], str]] = {}
 
 # Arrays that were given up and are not computed yet. C++ repeats no call while there are some.
 pending: list[Any] = []
-# The page that `halt` has written to, and what was not computed then.
-_halted: tuple[Page, list[Any]] | None = None
+# The arrays that were there when `halt` wrote into the page, until `settle`.
+_halted: list[Any] | None = None
 
 
 def are_wanted() -> bool:
@@ -124,9 +128,15 @@ def are_wanted() -> bool:
     return config.stoppable_loops.value is True
 
 
+def enable() -> None:
+    """Make this thread the one whose programs are stopped: that of a notebook's cells."""
+    if not config.stops.value:
+        config.stops.cell.set_local(next(_numbers))
+
+
 def page(device: Any) -> Any:
-    """What a watched program on a device is called with, here and now."""
-    return _page.on(device)
+    """What a watched program on a device is called with in this thread, here and now."""
+    return (_page if config.stops.value else _others).on(device)
 
 
 def own_shardings(executable: Any, count: int, tokens: int) -> list[Any]:
@@ -201,14 +211,15 @@ def stop(grace: float = GRACE, what: str = "its program") -> Outcome:
 
 
 def halt() -> None:
-    """Stop the same while another thread waits in C++ for what runs; `settle` does the rest."""
+    """Stop the same from another thread, while the one that can be stopped is in C++.
+
+    That one calls `settle` as soon as it sees the interrupt.
+    """
     global _halted
     with _lock:
-        arrays = unready()
-        old = _turn_page()
-        if old is not None:
-            old.memory[:] = 1
-            _halted = old, arrays
+        if _halted is None and _page.arrays:
+            _halted = [x for x in client.live_arrays() if _is_there(x)]
+            _page.memory[:] = 1
 
 
 def settle(what: str) -> Outcome | None:
@@ -217,9 +228,15 @@ def settle(what: str) -> Outcome | None:
     with _lock:
         if _halted is None:
             return None
-        (old, arrays), _halted = _halted, None
-        old.close()
-        return _given_up(arrays, what)
+        known, _halted = set(map(id, _halted)), None
+        old = _turn_page()
+        if old is not None:
+            old.close()
+        # Of the arrays that have come since and are there, those of loops.
+        new = [
+            x for x in reversed(client.live_arrays()) if id(x) not in known and x.aval is not None
+        ]
+        return _given_up([x for x in new if not _is_there(x) or maker(x)], what)
 
 
 def _turn_page() -> Page | None:
@@ -229,7 +246,7 @@ def _turn_page() -> Page | None:
     if not old.arrays:
         return None
     _page = Page()
-    config.stops.set(config.stops.value + 1)
+    config.stops.cell.set_local(next(_numbers))
     return old
 
 

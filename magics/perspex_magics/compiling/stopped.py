@@ -106,4 +106,5 @@ def stop_loops(session: Session) -> None:
     if flag.value is None:
         flag.set(True)
         session.on_unload(lambda: flag.set(None))
+    stopping.enable()
     session.on_cell(end=session.keep(Stopping(session.shell)).end)

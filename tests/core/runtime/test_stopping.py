@@ -1,0 +1,235 @@
+"""Loops that are stopped: they end, nothing of them is taken for a value, and others go on."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import perspex
+import perspex.numpy as pnp
+from perspex import config, lax
+from perspex.base import xla
+from perspex.runtime import stopping
+
+
+@pytest.fixture(autouse=True)
+def stoppable() -> Iterator[None]:
+    before = config.stoppable_loops.value
+    config.stoppable_loops.set(True)
+    stopping.enable()
+    yield
+    config.stoppable_loops.set(before)
+    config.stops.cell.set_local(xla.UNSET)
+
+
+def forever(x: Any) -> Any:
+    """A loop whose end never comes: `x` stays positive."""
+    return lax.while_loop(lambda c: c[0] > -9.0, lambda c: pnp.sin(c) + c * 0.5, x)
+
+
+def counted(x: Any) -> Any:
+    """Some minutes of turns."""
+    return lax.fori_loop(0, 2_000_000_000, lambda i, c: pnp.sin(c) + c * 0.5, x)
+
+
+# As functions of a vector.
+ENDLESS: dict[str, Callable[[Any], Any]] = {
+    "while": forever,
+    "while of few numbers": lambda x: forever(x[:2]),
+    "while of a key": lambda x: lax.while_loop(
+        lambda c: c[1] > -9.0,
+        lambda c: (perspex.random.split(c[0])[0], pnp.sin(c[1]) + c[1] * 0.5),
+        (perspex.random.key(0), x[0]),
+    )[1],
+    "fori": counted,
+    "fori of a prime": lambda x: lax.fori_loop(0, 2_000_000_011, lambda i, c: pnp.sin(c), x),
+    "scan": lambda x: lax.scan(
+        lambda c, _: (pnp.sin(c) + c * 0.5, None), x, None, length=2_000_000_000
+    )[0],
+    "while in scan": lambda x: lax.scan(lambda c, _: (forever(c), c[0]), x, None, length=9)[0],
+    "scan in while": lambda x: lax.while_loop(
+        lambda c: c[0] > -9.0,
+        lambda c: lax.fori_loop(0, 1_000_000_000, lambda i, d: pnp.sin(d) + 0.5 * d, c),
+        x,
+    ),
+    "in a branch": lambda x: lax.cond(x[0] > 0, forever, lambda x: x, x),
+    "in a jitted function": lambda x: perspex.jit(forever)(x) * 2.0,
+    "vmap": perspex.vmap(
+        lambda c: lax.while_loop(lambda c: c > -9.0, lambda c: pnp.sin(c) + c * 0.5, c)
+    ),
+    "jvp": lambda x: perspex.jvp(forever, (x,), (x,))[1],
+    "donated": lambda x: forever(x + 1.0),
+}  # fmt: skip
+
+
+X = np.linspace(0.5, 1.0, 500, dtype="float32")
+
+
+def left_behind(f: Callable[[Any], Any], x: Any = X) -> Any:
+    """The result of a program that runs, and does not end."""
+    out = perspex.jit(f)(pnp.asarray(x))
+    assert not out.is_ready()
+    return out
+
+
+@pytest.mark.parametrize("f", ENDLESS.values(), ids=ENDLESS)
+def test_a_loop_is_stopped(f: Callable[[Any], Any]) -> None:
+    """Small programs run in the call itself, so another thread stops them."""
+    jitted, ended = perspex.jit(f), threading.Event()
+
+    def halt() -> None:
+        while not ended.wait(0.02):
+            stopping.halt()  # nothing happens until the program has a page
+
+    thread = threading.Thread(target=halt)
+    thread.start()
+    try:
+        out = jitted(pnp.asarray(X))
+        xla.block_until_ready(out)  # would wait for ever
+    finally:
+        ended.set()
+        thread.join()
+    found = stopping.settle("the test")
+    assert found is not None and any(x is out for x in found.given_up)
+    with pytest.raises(RuntimeError, match="when the test was interrupted"):
+        np.asarray(out)
+    # Another call has nothing to do with it.
+    assert jitted_sum(X) == pytest.approx(375.0)
+
+
+@perspex.jit
+def jitted_sum(x: Any) -> Any:
+    return lax.while_loop(lambda c: c[0] < 500, lambda c: (c[0] + 1, c[1] + x[c[0]]), (0, 0.0))[1]
+
+
+def test_programs_of_other_threads_go_on() -> None:
+    @perspex.jit
+    def turns(x: Any) -> Any:
+        return lax.while_loop(lambda c: c[0] < 100_000, lambda c: (c[0] + 1, pnp.sin(c[1]) + 1), (0, x))[1]  # fmt: skip
+
+    expected = np.asarray(turns(X))
+    found: list[Any] = []
+    thread = threading.Thread(target=lambda: found.append(np.asarray(turns(X))))
+    left_behind(forever)
+    thread.start()
+    stopping.halt()
+    thread.join()
+    stopping.settle("the test")
+    np.testing.assert_array_equal(found[0], expected)
+
+
+READS: dict[str, Callable[[Any], Any]] = {
+    "asarray": np.asarray,
+    "print": str,
+    "item": lambda x: x[0],
+    "operator": lambda x: x + 1,
+    "jitted function": perspex.jit(pnp.sin),
+    "tolist": lambda x: x.tolist(),
+    "wait": lambda x: x.block_until_ready(),
+    "device_get": perspex.device_get,
+    "stack": lambda x: pnp.stack([x, x]),
+    "NumPy": np.sin,
+}
+
+
+def test_what_was_stopped_has_no_value() -> None:
+    out = left_behind(forever)
+    later = out + 1.0
+    stopping.stop(0.0, "the test")
+    for read in READS.values():
+        for x in (out, later):
+            with pytest.raises(RuntimeError, match="has no value: it was not computed when the"):
+                read(x)
+    assert repr(out) == "Array(stopped, float32[500])"
+    assert out.shape == (500,)
+
+
+def test_the_state_of_a_loop_is_kept() -> None:
+    @perspex.jit
+    def train(w: Any) -> Any:
+        step, w = lax.while_loop(
+            lambda c: c[1][0] > -9.0, lambda c: (c[0] + 1, c[1] * 0.5 + 1.0), (0, w)
+        )
+        return {"w": w, "step": step, "mean": w.mean()}
+
+    out = train(pnp.zeros(3000))
+    later = train(out["w"])  # in the queue
+    (stopped,) = stopping.stop(0.01).programs
+    assert stopped.name == "train" and later is not None
+    step, w = int(stopped.value["step"]), np.asarray(stopped.value["w"])
+    assert step > 0 and stopped.value["mean"] is None
+    np.testing.assert_allclose(w, 2.0 - 2.0 * 0.5 ** min(step, 60), rtol=1e-6)
+
+
+def test_short_programs_in_a_queue_end_by_themselves() -> None:
+    @perspex.jit
+    def turn(x: Any) -> Any:
+        return lax.while_loop(lambda c: c[0] < 10_000, lambda c: (c[0] + 1, pnp.sin(c[1]) + 1), (0, x))[1]  # fmt: skip
+
+    x = turn(pnp.ones(1000))
+    expected = x.block_until_ready()
+    for _ in range(3):
+        x = turn(expected)
+    found = stopping.stop(5.0)
+    assert not found.is_stopped
+    np.testing.assert_array_equal(x, turn(expected))
+
+
+def test_nothing_runs() -> None:
+    assert stopping.stop(0.0) == stopping.Outcome()
+
+
+def test_from_another_thread() -> None:
+    """`halt` ends what runs; the arrays have their numbers until `settle`."""
+    out = left_behind(forever)
+    stopping.halt()
+    out.block_until_ready()  # would wait for ever
+    found = stopping.settle("the test")
+    assert found is not None and any(x is out for x in found.given_up)
+    with pytest.raises(RuntimeError, match="no value"):
+        np.asarray(out)
+    assert stopping.settle("the test") is None
+
+
+def test_ahead_of_time() -> None:
+    lowered = perspex.jit(forever).lower(pnp.ones(500))
+    compiled = lowered.compile()
+    out = compiled(pnp.ones(500))
+    assert stopping.stop(0.01).is_stopped and out.is_deleted()
+    # What is shown is the user's program.
+    for text in (lowered.as_text(), compiled.as_text()):
+        assert "64]" not in text and "64xi32" not in text
+    assert "pjit" not in str(perspex.make_jaxpr(forever)(pnp.ones(500)))
+
+
+def test_the_page_is_no_array_of_the_users() -> None:
+    x = pnp.ones(500)
+    before = len(perspex.live_arrays())
+    perspex.jit(lambda x: lax.while_loop(lambda c: c[0] < 0, lambda c: c - 1, x))(x)
+    assert len(perspex.live_arrays()) == before
+
+
+def test_results_are_the_same_bit_by_bit() -> None:
+    def loops(x: Any) -> list[Any]:
+        def step(c: Any, a: Any) -> Any:
+            return pnp.tanh(c * 0.9 + a), c.sum()
+
+        xs = pnp.linspace(-1.0, 1.0, 10_007)
+        return [
+            lax.while_loop(lambda c: pnp.max(c) > 1e-3, lambda c: c * 0.99 - 1e-4 * c**2, x),
+            *lax.scan(step, x, xs),
+            *lax.scan(step, x, xs, reverse=True, unroll=3),
+            perspex.grad(lambda x: lax.scan(step, x, xs)[1].sum())(x),
+            perspex.vmap(lambda c: lax.while_loop(lambda c: c < 2, lambda c: c * 1.01, c))(x),
+        ]
+
+    x = pnp.linspace(0.1, 1.0, 300)
+    watched = perspex.jit(loops)(x)
+    config.stoppable_loops.set(False)
+    plain = perspex.jit(lambda x: loops(x))(x)
+    for one, other in zip(watched, plain, strict=True):
+        np.testing.assert_array_equal(np.asarray(one), np.asarray(other))

@@ -62,7 +62,7 @@ class Phase:
     publishes the event `failed`.
     """
 
-    __slots__ = ("_is_heard", "_ran_before", "end", "is_apart", "kind", "name", "start", "thread")
+    __slots__ = ("_before", "_is_heard", "end", "is_apart", "kind", "name", "start", "thread")
 
     def __init__(self, kind: str, name: str) -> None:
         self.kind, self.name = kind, name
@@ -71,7 +71,7 @@ class Phase:
 
     def __enter__(self) -> Phase:
         self.thread = threading.get_ident()
-        self._ran_before = time.thread_time()
+        self._before = processor()
         self.start = time.perf_counter()
         self._is_heard = not _looking.is_on
         if self._is_heard:
@@ -83,7 +83,7 @@ class Phase:
         if not self._is_heard:
             return
         running.remove(self)
-        count_as_phase(self._ran_before)
+        count_as_phase(self._before)
         if raised is not None:
             publish("failed", self.name, self.start, stage=self.kind)
 
@@ -122,25 +122,39 @@ def unheard() -> Iterator[None]:
 
 
 class _Spent(threading.local):
-    seconds = 0.0
+    thread = process = 0.0
 
 
 _spent = _Spent()
 
 
+def processor() -> tuple[float, float]:
+    """The seconds for which the processors have run this thread, and the whole process."""
+    return time.thread_time(), time.process_time()
+
+
 def seconds_in_phases() -> float:
     """For how long the processor has run this thread in phases so far, by `time.thread_time`."""
-    return _spent.seconds
+    return _spent.thread
 
 
-def count_as_phase(ran_before: float) -> None:
-    """Count the processor time of this thread since then, unless one of its phases is running.
+def outside_of_phases() -> tuple[float, float]:
+    """What `processor` says, but for what belongs to phases of this thread."""
+    thread, process = processor()
+    return thread - _spent.thread, process - _spent.process
 
-    For work that is published as an event without being in `running` meanwhile.
+
+def count_as_phase(before: tuple[float, float]) -> None:
+    """Count the processor time since then, unless a phase of this thread is running.
+
+    For work that is published as an event without being in `running` meanwhile. `before` is what
+    `processor` said.
     """
-    thread = threading.get_ident()
-    if not any(phase.thread == thread for phase in running.copy()):
-        _spent.seconds += time.thread_time() - ran_before
+    me = threading.get_ident()
+    if not any(phase.thread == me for phase in running.copy()):
+        thread, process = processor()
+        _spent.thread += thread - before[0]
+        _spent.process += process - before[1]
 
 
 def forget_phases() -> None:

@@ -84,7 +84,7 @@ def to_numpy(x: Any) -> np.ndarray:
         if not events.listeners or xla.numpy_value(x) is not None:
             return assembled(x)
         start = time.perf_counter()
-        ran_before = time.thread_time() if x.aval.nbytes >= LARGE else None
+        before = events.processor() if x.aval.nbytes >= LARGE else None
         if xla.sharding_of(x).__class__ is NamedSharding:
             out, copied = assembled(x), True
         else:
@@ -92,8 +92,8 @@ def to_numpy(x: Any) -> np.ndarray:
     except JaxRuntimeError as error:
         found = explained(error)
         raise found from found.__cause__
-    if ran_before is not None:
-        events.count_as_phase(ran_before)
+    if before is not None:
+        events.count_as_phase(before)
     if copied:
         events.publish(
             "transfer", "to_numpy", start, x.aval.str_short(), direction="out", bytes=out.nbytes
@@ -190,11 +190,11 @@ class _Face(array_type.Array):
             raise deleted_error(self)
         if not events.listeners:
             return _block_until_ready(self)
-        start = time.perf_counter()
+        start, before = time.perf_counter(), events.processor()
         try:
             return _block_until_ready(self)
         finally:
-            interruptible.waited(start)
+            interruptible.waited(start, before)
 
     def copy_to_host_async(self) -> None:
         """Start copying the numbers to the host, without waiting for them."""

@@ -27,10 +27,14 @@ _WORTH_TELLING = 10e-6
 _LOOK = 0.05
 
 
-def waited(start: float) -> None:
-    """Publish that Python has waited for the device since `start`."""
+def waited(start: float, before: tuple[float, float]) -> None:
+    """Publish that Python has waited for the device since `start`.
+
+    `before` is what `events.processor` said then.
+    """
     long = time.perf_counter() - start > _WORTH_TELLING
     if long and events.audience("wait") and not events.is_inside("compile"):
+        events.count_as_phase(before)
         events.publish("wait", "device", start)
 
 
@@ -182,7 +186,7 @@ def call(
     except IndexError:
         worker = _Worker()
     this = worker.call = _Call(work)
-    start = time.perf_counter()
+    start, before = time.perf_counter(), events.processor()
     try:
         worker.begin.release()
         while not this.done.acquire(timeout=_LOOK):
@@ -194,7 +198,7 @@ def call(
         raise
     finally:
         if events.listeners:
-            waited(start)
+            waited(start, before)
     assert this.outcome is not None
     returned, value = this.outcome
     if not returned:

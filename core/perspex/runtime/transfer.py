@@ -30,7 +30,7 @@ def put(x: Any, place: Any, committed: bool = False, aval: ShapedArray | None = 
     host = np.asarray(x)
     # Small transfers take less time than reading the clock.
     is_heard = events.audience("transfer")
-    ran_before = time.thread_time() if is_heard and host.nbytes >= LARGE else None
+    before = events.processor() if is_heard and host.nbytes >= LARGE else None
     if host.dtype == object:
         raise TypeError(f"expected an array or a number, got {x!r} of type {type(x).__name__}")
     if host.dtype != aval.dtype:
@@ -49,8 +49,8 @@ def put(x: Any, place: Any, committed: bool = False, aval: ShapedArray | None = 
         else:
             sharding, device = platform.sharding(place), place
         out = _batched_device_put(aval, sharding, [host], [device], committed, enable_x64=True)
-    if ran_before is not None:
-        events.count_as_phase(ran_before)
+    if before is not None:
+        events.count_as_phase(before)
     if is_heard:
         events.publish(
             "transfer", "device_put", start, signature([aval]), direction="in", bytes=host.nbytes

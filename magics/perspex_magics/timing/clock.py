@@ -3,9 +3,10 @@
 Python dispatches a computation to the device and continues, so the time of a cell says little about
 the time of its work. The core publishes tracing, lowering, compiling, transfers and waits; nested
 phases count once, for the innermost. The rest of a cell is Python, which includes the dispatch of
-compiled calls (in C++, where measuring it would slow each call), and idle time, in which the thread
-did not run because it slept or waited where the core does not look, as in `numpy.asarray`. A thread
-watches the arrays that are not computed when the cell ends, and never blocks anything.
+compiled calls (in C++, where measuring it would slow each call), and time in which the thread did
+not run. Where other threads of the process ran meanwhile, that was a wait for the device at a place
+that the core does not see, as `numpy.asarray`; the rest is idle. A thread watches the arrays that
+are not computed when the cell ends, and never blocks anything.
 
 Measuring and showing are separate: readings are made while the clock is on, or while an observer
 (the panel) asks for them.
@@ -25,6 +26,7 @@ from typing import Any, Protocol
 from IPython.core.interactiveshell import InteractiveShell
 
 from perspex.base import environment, events
+from perspex.runtime import client
 from perspex_magics.display import notices
 from perspex_magics.display.table import Report
 from perspex_magics.display.units import duration, size
@@ -95,8 +97,8 @@ class Reading:
     """
 
     __slots__ = (
-        *("after", "bytes", "cell", "count", "idle", "is_working", "python", "ran"),
-        *("seconds", "sources", "spans", "start", "status", "text_of_cell", "wall"),
+        *("after", "bytes", "cell", "count", "idle", "is_working", "python"),
+        *("before", "seconds", "sources", "spans", "start", "status", "text_of_cell", "wall"),
     )
 
     def __init__(self, text_of_cell: str, cell: str = "") -> None:
@@ -111,7 +113,7 @@ class Reading:
         self.is_working = False
         # Begin and length of phases, the outermost of those that ended.
         self.spans: list[tuple[float, float]] = []
-        self.ran = _ran_outside_of_phases()
+        self.before = events.outside_of_phases()
         self.start = time.perf_counter()
 
     def add(self, event: events.Event) -> None:
@@ -140,10 +142,27 @@ class Reading:
             self.spans = []
         self.python = left
         least = max(_LONG_IDLE, _PART_IDLE * self.wall)
-        if left > least:
-            idle = left - (_ran_outside_of_phases() - self.ran)
-            if idle > least:
-                self.idle, self.python = idle, left - idle
+        if left <= least:
+            return
+        thread, process = [
+            now - then for now, then in zip(events.outside_of_phases(), self.before, strict=True)
+        ]
+        away = left - thread
+        if away <= least:
+            return
+        self.python = left - away
+        # While this thread waited, other threads have worked so long: XLA's, where it has started.
+        worked = min(away, max(0.0, process - thread))
+        if worked > least or worked > away - least:
+            away -= worked
+            if client.started:
+                self.seconds["wait"] += worked
+            else:
+                self.python += worked
+        if away > least:
+            self.idle = away
+        else:
+            self.python += away
 
     @property
     def head(self) -> str:
@@ -204,10 +223,6 @@ class Reading:
         """Show the line under the cell, or in the place of an earlier one."""
         report = Report(self.text(), style="font-size:85%")
         notices.tell("clock", self.data(), report, display_id=display_id, update=update)
-
-
-def _ran_outside_of_phases() -> float:
-    return time.thread_time() - events.seconds_in_phases()
 
 
 class Observer(Protocol):

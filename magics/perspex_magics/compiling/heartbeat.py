@@ -23,6 +23,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from perspex.base import events, source
 from perspex.base.recent import Recent
 from perspex.tracing import staging
+from perspex_magics.compiling.waits import MOST_TIMES, Times, Wait
 from perspex_magics.display import notices
 from perspex_magics.display.markup import MONO
 from perspex_magics.display.table import Report, Sentence
@@ -178,12 +179,13 @@ class Beat:
 
     __slots__ = (
         *("context", "display_id", "loose", "others", "publisher", "rows", "shell", "shown"),
-        *("start", "thread"),
+        *("start", "thread", "wait"),
     )
 
-    def __init__(self, shell: InteractiveShell) -> None:
+    def __init__(self, shell: InteractiveShell, times: Times) -> None:
         self.shell = shell
         self.thread = threading.get_ident()
+        self.wait = Wait(shell, self.thread, times)
         self.start = time.perf_counter()
         self.context = contextvars.copy_context()
         self.publisher = shell.display_pub
@@ -198,6 +200,7 @@ class Beat:
     def look(self, sizes: Recent[str, int]) -> None:
         """Find what takes long, and show it if there is news."""
         now = time.perf_counter()
+        self.wait.look(now)
         known = [row.what for row in self.rows]
         for what, kind, name, start in self._going_on(now):
             if now - start >= _LONG and what not in known:
@@ -261,6 +264,7 @@ class Beat:
         """The cell has ended: what is left of its stages is a summary."""
         self.loose = None, 0.0
         now = time.perf_counter()
+        self.wait.end(now)
         if not any(row.end is None for row in self.rows):
             return
         for row in self.rows:
@@ -278,6 +282,7 @@ class Heartbeat:
         self.shell = shell
         self.cells: Running[Beat] = Running()
         self.sizes: Recent[str, int] = Recent(_MOST_SIZES)
+        self.times: Times = Recent(MOST_TIMES)
         self._lock = threading.Lock()
         # Held while the thread sleeps; to release it costs a tenth of what an `Event` does.
         self._sleep = threading.Lock()
@@ -296,7 +301,7 @@ class Heartbeat:
             return
         if events.running:
             events.forget_phases()
-        self.cells.begin(info, Beat(self.shell))
+        self.cells.begin(info, Beat(self.shell, self.times))
         if self._asleep:
             self._asleep = False
             if self._thread is None or not self._thread.is_alive():
@@ -311,7 +316,7 @@ class Heartbeat:
     def end(self, result: Any) -> None:
         """A cell has ended."""
         beat = self.cells.end(result)
-        if beat is not None and beat.rows:
+        if beat is not None and (beat.rows or beat.wait.what):
             with self._lock:
                 beat.finish()
 

@@ -1,0 +1,100 @@
+"""The line under a cell that has waited for the device for long, while it waits.
+
+    waiting for `loss` (`step`): 35.0 s; it took 1.20 s the last time
+
+The thread of the heartbeat looks whether the cell stands where it stood while the device has not
+finished. The line goes when the wait is over: what is saved says nothing of it.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import sys
+import uuid
+from types import FrameType
+from typing import Any
+
+from IPython.core.interactiveshell import InteractiveShell
+
+from perspex.base import events
+from perspex.base.recent import Recent
+from perspex.runtime import array as concrete
+from perspex.runtime import interruptible, stopping
+from perspex_magics.compiling.stopped import listed, names_of
+from perspex_magics.display import notices
+from perspex_magics.display.table import Report
+from perspex_magics.display.units import duration
+
+# Seconds until a wait is shown, and between two updates.
+_LONG, _REFRESH = 2.0, 0.95
+# Waits that are remembered by what was waited for.
+MOST_TIMES = 256
+_WAITING = {concrete.__file__, interruptible.__file__}
+
+# How long it took the last time.
+Times = Recent[str, float]
+
+
+class Wait:
+    """What one cell waits for, if it does, and the line that says so."""
+
+    def __init__(self, shell: InteractiveShell, thread: int, times: Times) -> None:
+        self.shell, self.thread, self.times = shell, thread, times
+        self.context = contextvars.copy_context()
+        self.publisher = shell.display_pub
+        self.place: tuple[int, int] | None = None
+        self.since = self.shown = 0.0
+        self.what = self.display_id = ""
+
+    def look(self, now: float) -> None:
+        """Show or update the line, or take it away."""
+        frame = sys._current_frames().get(self.thread)
+        place = None if frame is None else (id(frame), frame.f_lasti)
+        if place is None or place != self.place or self._is_staging():
+            self.end(now)
+            self.place, self.since = place, now
+            return
+        missing = stopping.unready()
+        if not missing:
+            self.end(now)
+            return
+        # The oldest is the one that runs.
+        names = names_of(self.shell, missing)
+        made = stopping.maker(missing[0])
+        self.what = listed(names) or (f"a result of `{made[0].name}`" if made else "unnamed arrays")
+        if names and made:
+            self.what += f" (`{made[0].name}`)"
+        if now - self.since >= _LONG and now - self.shown >= _REFRESH:
+            self._show(now, frame)
+
+    def end(self, now: float) -> None:
+        """The wait is over: remember how long it was, and take the line away."""
+        if self.what:
+            self.times[self.what] = now - self.since
+        if self.display_id:
+            self._put({"waiting": False}, "", True)
+        self.what = self.display_id = ""
+
+    def _is_staging(self) -> bool:
+        return any(phase.thread == self.thread for phase in events.running.copy())
+
+    def _show(self, now: float, frame: FrameType | None) -> None:
+        if not hasattr(self.shell, "kernel"):
+            return  # a terminal cannot take back what it has printed
+        self.shown, before = now, self.times.peek(self.what)
+        is_waiting = frame is not None and frame.f_code.co_filename in _WAITING
+        doing = "waiting for" if is_waiting else "the device is computing"
+        text = f"{doing} {self.what}: {duration(now - self.since)}"
+        if before is not None:
+            text += f"; it took {duration(before)} the last time"
+        data = {"waiting": True, "what": self.what, "seconds": now - self.since, "before": before}
+        update = bool(self.display_id)
+        self.display_id = self.display_id or f"perspex-wait-{uuid.uuid4().hex}"
+        self._put(data, text, update)
+
+    def _put(self, data: dict[str, Any], text: str, update: bool) -> None:
+        if self.shell.display_pub is not self.publisher:
+            return  # the cell is collecting outputs for itself
+        report = Report(*([text] if text else []), style="font-size:85%")
+        told = {"display_id": self.display_id, "update": update}
+        self.context.copy().run(notices.tell, "wait", data, report, **told)

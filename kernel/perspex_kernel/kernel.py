@@ -28,6 +28,7 @@ from traitlets import Bool, List, default
 import perspex
 from perspex import config
 from perspex.base import environment, source
+from perspex.runtime import array as concrete
 from perspex.runtime import stopping
 from perspex.runtime.callbacks import effects_barrier
 from perspex.runtime.compiler.disk import default_directory
@@ -38,9 +39,9 @@ from perspex_magics.session import find
 _AGAIN = 0.005
 # ... and during which further ones count as the same: a cell may clean up.
 _PEACE = 0.1
-# Seconds after which Python would have seen an interrupt, were it not waiting in XLA: a wait for an
-# array looks five times a second.
-_DEAF = 0.22
+# Seconds after which Python would have seen an interrupt, were it not in XLA; and were it in a wait
+# for an array, which looks five times a second.
+_DEAF, _DEAF_IN_WAIT = 0.05, 0.22
 
 # The handler of interrupts is the innermost frame of what it raises.
 source.register_internal(os.path.dirname(__file__))
@@ -264,7 +265,10 @@ class PerspexKernel(IPythonKernel):
                 continue
             came = time.monotonic()
             loops.press()
-            while time.monotonic() - came < _DEAF and self._seen < came:
+            frame = sys._current_frames().get(threading.main_thread().ident or 0)
+            looks = frame is not None and frame.f_code.co_filename == concrete.__file__
+            end = came + (_DEAF_IN_WAIT if looks else _DEAF)
+            while time.monotonic() < end and self._seen < came:
                 time.sleep(_AGAIN)
             if self._seen < came and request == self._executing:
                 stopping.halt()

@@ -195,7 +195,9 @@ def slow_to_compile(x):
 
 @perspex.jit
 def slow_to_run(a):
-    return lax.fori_loop(0, 120, lambda i, y: y @ a, a)
+    y = a  # without a loop, which an interrupt would end
+    for _ in range(120): y = y @ a
+    return y
 
 a = jnp.full((1_000, 1_000), 1e-3)
 slow_to_run(a).block_until_ready()
@@ -347,3 +349,69 @@ def test_a_computation_left_behind_is_told_of(slow: Session) -> None:
 def test_nothing_is_told_where_nothing_goes_on(slow: Session) -> None:
     ran = slow.interrupt("print('started')\nwhile True: pass", after="started")
     assert ran.ename == "KeyboardInterrupt" and not notices(ran.outputs)
+
+
+LOOPS = """
+import numpy as np, perspex, perspex.numpy as jnp
+from perspex import lax
+
+def endless(x):
+    return lax.while_loop(lambda c: c[0] > -9, lambda c: jnp.sin(c) + c * 0.5, x)
+
+@perspex.jit
+def train(w):
+    w = endless(w)
+    return w, w.mean()
+
+small, large = jnp.ones(2), jnp.ones(10_000)
+"""
+# Each would go on for ever. `y` is what a front end would be left with.
+ENDLESS = {
+    "a wait": "y = perspex.jit(endless)(large)\nprint('started')\ny.block_until_ready()",
+    "NumPy's wait": "y = perspex.jit(endless)(large)\nprint('started')\nnp.asarray(y)",
+    "a program that runs in the call": "print('started')\ny = perspex.jit(endless)(small)",
+    "a full queue": (
+        "y = large\nprint('started')\nf = perspex.jit(endless)\nfor _ in range(100): y = f(y)"
+    ),
+    "an operation by itself": "print('started')\ny = endless(large)\nprint(y)",
+    "%%jit": "%%jit\nprint('started')\ny = endless(large)",
+}
+
+
+@pytest.fixture(scope="module")
+def looping() -> Iterator[Session]:
+    with open_session() as session:
+        session.ok(LOOPS)
+        yield session
+
+
+@pytest.mark.parametrize("cell", ENDLESS.values(), ids=ENDLESS)
+def test_an_interrupt_ends_loops(looping: Session, cell: str) -> None:
+    looping.ok("y = None")
+    if cell.startswith("%%jit"):
+        # It returns before its program is done.
+        looping.ok(cell)
+        cell = "print('started')\ny.block_until_ready()"
+    ran = looping.interrupt(cell, after="started")
+    assert ran.ename == "KeyboardInterrupt"
+    # A program of the next cell would wait for that of the last one for ever.
+    assert looping.ok("float((large + 1).sum())").text == "20000.0"
+    ran = looping.run("y is None or y + 1")
+    assert ran.text == "True" or "has no value: it was not computed when Cell In[" in ran.traceback
+
+
+def test_the_state_of_a_stopped_loop_is_in_the_notebook(looping: Session) -> None:
+    ran = looping.interrupt(
+        "w, m = train(large)\nprint('started')\nm.block_until_ready()", after="started"
+    )
+    (text,) = [
+        m["content"]["data"]["text/plain"]
+        for m in ran.outputs
+        if "application/vnd.perspex.stopped+json" in m["content"].get("data", {})
+    ]
+    assert text == (
+        "Stopped `train`. `w`, `m` have no value. `_stopped` is what `train` had computed by then."
+    )
+    # The loop goes to the fixed point of sin(c) + c / 2.
+    cell = "float(_stopped[0][0]), _stopped[1], abs(np.sin(1.895494) - 1.895494 / 2) < 1e-6"
+    assert looping.ok(cell).text.startswith("(1.89549") and "None, " in looping.ok(cell).text

@@ -37,6 +37,8 @@ from perspex.runtime import client
 # Seconds for which programs may still end by themselves before they are stopped, for which a
 # stopped one is waited for, and between two looks.
 GRACE, PATIENCE, _LOOK = 0.1, 0.1, 0.002
+# Seconds until XLA lets go of the memory of a program that has ended.
+_LAG = 0.01
 # So many times the grace, it is watched whether a queue moves.
 _MOST = 2.5
 # XLA takes the memory of a processor as it is where it begins at a multiple of so many bytes.
@@ -204,7 +206,12 @@ def stop(grace: float = GRACE, what: str = "its program") -> Outcome:
         if old is None:
             return Outcome()
         old.close()
-        if not old.is_read():
+        end = time.monotonic() + _LAG
+        while old.is_read():
+            if time.monotonic() > end:
+                break
+            time.sleep(_LOOK)
+        else:
             return Outcome()
         old.memory[:] = 1
         return _given_up([x for x in left if not _is_there(x)], what)

@@ -109,7 +109,7 @@ def jitted_sum(x: Any) -> Any:
 def test_programs_of_other_threads_go_on() -> None:
     @perspex.jit
     def turns(x: Any) -> Any:
-        return lax.while_loop(lambda c: c[0] < 100_000, lambda c: (c[0] + 1, pnp.sin(c[1]) + 1), (0, x))[1]  # fmt: skip
+        return lax.fori_loop(0, 100_000, lambda i, c: pnp.sin(c) + 1, x)
 
     expected = np.asarray(turns(X))
     found: list[Any] = []
@@ -168,7 +168,7 @@ def test_the_state_of_a_loop_is_kept() -> None:
 def test_short_programs_in_a_queue_end_by_themselves() -> None:
     @perspex.jit
     def turn(x: Any) -> Any:
-        return lax.while_loop(lambda c: c[0] < 10_000, lambda c: (c[0] + 1, pnp.sin(c[1]) + 1), (0, x))[1]  # fmt: skip
+        return lax.fori_loop(0, 10_000, lambda i, c: pnp.sin(c) + 1, x)
 
     x = turn(pnp.ones(1000))
     expected = x.block_until_ready()

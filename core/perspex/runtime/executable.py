@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import operator
 import time
 import warnings
 import weakref
@@ -416,8 +415,7 @@ class Executable:
         # How many arguments are in front of those of the program.
         self.hidden = self.is_watched + len(self.consts)
         self.token_place = self.hidden if lowered.is_ordered else None
-        # The tree of the results, once a caller has said it.
-        self.out_tree: Any = None
+        self.out_tree: Any = None  # of the results, once a caller has said it
         self._shown: Executable | None = None
         results = [*[TOKEN] * lowered.is_ordered, *self.out_avals]
         if self.is_watched:
@@ -523,12 +521,10 @@ class Executable:
         return [stopping.page(self.device), *self.consts] if self.is_watched else [*self.consts]
 
     def _launch(self, buffers: list[Any]) -> list[Any]:
-        if not self.is_watched:
-            outs: list[Any] = self.xla.execute_sharded(buffers).consume_with_handlers(self.handlers)
-            return outs
-        # Without a step of Python between the two: an interrupt finds the results, to keep them.
-        consume = operator.methodcaller("consume_with_handlers", self.handlers)
-        return next(map(consume, map(self.xla.execute_sharded, (buffers,))))
+        if self.is_watched:
+            return stopping.launched(self.xla, buffers, self.handlers)
+        outs: list[Any] = self.xla.execute_sharded(buffers).consume_with_handlers(self.handlers)
+        return outs
 
     def _another_engine(self) -> Engine:
         """The same program, compiled once more, with callbacks that are not in use."""

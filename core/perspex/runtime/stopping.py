@@ -141,6 +141,15 @@ def page(device: Any) -> Any:
     return (_page if config.stops.value else _others).on(device)
 
 
+def launched(program: Any, buffers: Sequence[Any], handlers: Sequence[Any]) -> list[Any]:
+    """The results of a program of XLA's, without a step of Python from its run to the arrays.
+
+    So an interrupt that comes while a program runs in the call finds them, and keeps them.
+    """
+    consume = operator.methodcaller("consume_with_handlers", handlers)
+    return next(map(consume, map(program.execute_sharded, (buffers,))))
+
+
 def own_shardings(executable: Any, count: int, tokens: int) -> list[Any]:
     """Shardings for the results of an executable, by which `stop` recognizes them.
 

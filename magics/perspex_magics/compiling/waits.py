@@ -96,5 +96,6 @@ class Wait:
         if self.shell.display_pub is not self.publisher:
             return  # the cell is collecting outputs for itself
         report = Report(*([text] if text else []), style="font-size:85%")
-        told = {"display_id": self.display_id, "update": update}
-        self.context.copy().run(notices.tell, "wait", data, report, **told)
+        self.context.copy().run(
+            notices.tell, "wait", data, report, display_id=self.display_id, update=update
+        )

@@ -25,7 +25,6 @@ from perspex.hlo.unlocated import unlocated_bytecode
 from perspex.hlo.watched import WatchedModule
 from perspex.ir.avals import ShapedArray
 from perspex.ir.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, count_eqns
-from perspex.layout.spec import UNCONSTRAINED
 from perspex.ops.placing import OnMesh, results_in_memory
 from perspex.runtime import client as platform
 from perspex.runtime import fork, interruptible, invalid, key_reuse, measuring, memory, stopping
@@ -38,6 +37,7 @@ from perspex.runtime.placement import (
     Place,
     Spread,
     arguments,
+    by_type,
     devices_of,
     is_abstract,
     platform_of,
@@ -47,7 +47,7 @@ from perspex.runtime.placement import (
 from perspex.runtime.processes import joining
 from perspex.runtime.processes.agreement import Program, program
 from perspex.runtime.transfer import signature
-from perspex.sharding import Mesh, NamedSharding, PartitionSpec
+from perspex.sharding import NamedSharding
 from perspex.transforms.dce import dce_jaxpr
 from perspex.transforms.higher_order import has_long_loop
 from perspex.transforms.programs import embed
@@ -63,19 +63,6 @@ _lowerings = itertools.count(1)
 
 def _attribute(sharding: NamedSharding, aval: ShapedArray) -> Any:
     return types.attribute(f"#sdy.sharding{sharding.in_program(aval.physical().ndim)}")
-
-
-def _by_type(mesh: Mesh, aval: ShapedArray) -> NamedSharding | None:
-    """The constraint on a result of this type.
-
-    Along explicit axes, the type says all. The numbers of one typed key lie together.
-    """
-    if mesh.abstract_mesh.are_all_axes_explicit:
-        spec = PartitionSpec(*[None] * aval.ndim) if aval.cut is None else aval.cut.spec
-        return NamedSharding(mesh, spec)
-    if not aval.is_extended:
-        return None
-    return NamedSharding(mesh, PartitionSpec(*[UNCONSTRAINED] * aval.ndim))
 
 
 def _same_type(one: ShapedArray, other: ShapedArray) -> bool:
@@ -262,7 +249,7 @@ class Lowered:
         if self.is_ordered:
             said[jaxpr.outvars[0]] = everywhere  # the token
         found = [
-            said.get(v, _by_type(self.place.mesh, v.aval)) if isinstance(v, Var) else None
+            said.get(v, by_type(self.place.mesh, v.aval)) if isinstance(v, Var) else None
             for v in jaxpr.outvars
         ]
         # One that says everything is that of the result, by its name: XLA has no names.

@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 
 from perspex.base import xla
+from perspex.ir.avals import ShapedArray
 from perspex.ir.jaxpr import Jaxpr, sub_jaxprs
 from perspex.layout.context import devices_mesh
 from perspex.layout.named import named
+from perspex.layout.spec import UNCONSTRAINED
 from perspex.layout.types import devices_for
 from perspex.ops.placing import OnMesh
 from perspex.runtime import client as platform
@@ -111,6 +113,19 @@ def results_of(xla: Any, place: Place, ndims: Sequence[int], said: Sequence[Any]
         named(_HloSharding.from_proto(proto), meshes, ndim) if sharding is None else sharding
         for proto, ndim, sharding in zip(found, ndims, said, strict=True)
     ]
+
+
+def by_type(mesh: Mesh, aval: ShapedArray) -> NamedSharding | None:
+    """The constraint on a result of this type.
+
+    Along explicit axes, the type says all. The numbers of one typed key lie together.
+    """
+    if mesh.abstract_mesh.are_all_axes_explicit:
+        spec = PartitionSpec(*[None] * aval.ndim) if aval.cut is None else aval.cut.spec
+        return NamedSharding(mesh, spec)
+    if not aval.is_extended:
+        return None
+    return NamedSharding(mesh, PartitionSpec(*[UNCONSTRAINED] * aval.ndim))
 
 
 def _same_devices(mesh: Any, sharding: Any) -> bool:

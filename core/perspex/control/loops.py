@@ -41,7 +41,6 @@ from perspex.transforms.higher_order import (
     batch_in_front,
     check_operands,
     fixpoint,
-    program_work,
     rearranged,
 )
 from perspex.transforms.linearize import Rest, split_jaxpr
@@ -52,11 +51,6 @@ from perspex.transforms.vmap import batch_jaxpr, batched_aval
 _FLAG = ShapedArray((), np.dtype("bool"))
 # The name of the cond of loops that each have their own, as one loop.
 _ANY_GOING = "any_going"
-
-
-# The traffic of a turn in bytes from which on it is certain that XLA calls a function for each part
-# of a turn. It makes one function of a loop of less than 1 KiB.
-_SMALL = 4096
 
 
 class Params(NamedTuple):
@@ -75,12 +69,6 @@ class Params(NamedTuple):
     def sizes(self) -> tuple[int, int]:
         """How many operands are consts of `cond`, and how many of `body`."""
         return self.cond_nconsts, self.body_nconsts
-
-
-def _is_small(loop: Params) -> bool:
-    """Whether XLA may make one function of the whole loop."""
-    traffic = [program_work(closed).traffic for closed in (loop.cond_jaxpr, loop.body_jaxpr)]
-    return any(t is None for t in traffic) or sum(t for t in traffic if t is not None) < _SMALL
 
 
 def _moving(loop: Params) -> int | None:
@@ -119,10 +107,9 @@ class While(Expanding):
         loop = Params(**params)
         cond_consts, body_consts, init = cut(values, *loop.sizes)
         avals = loop.body_jaxpr.out_avals
-        # XLA makes one function of a small loop, in which a fixed place would be read once.
-        place = _moving(loop) if is_watched(b) and _is_small(loop) else None
-        counts = is_watched(b) and _is_small(loop) and place is None
-        turns = [COUNT] * counts
+        # A fixed place of the page would be read once, before the loop, by XLA or by LLVM.
+        place = _moving(loop) if is_watched(b) else None
+        turns = [COUNT] * (is_watched(b) and place is None)
         start = [*[b.constant(0, COUNT) for _ in turns], *init]
         made = b.ops("stablehlo.while", start, [*turns, *avals], regions=2)
         cond, body = made.regions
@@ -132,7 +119,7 @@ class While(Expanding):
             if is_watched(b):
                 if place is not None:
                     turn = [number_in(inner, carry[place], avals[place])]
-                going = unless_stopped(inner, going, *(turn or [inner.constant(0, COUNT)]))
+                going = unless_stopped(inner, going, *turn)
             inner.terminate("stablehlo.return", [going])
         with b.block(body, [*turns, *avals]) as (inner, values):
             turn, carry = cut(values, len(turns))

@@ -15,10 +15,6 @@ from fuzz.process import Broken, Worker
 from fuzz.programs import Program, Statement
 from fuzz.shrink import shrink
 
-# Of twenty programs, one is run statement by statement, and six as compiled functions, which takes
-# a fifth of the time. Of the others only types are compared, which takes a thirtieth, since nothing
-# is compiled.
-OF, EAGER, COMPILED = 20, 1, 6
 # Programs of one process, which keeps what it has compiled.
 LIFE = 400
 
@@ -62,9 +58,8 @@ class Campaign:
         """One program."""
         generator = Generator(seed, self.preferences)
         program = generator.program()
-        turn = seed % OF
-        abstract = turn >= EAGER + COMPILED
-        given = program.compiled if turn < COMPILED else program.statements
+        abstract = program.run == "types"
+        given = program.compiled if program.run == "compiled" else program.statements
         self.statements += len(program.body)
         self.valued += not abstract
         try:

@@ -29,7 +29,8 @@ def tangent(x):
     x = jnp.asarray(x)
     if not is_inexact(x):
         return np.zeros(x.shape, jax.dtypes.float0)
-    return jnp.cos(jnp.arange(x.size, dtype=jnp.float32)).reshape(x.shape).astype(x.dtype)
+    cosines = np.cos(np.arange(x.size, dtype=np.float32)).reshape(x.shape)
+    return jnp.asarray(cosines.astype(x.dtype))
 
 def forward(f):
     """The results and their tangents."""
@@ -60,7 +61,10 @@ def mesh(**axes):
     return jax.sharding.Mesh(devices, tuple(axes))
 
 def lanes(x, axis=0):
-    """Two examples: an array, and itself backwards."""
+    """Two examples: an array, and itself backwards; without a compilation if it is known."""
     x = jnp.asarray(x)
+    known = not isinstance(x, jax.core.Tracer) and not jnp.issubdtype(x.dtype, jax.dtypes.extended)
+    if known and not x.weak_type:
+        return jnp.asarray(np.stack([np.asarray(x), np.flip(np.asarray(x))], axis))
     return jnp.stack([x, jnp.flip(x)], axis)
 '''

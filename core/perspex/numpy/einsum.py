@@ -27,6 +27,7 @@ from perspex.ops import elementwise as ops
 from perspex.ops.reductions import reduce_or
 from perspex.ops.shape import iota
 from perspex.ops.structural import convert, reduce_sum, squeeze, transpose
+from perspex.tracing.array_methods import declared_array
 
 __all__ = ["einsum", "einsum_path"]
 
@@ -127,6 +128,7 @@ def _plan(subscripts: Any, operands: Any, optimize: Any) -> Any:
         result = [f"->{_letters(term)}" for term in interleaved[2 * pairs :]]
         subscripts = ",".join(terms) + "".join(result)
     check_arraylike("einsum", *given)
+    given = [declared_array(x) for x in given]
     # What is symbolic counts as a large number: the order of products has to be chosen now.
     shapes = [
         tuple([_TYPICAL if isinstance(n, Symbolic) else n for n in np.shape(x)]) for x in given

@@ -26,6 +26,7 @@ from perspex.ops.shape import split as split_p
 from perspex.ops.shape import stack as stack_p
 from perspex.ops.shape import unstack as unstack_p
 from perspex.ops.windows import ScatterDimensionNumbers
+from perspex.tracing.array_methods import declared_array
 
 __all__ = [
     "append", "array_split", "block", "column_stack", "concat", "concatenate", "dsplit", "dstack",
@@ -81,6 +82,7 @@ def _concatenated(name: str, arrays: Any, axis: int | None, dtype: Any = None) -
     if not given:
         raise ValueError("Need at least one array to concatenate.")
     check_arraylike(name, *given)
+    given = tuple([declared_array(x) for x in given])
     if axis is None:
         given, axis = tuple([flat(asarray(x)) for x in given]), 0
     ndim = np.ndim(given[0])

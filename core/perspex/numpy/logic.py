@@ -163,8 +163,9 @@ def iscomplex(x: ArrayLike) -> Array:
     Array([ True, False], dtype=bool)
     """
     x = arraylike("iscomplex", x)
-    zero = like(x, 0)
-    return to_bool(ops.imag(x)) if x.dtype.kind == "c" else spread(ops.ne(zero, zero), x.shape)
+    if x.dtype.kind == "c":
+        return to_bool(ops.imag(x))
+    return spread(np.bool_(False), x.shape)
 
 
 @fused

@@ -227,6 +227,7 @@ def _unique(
         if length and fill_value is None:
             raise ValueError(f"{name}: for an empty array and a size, fill_value must be given")
         return _nothing(x, axis, length or 0, fill_value)
+    x = _one_nan(x)
     order, first = _runs(x, axis, equal_nan)
     if length is None:
         length = int(reduce_sum(convert(first, INT32), axes=(0,)))
@@ -240,6 +241,14 @@ def _nothing(x: Any, axis: int, length: int, fill_value: Any) -> _UniqueAllResul
     none = spread(INT32.type(0), (0,))
     count = spread(INT32.type(0), (length,))
     return _UniqueAllResult(spread(value, shape), count, none, count)
+
+
+@fused
+def _one_nan(x: Any) -> Any:
+    """`x` with one NaN for all complex numbers that have a NaN in a part: it sorts last."""
+    if x.dtype.kind != "c":
+        return x
+    return ops.select(ops.eq(x, x), x, spread(x.dtype.type(np.nan), x.shape))
 
 
 @fused(static=("axis", "equal_nan"))

@@ -200,8 +200,12 @@ def _integer_pow_jvp(t: Any, x: Any, out: Any, *, y: int) -> Any:
 
 
 def _pow_jvp_x(t: Any, x: Any, y: Any, z: Any) -> Any:
-    # y x^(y-1), and 0 where y is 0, whatever x is.
+    # y x^(y-1). An integer y may be 0, and the slope is then 0, whatever x is; a float y is not
+    # constant, and at x = y = 0 there is no slope.
+    is_integer = dtypes.issubdtype(typeof(y).dtype, np.integer)
     y = convert(y, typeof(x).dtype)
+    if not is_integer:
+        return mul(t, mul(y, pow(x, sub(y, scalar_like(y, 1)))))
     zero = eq(y, scalar_like(y, 0))
     power = pow(x, select(zero, scalar_like(y, 1), sub(y, scalar_like(y, 1))))
     slope = mul(y, power)

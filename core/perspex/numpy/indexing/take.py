@@ -254,7 +254,7 @@ def ix_(*args: ArrayLike) -> tuple[Array, ...]:
         if x.ndim != 1:
             raise ValueError(f"ix_: arguments must be 1-dimensional, got shape {x.shape}")
         if x.size == 0:
-            x = convert(x, INT32)
+            x = convert(x, place_dtype())
         elif x.dtype == bool:
             x = arraylike("ix_", mask_places(x, x.shape, 0, k)[0])
         out.append(expand(x, [d for d in range(len(args)) if d != k]))

@@ -14,7 +14,7 @@ _beta = Continuous(
     "the beta distribution",
     "The density is `y**(a - 1) * (1 - y)**(b - 1) / (beta(a, b) * scale)` with `y = (x - loc) / "
     "scale`, for `loc <= x <= loc + scale`, and 0 elsewhere. Values are NaN where `a` or `b` is "
-    "not positive.",
+    "negative. Where one of them is 0, all of the mass is at a bound, and densities are NaN.",
     {
         "a": "the first shape, positive: the exponent at the lower bound, plus 1.",
         "b": "the second shape, positive: the exponent at the upper bound, plus 1.",
@@ -24,6 +24,7 @@ _beta = Continuous(
     example="0.5, 2.0, 3.0",
     support=lambda y, a, b: ~((y < 0) | (y > 1)),
     invalid=lambda a, b: (a <= 0) | (b <= 0),
+    invalid_mass=lambda a, b: (a < 0) | (b < 0) | ((a == 0) & (b == 0)),
 )
 
 logpdf = _beta.define(

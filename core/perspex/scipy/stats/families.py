@@ -100,6 +100,7 @@ class Family:
       support: where the density is not zero, given `y` and the shape parameters.
       safe: a point of the support, which formulas for the density see in place of those outside.
       invalid: given the shape parameters, where all values but quantiles are NaN.
+      invalid_mass: the same for all but densities, if it differs.
       bounded: whether quantiles are NaN for numbers that are not between 0 and 1.
       probability: the name of the first parameter of quantiles.
     """
@@ -117,6 +118,7 @@ class Family:
         support: Callable[..., Any] | None = None,
         safe: float = 0.5,
         invalid: Callable[..., Any] | None = None,
+        invalid_mass: Callable[..., Any] | None = None,
         bounded: bool = False,
         probability: str = "q",
     ) -> None:
@@ -125,7 +127,8 @@ class Family:
         self.words = _FIRST_WORDS | dict(words)
         self.probability = probability
         self.parameters = [word for word in words if word != self.first]
-        self.support, self.safe, self.invalid, self.bounded = support, safe, invalid, bounded
+        self.support, self.safe, self.bounded = support, safe, bounded
+        self.invalid, self.invalid_mass = invalid, invalid_mass or invalid
         self.rules: dict[str, Callable[..., Any]] = {}
 
     def define(
@@ -135,6 +138,7 @@ class Family:
         formula: Callable[..., Any] | None = None,
         *,
         loc: bool = True,
+        widest: bool = False,
     ) -> Callable[..., Array]:
         """A function of the distribution.
 
@@ -144,16 +148,19 @@ class Family:
           formula: the function of `y` or `q` and the shape parameters; if not given, the function
             is derived from one defined before.
           loc: whether it has the parameter `loc`.
+          widest: whether results have the widest floating dtype that is enabled.
         """
         quantile = name in ("ppf", "isf")
         if formula is None:
             source = next(source for source in _DERIVED[name] if source in self.rules)
-            rule = functools.partial(self._derived, _DERIVED[name][source], self.rules[source])
+            outer = _DERIVED[name][source]
+            rule = functools.partial(self._derived, name, outer, self.rules[source])
         elif quantile:
             rule = functools.partial(self._quantile, formula)
         else:
+            log_density = name in ("logpdf", "logpmf")
             rule = functools.partial(
-                self._log_density if name in ("logpdf", "logpmf") else self._mass, formula
+                self._log_density if log_density else self._mass, name, formula
             )
         self.rules[name] = rule
         names = [self.probability if quantile else self.first, *self.parameters]
@@ -170,7 +177,8 @@ class Family:
             given.apply_defaults()
             values = dict(zip(names, floats(full_name, *given.args), strict=True))
             moves = values.pop("loc", None), values.pop("scale", None)
-            return rule(moves, *values.values())
+            value = rule(moves, *values.values())
+            return pnp.asarray(value, float) if widest else value
 
         function.__name__ = function.__qualname__ = name
         function.__module__ = f"{__package__}.{self.name}"
@@ -187,16 +195,21 @@ class Family:
         )
         return fused(function)
 
-    def _log_density(self, formula: Callable[..., Any], moves: Any, x: Any, *shapes: Any) -> Any:
+    def _log_density(
+        self, name: str, formula: Callable[..., Any], moves: Any, x: Any, *shapes: Any
+    ) -> Any:
         y = _standard(x, *moves)
         inside = None if self.support is None else self.support(y, *shapes)
         value = formula(y if inside is None else at(inside, y, self.safe), *shapes)
         if moves[1] is not None:
             value = value - pnp.log(moves[1])
-        return self._checked(value if inside is None else at(inside, value, -math.inf), shapes)
+        value = value if inside is None else at(inside, value, -math.inf)
+        return self._checked(name, value, shapes)
 
-    def _mass(self, formula: Callable[..., Any], moves: Any, x: Any, *shapes: Any) -> Any:
-        return self._checked(formula(_standard(x, *moves), *shapes), shapes)
+    def _mass(
+        self, name: str, formula: Callable[..., Any], moves: Any, x: Any, *shapes: Any
+    ) -> Any:
+        return self._checked(name, formula(_standard(x, *moves), *shapes), shapes)
 
     def _quantile(self, formula: Callable[..., Any], moves: Any, q: Any, *shapes: Any) -> Any:
         loc, scale = moves
@@ -207,14 +220,22 @@ class Family:
         return value if possible is None else at(possible, value, math.nan)
 
     def _derived(
-        self, outer: Callable[..., Any], rule: Callable[..., Any], moves: Any, x: Any, *shapes: Any
+        self,
+        name: str,
+        outer: Callable[..., Any],
+        rule: Callable[..., Any],
+        moves: Any,
+        x: Any,
+        *shapes: Any,
     ) -> Any:
         # Once more, as XLA on CPUs loses a NaN that a scalar condition selects before an `exp`:
         # https://github.com/jax-ml/jax/issues/29537.
-        return self._checked(outer(rule(moves, x, *shapes)), shapes)
+        return self._checked(name, outer(rule(moves, x, *shapes)), shapes)
 
-    def _checked(self, value: Any, shapes: tuple[Any, ...]) -> Any:
-        return value if self.invalid is None else at(~self.invalid(*shapes), value, math.nan)
+    def _checked(self, name: str, value: Any, shapes: tuple[Any, ...]) -> Any:
+        density = name.endswith(("pdf", "pmf"))
+        invalid = self.invalid if density else self.invalid_mass
+        return value if invalid is None else at(~invalid(*shapes), value, math.nan)
 
 
 class Continuous(Family):

@@ -409,9 +409,19 @@ def until(condition):
 def compiles():
     return any(process.has_begun for process in compiling._living.copy())
 
+def tell(number):
+    for pid in compiling.processes():
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            pass
+
 def interrupted(work, once=compiles):
-    # The interrupt comes once the condition holds.
+    # The interrupt comes once the condition holds. The compiler stands still from when it has
+    # begun until then: however busy the machine is, the work cannot end before the interrupt.
     def send():
+        until(compiles)
+        tell(signal.SIGSTOP)
         until(once)
         time.sleep(0.05)
         os.kill(os.getpid(), signal.SIGINT)
@@ -423,6 +433,8 @@ def interrupted(work, once=compiles):
         pass
     else:
         raise RuntimeError("the work ended before the interrupt")
+    finally:
+        tell(signal.SIGCONT)
     thread.join()
 
 def is_there(pid):

@@ -165,7 +165,8 @@ def iscomplex(x: ArrayLike) -> Array:
     x = arraylike("iscomplex", x)
     if x.dtype.kind == "c":
         return to_bool(ops.imag(x))
-    return spread(np.bool_(False), x.shape)
+    zero = np.bool_(False) if x.dtype == bool else like(x, 0)  # a weak bool makes nothing weak
+    return spread(ops.ne(zero, zero), x.shape)
 
 
 @fused

@@ -58,14 +58,8 @@ def call_of(
 ) -> Call:
     """The call as a function of the arguments at positions `numbers` alone."""
     least = max([n + 1 if n >= 0 else -n for n in numbers])
-    shown = numbers[0] if len(numbers) == 1 else numbers
-    if len(args) < -min(numbers):
-        raise ValueError(
-            f"argnums={shown} counts from the last of {len(args)} positional arguments of "
-            f"{place(fun)}, and there is none at that place; pass more arguments by position, or "
-            f"give a number of at least {-len(args)}"
-        )
     if len(args) < least:
+        shown = numbers[0] if len(numbers) == 1 else numbers
         raise TypeError(
             f"differentiating with respect to argnums={shown} requires at least {least} positional "
             f"arguments to be passed by the caller, but got only {len(args)} positional arguments, "

@@ -67,11 +67,9 @@ def _complex_log_add_exp(x: Any, y: Any) -> Any:
 def _weight(x: Any, total: Any) -> Any:
     """The derivative of `log_add_exp`: the share `exp(x - total)` of one operand in the sum."""
     difference = sub(x, total)
-    # An infinity that is all of the sum has no difference to it, and the share one. Of a sum of
-    # nothing, -inf, there is no share.
-    size = ew.real(x) if typeof(x).dtype.kind == "c" else x
-    infinite = ew.eq(size, full_like(size, np.inf))
-    is_all = ew.bitwise_and(infinite, ew.eq(x, total))
+    # An infinity that is all of the sum has no difference to it, and the share one.
+    numbers = ew.bitwise_and(ew.eq(x, x), ew.eq(total, total))
+    is_all = ew.bitwise_and(ew.ne(difference, difference), numbers)
     return exp(select(is_all, zeros_like(difference), difference))
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from fuzz.control import define, param
 from fuzz.coverage import dtype_class
-from fuzz.programs import Statement, turn
+from fuzz.programs import Statement
 from fuzz.scope import Scope
 from fuzz.values import Type
 
@@ -126,8 +126,7 @@ def whole(
     tail.append(Statement(f"r0 = jax.jit(f)({names})", "r0"))
     for position in range(1, g.rng.choice([1, 2, 2, 3])):
         before, call = wrapped(g, "f", params, g.rng.choice([1, 1, 2, 2, 3, 4]))
-        # One program, where each operation would be one: that is for those that run eagerly.
-        if g.rng.random() < 0.8 or turn(g.seed) != "eager":
+        if g.rng.random() < 0.8:  # one program, where each operation would be one
             call = f"jax.jit(lambda {names}: {call})({names})"
         tail.append(Statement(f"{before}r{position} = {call}", f"r{position}"))
     return tail

@@ -8,6 +8,7 @@ the others: the work is that of one product times the number of groups.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
@@ -36,13 +37,8 @@ from perspex.tracing.trace import typeof
 Axes = tuple[int, ...]
 
 
-class _Numbers(NamedTuple):
-    dot_dimension_numbers: tuple[tuple[Axes, Axes], tuple[Axes, Axes]]
-    lhs_ragged_dimensions: Axes
-    rhs_group_dimensions: Axes
-
-
-class RaggedDotDimensionNumbers(_Numbers):
+@dataclasses.dataclass(frozen=True, init=False)
+class RaggedDotDimensionNumbers:
     """Which axes a `ragged_dot_general` contracts, which are batches, and which is in groups.
 
     Args:
@@ -58,21 +54,24 @@ class RaggedDotDimensionNumbers(_Numbers):
     (0,)
     """
 
-    __slots__ = ()
+    dot_dimension_numbers: tuple[tuple[Axes, Axes], tuple[Axes, Axes]]
+    lhs_ragged_dimensions: Axes
+    rhs_group_dimensions: Axes
 
-    def __new__(
-        cls,
+    def __init__(
+        self,
         dot_dimension_numbers: Any,
         lhs_ragged_dimensions: Sequence[int],
         rhs_group_dimensions: Sequence[int],
-    ) -> RaggedDotDimensionNumbers:
+    ) -> None:
         (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dot_dimension_numbers
         pairs = (
             (tuple(lhs_contract), tuple(rhs_contract)),
             (tuple(lhs_batch), tuple(rhs_batch)),
         )
-        lhs, rhs = tuple(lhs_ragged_dimensions), tuple(rhs_group_dimensions)
-        return super().__new__(cls, pairs, lhs, rhs)
+        object.__setattr__(self, "dot_dimension_numbers", pairs)
+        object.__setattr__(self, "lhs_ragged_dimensions", tuple(lhs_ragged_dimensions))
+        object.__setattr__(self, "rhs_group_dimensions", tuple(rhs_group_dimensions))
 
 
 # ---- The axes by role ---------------------------------------------------------------------------

@@ -41,7 +41,7 @@ SOURCES = [
     "magics/perspex_magics/panel/schema.json",
 ]
 WRITTEN = FOLDER / "src" / "contract.ts"
-CONTRACT = ROOT / "magics/perspex_magics/panel/contract.py"
+PACKAGE = ROOT / "magics/perspex_magics"
 
 
 class PanelError(Exception):
@@ -99,8 +99,9 @@ def built(say: Callable[[str], None]) -> None:
 
 def _write_schema() -> None:
     """Bring the schema of the messages up to date; where msgspec is missing, it stays as it is."""
-    if CONTRACT.exists() and importlib.util.find_spec("msgspec") is not None:
-        subprocess.run([sys.executable, "-P", CONTRACT], check=True)
+    if (PACKAGE / "panel/schema.py").exists() and importlib.util.find_spec("msgspec") is not None:
+        # As part of a package that needs nothing: Perspex may not be installed yet.
+        subprocess.run([sys.executable, "-m", "panel.schema"], cwd=PACKAGE, check=True)
 
 
 def _has_modules() -> bool:

@@ -26,6 +26,7 @@ import { reveal } from './panel/reveal';
 import { PANEL_ID, Sidebar } from './panel/sidebar';
 import type { ISession } from './model/session';
 import { CacheTab } from './tabs/cache';
+import { DevicesTab } from './tabs/devices';
 import { KeysTab } from './tabs/keys';
 import { MemoryTab } from './tabs/memory';
 import { ProgramDocument, ProgramTab } from './tabs/program';
@@ -76,6 +77,7 @@ function activate(
     new CacheTab(page, show),
     new TimeTab(page),
     new MemoryTab(page),
+    new DevicesTab(page),
     new KeysTab(page)
   ]) {
     sidebar.addTab(tab);

@@ -28,7 +28,12 @@ test('rows and messages of the tests are those of the schema', () => {
       reusedKeys: 1,
       reused: [{ key: 'k', uses: [{ function: 'normal', at: null }] }]
     }),
-    rows.line('a')
+    rows.line('a'),
+    rows.device(0, { used: 1, limit: 2 }),
+    rows.placement('x'),
+    rows.exchange('a', { at: null }),
+    rows.engine(0),
+    rows.engine(1, { alive: false, memory: null, bytes: null, began: null, ended: null })
   ];
   for (const row of all) {
     expect(fits('Row', row)).toEqual([]);

@@ -5,12 +5,16 @@ import type {
   CellRow,
   Changes,
   Compiled,
+  DeviceRow,
+  EngineRow,
+  ExchangeRow,
   Hello,
   KeyRow,
   LineRow,
   MemoryRow,
   Program,
   Place,
+  PlacementRow,
   ProgramRow,
   Row,
   Topic
@@ -169,6 +173,78 @@ export const line = (id: string, over: Partial<LineRow> = {}): LineRow => ({
   seconds: 0.01,
   shared: 0,
   runs: 3,
+  ...over
+});
+
+export const device = (id: number, over: Partial<DeviceRow> = {}): DeviceRow => ({
+  row: 'device',
+  id: `TFRT_CPU_${id}`,
+  order: id,
+  name: `cpu:${id}`,
+  kind: 'cpu',
+  process: 0,
+  bytes: 4096,
+  arrays: 1,
+  used: null,
+  limit: null,
+  ...over
+});
+
+/** An array over four devices: two parts, each on two of them. */
+export const placement = (owner: string, over: Partial<PlacementRow> = {}): PlacementRow => ({
+  row: 'placement',
+  id: owner,
+  order: ++orders,
+  owner,
+  what: 'f32[8@x,4]',
+  spec: "P('x', None)",
+  cell: 'In[1]',
+  bytes: 256,
+  each: 64,
+  copies: 2,
+  axes: ['x', 'y'],
+  sizes: [2, 2],
+  devices: [0, 1, 2, 3].map(i => `TFRT_CPU_${i}`),
+  parts: [0, 0, 1, 1],
+  ranges: ['0:4, :', '4:8, :'],
+  ...over
+});
+
+export const exchange = (id: string, over: Partial<ExchangeRow> = {}): ExchangeRow => ({
+  row: 'exchange',
+  id,
+  order: ++orders,
+  program: '1',
+  name: 'layer',
+  at: place('a', 6),
+  collective: 'all-reduce',
+  sent: 4096,
+  times: 1,
+  group: 4,
+  share: 0.25,
+  ...over
+});
+
+export const engine = (process: number, over: Partial<EngineRow> = {}): EngineRow => ({
+  row: 'engine',
+  id: String(process),
+  order: process,
+  process,
+  pid: 100 + process,
+  alive: true,
+  memory: 1024 ** 2,
+  bytes: 2048,
+  count: 7,
+  began: 0,
+  ended: 0.5,
+  wall: 0.5,
+  trace: 0,
+  lower: 0,
+  compile: 0.3,
+  device: 0.1,
+  transfer: 0,
+  python: 0.1,
+  idle: 0,
   ...over
 });
 

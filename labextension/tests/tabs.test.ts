@@ -4,6 +4,7 @@ import { expect, test, vi } from 'vitest';
 import { cacheView } from '../src/views/cache/view';
 import { coded } from '../src/views/dom';
 import type { Place } from '../src/contract';
+import { DevicesTab } from '../src/tabs/devices';
 import { KeysTab } from '../src/tabs/keys';
 import { MemoryTab } from '../src/tabs/memory';
 import { TimeTab } from '../src/tabs/time';
@@ -125,18 +126,19 @@ test('device times are those of the last profiled cell, with their number and to
 
 test('a table that has not come is loading, and then is empty', () => {
   const texts = () => {
-    const tabs = [new TimeTab(page), new MemoryTab(page), new KeysTab(page)];
+    const tabs = [new TimeTab(page), new MemoryTab(page), new KeysTab(page), new DevicesTab(page)];
     return (rows: Parameters<typeof sessionOf>[0]) =>
       tabs.map(tab => {
         tab.show(sessionOf(rows).session);
         return tab.node.querySelector('.pspx-nothing')!.textContent;
       });
   };
-  expect(texts()({})).toEqual(['Loading...', 'Loading...', 'Loading...']);
-  expect(texts()({ cells: [], buffers: [], keys: [] })).toEqual([
+  expect(texts()({})).toEqual(Array(4).fill('Loading...'));
+  expect(texts()({ cells: [], buffers: [], keys: [], devices: [], placements: [] })).toEqual([
     'No cells have run yet.',
     'No arrays are alive.',
-    'No random keys yet.'
+    'No random keys yet.',
+    'The kernel has not used a device yet.'
   ]);
 });
 

@@ -68,6 +68,33 @@ export const SHARDED = [
   'x.sum(axis=0)'
 ];
 
+/** Arrays over eight devices that exchange numbers, and a cluster of three processes. */
+export const DEVICES = [
+  [
+    'import perspex, perspex.numpy as jnp',
+    'from perspex import lax',
+    'from perspex.sharding import NamedSharding, PartitionSpec as P',
+    'perspex.config.update("num_cpu_devices", 8)',
+    'mesh = perspex.make_mesh((2, 4), ("data", "model"))',
+    'place = lambda x, spec: perspex.device_put(x, NamedSharding(mesh, spec))',
+    'params = {"up": place(jnp.ones((256, 512)), P(None, "model")),',
+    '          "down": place(jnp.ones((512, 256)), P("model"))}',
+    'batch = place(jnp.ones((64, 256)), P("data"))'
+  ].join('\n'),
+  [
+    '@perspex.jit',
+    '@perspex.shard_map(mesh=mesh, in_specs=({"up": P(None, "model"), "down": P("model")}, P("data")), out_specs=P("data"))',
+    'def layer(params, x):',
+    '    inner = jnp.tanh(x @ params["up"])',
+    '    part = inner @ params["down"]',
+    '    return lax.psum(part, "model")',
+    '',
+    'out = layer(params, batch)'
+  ].join('\n'),
+  '%cluster start -n 3 --devices 2',
+  '%%spmd\nimport time, perspex, numpy as np\nmesh = perspex.make_mesh((6,), ("x",))\nx = perspex.device_put(np.ones((6, 4000)), perspex.NamedSharding(mesh, perspex.P("x")))\ntotal = perspex.jit(lambda x: (x * 2).sum())(x)\ntime.sleep(0.1 * perspex.process_index())'
+];
+
 /** Widgets and values whose names want to be markup. */
 export const HOSTILE_WIDGETS = [
   [

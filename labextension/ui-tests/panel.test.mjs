@@ -6,11 +6,11 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { after, before, describe, test } from 'node:test';
-import { HOSTILE, TOUR } from './notebooks.mjs';
+import { DEVICES, HOSTILE, TOUR } from './notebooks.mjs';
 import { rig } from './rig.mjs';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-const TABS = ['program', 'cache', 'time', 'memory', 'keys'];
+const TABS = ['program', 'cache', 'time', 'memory', 'devices', 'keys'];
 
 const shared = rig();
 
@@ -185,7 +185,7 @@ for (const app of ['lab', 'notebook']) {
       const { keyboard } = page.page;
       await page.showPanel('program');
       await page.panel.locator('[role="tab"][aria-selected="true"]').focus();
-      for (const name of ['cache', 'time', 'memory', 'keys']) {
+      for (const name of ['cache', 'time', 'memory', 'devices', 'keys']) {
         await keyboard.press('ArrowRight');
         await page.tab(name).waitFor();
       }
@@ -238,6 +238,41 @@ test('two pages on one kernel see the same', async () => {
     assert.deepEqual(page.ownErrors(), []);
     await page.page.context().close();
   }
+});
+
+test('Devices: the parts of an array, what is sent by line, and the processes of a cluster', async () => {
+  const page = await shared.open('lab', 'devices.ipynb', DEVICES);
+  await page.showPanel('devices');
+  const tab = page.tab('devices');
+  await tab.getByText('The kernel has not used a device yet.').waitFor();
+  await page.run(1);
+  const tiles = tab.locator('.pspx-tile');
+  await page.until(async () => (await tiles.count()) === 8);
+  const colours = () =>
+    tiles.evaluateAll(all => all.map(tile => getComputedStyle(tile).backgroundColor));
+  // Each column of the mesh holds a part of `params['up']`, and each row one of `batch`.
+  const up = await colours();
+  assert.deepEqual(up.slice(0, 4), up.slice(4));
+  assert.equal(new Set(up).size, 4);
+  await tab.getByRole('button', { name: 'batch' }).click();
+  const rows = await colours();
+  assert.equal(new Set(rows.slice(0, 4)).size, 1);
+  assert.equal(new Set(rows).size, 2);
+  await tiles.nth(5).hover();
+  await tab.getByText('cpu:5 · [32:64, :] 32.0 KiB · also on cpu:4, cpu:6, cpu:7').waitFor();
+  await page.run(2);
+  const line = tab.getByRole('row', { name: /all-reduce/ });
+  // A ring of four sends 2 * 3 / 4 of the 32 KiB that each has of the result.
+  await line.getByText('48.0 KiB').waitFor();
+  await line.getByRole('button', { name: 'Cell In[2]:6' }).click();
+  await page.until(async () => (await page.activeCell()) === 'cell-2');
+  await page.run(3);
+  await page.run(4);
+  await tab.getByText('In[4]: the last process ended it').waitFor();
+  await page.until(async () => (await tab.locator('.pspx-lane-bar').count()) === 3);
+  assert.deepEqual(await page.violations(AXE), []);
+  assert.deepEqual(page.ownErrors(), []);
+  await page.page.context().close();
 });
 
 test('a kernel without Perspex says how to get it, once, and then has it', async () => {

@@ -4,7 +4,7 @@
  */
 
 import { statSync } from 'node:fs';
-import { SHARDED, TOUR, WIDGETS } from './notebooks.mjs';
+import { DEVICES, SHARDED, TOUR, WIDGETS } from './notebooks.mjs';
 import { Page } from './pages.mjs';
 import { browser, serve } from './server.mjs';
 
@@ -134,6 +134,25 @@ async function arrays() {
   checkSize(path);
 }
 
+async function devices() {
+  server.write('devices.ipynb', DEVICES);
+  const context = await chromium.newContext({ viewport: { width: 1000, height: 880 } });
+  const page = new Page(await context.newPage(), server, 'lab');
+  await page.open('devices.ipynb');
+  await page.command('application:toggle-left-area');
+  await page.showPanel('devices');
+  for (let i = 1; i <= DEVICES.length; i++) {
+    await page.run(i);
+    await page.idle();
+  }
+  await page.tab('devices').getByText('the last process ended').waitFor();
+  await page.page.mouse.move(0, 0);
+  await page.page.waitForTimeout(1500);
+  const path = `${DOCS}panel-devices.png`;
+  await page.panel.screenshot({ path });
+  checkSize(path);
+}
+
 function checkSize(path, most = MOST) {
   if (statSync(path).size > most) {
     console.error(`${path} has more than ${most} bytes.`);
@@ -142,7 +161,7 @@ function checkSize(path, most = MOST) {
 
 try {
   const [wanted] = process.argv.slice(2);
-  const parts = { panel, widgets, arrays };
+  const parts = { panel, widgets, arrays, devices };
   for (const [name, take] of Object.entries(parts)) {
     if (!wanted || wanted === name) {
       await take();

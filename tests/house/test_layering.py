@@ -244,7 +244,8 @@ def is_namespace_of_users(name: str) -> bool:
 def test_files_stay_readable() -> None:
     sources = [*MODULES.values(), *(ROOT / "tests").rglob("*.py")]
     panel = ROOT / "labextension" / "src"
-    sources += [*panel.rglob("*.ts"), *panel.rglob("*.tsx")]
+    written = panel / "contract.ts"  # by the build, for nobody to read
+    sources += [path for path in [*panel.rglob("*.ts"), *panel.rglob("*.tsx")] if path != written]
     long = {
         str(path.relative_to(ROOT)): lines
         for path in sources

@@ -22,7 +22,10 @@ from support.session import TIMEOUT, Ran, Session
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = json.loads((ROOT / "magics/perspex_magics/panel/schema.json").read_text())
 TOPICS = SCHEMA["constants"]["TOPICS"]
-_ROWS = {"program", "cell", "buffer", "memory", "key", "line"}
+_ROWS = {
+    *("program", "cell", "buffer", "memory", "key", "line"),
+    *("device", "placement", "exchange", "engine"),
+}
 
 
 def validator(definition: str) -> Draft7Validator:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from perspex.hlo.numbering import number_in
@@ -26,6 +26,10 @@ _NAME = re.compile(r'op_name="((?:[^"\\]|\\.)*)"')
 _TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"')
 _CONTRACTED = re.compile(r"lhs_contracting_dims=\{([\d,]*)\}")
 _WINDOW = re.compile(r"window=\{size=([\dx]+)")
+_DTYPE = re.compile(r"(pred|token|[a-z]+(\d+)\w*)\[([\d,]*)\]")
+_PARTITIONS = re.compile(r"\bnum_partitions=(\d+)")
+_REPLICAS = re.compile(r"\breplica_count=(\d+)")
+_GROUPS = re.compile(r"replica_groups=(?:\{\{([\d,]*)\}|\[\d+,(\d+)\]<=)")
 _METADATA = re.compile(r', metadata=\{(?:[^{}"]|"(?:[^"\\]|\\.)*")*\}')
 
 # What runs the instructions of other computations, one by one or as one kernel.
@@ -38,11 +42,23 @@ _DEAR = {
 }
 _TEN = 10.0
 
+# How many times the bytes of its operands a device sends in a group of n, by the ring algorithms.
+_SENDS: dict[str, Callable[[int], float]] = {
+    "all-reduce": lambda n: 2 * (n - 1) / n,
+    "reduce-scatter": lambda n: (n - 1) / n,
+    "all-gather": lambda n: n - 1,
+    "all-to-all": lambda n: (n - 1) / n,
+    "ragged-all-to-all": lambda n: (n - 1) / n,
+    "collective-permute": lambda n: 1,
+    "collective-broadcast": lambda n: (n - 1) / n,
+}
+
 
 class Instruction(NamedTuple):
     """One instruction: its `weight` is a guess of its work, for sharing time out.
 
     `runs` are the computations that it runs, each `trips` times; `number` that of its operation.
+    A collective has the bytes that each device `sent`, and the size of the `group` that exchanges.
     """
 
     name: str
@@ -51,6 +67,8 @@ class Instruction(NamedTuple):
     number: int | None
     runs: tuple[str, ...]
     trips: int
+    sent: float = 0.0
+    group: int = 1
 
 
 class Share(NamedTuple):
@@ -70,18 +88,29 @@ class Instructions:
     def __init__(self, text: str) -> None:
         self.computations: dict[str, list[Instruction]] = {}
         self.by_name: dict[str, Instruction] = {}
+        self.entry = ""
         shapes: dict[str, tuple[int, ...]] = {}
+        bytes_of: dict[str, float] = {}
         current: list[Instruction] = []
+        devices = 1
         for row in text.splitlines():
+            if row.startswith("HloModule"):
+                counts = [pattern.search(row) for pattern in (_PARTITIONS, _REPLICAS)]
+                devices = math.prod([int(found[1]) for found in counts if found])
             if not row.startswith(" "):
                 head = _HEAD.match(row)
                 if head:
                     current = self.computations.setdefault(head[2], [])
-                    shapes = {}
+                    shapes, bytes_of = {}, {}
+                    if head[1]:
+                        self.entry = head[2]
                 continue
             found = _INSTRUCTION.match(row)
             if found:
                 one = _instruction(found, shapes)
+                if devices > 1:
+                    bytes_of[one.name] = _bytes(found[2])
+                    one = _exchange(one, found[4], bytes_of, devices)
                 current.append(one)
                 self.by_name[one.name] = one
 
@@ -99,6 +128,11 @@ class Instructions:
         if not total:
             return [Share(one.number, one.kind, 1.0)]
         return [Share(number, kind, weight / total) for (number, kind), weight in named.items()]
+
+    def everything(self) -> Iterator[tuple[Instruction, float]]:
+        """All that a run carries out, and how often; of a branch, all cases."""
+        for one in self.computations.get(self.entry, ()):
+            yield from self._inside(one, 1.0)
 
     def _inside(self, one: Instruction, times: float) -> Iterator[tuple[Instruction, float]]:
         if not one.runs:
@@ -125,6 +159,30 @@ def _instruction(found: re.Match[str], shapes: dict[str, tuple[int, ...]]) -> In
     elements = sum(map(math.prod, sizes))
     weight = _weight(kind, float(elements), rest, shapes)
     return Instruction(name, kind, weight, number, runs, trips)
+
+
+def _bytes(types: str) -> float:
+    """The size of what an instruction gives."""
+    return sum(
+        [
+            math.prod(map(int, filter(None, dims.split(",")))) * (int(bits) / 8 if bits else 1)
+            for name, bits, dims in _DTYPE.findall(types)
+            if name != "token"
+        ]
+    )
+
+
+def _exchange(one: Instruction, rest: str, bytes_of: dict[str, float], devices: int) -> Instruction:
+    """The same, with what its devices send if it is a collective."""
+    kind = one.kind.removesuffix("-start")
+    if kind not in _SENDS:
+        return one
+    found = _GROUPS.search(rest)
+    listed = found and (found[1].count(",") + 1 if found[1] else int(found[2] or 0))
+    group = 2 if kind == "collective-permute" else listed or devices
+    operands = _OPERAND.findall(rest.partition(")")[0])
+    given = sum([bytes_of.get(name, 0.0) for name in operands])
+    return one._replace(kind=kind, sent=given * _SENDS[kind](group), group=group)
 
 
 def _weight(kind: str, elements: float, rest: str, shapes: dict[str, tuple[int, ...]]) -> float:

@@ -175,7 +175,7 @@ class Session:
 
     def _read(self) -> Profile:
         found = Profile(wall=self._wall, missed=self._missed)
-        programs: dict[int, _Program] = {}
+        programs: dict[int, Program] = {}
         totals: dict[int, ProgramTime] = {}
         for number, spans in _spans_by_run(self._data, self._runs, programs).items():
             executable, at = self._runs[number]
@@ -210,7 +210,7 @@ class _Span(NamedTuple):
     holds: bool
 
 
-class _Program:
+class Program:
     """An executable, to be looked up: its instructions, and the lines behind its operations."""
 
     def __init__(self, executable: Any) -> None:
@@ -298,7 +298,7 @@ def _events(data: bytes) -> list[_Seen]:
 
 
 def _spans_by_run(
-    data: bytes, runs: Sequence[_Run], programs: dict[int, _Program]
+    data: bytes, runs: Sequence[_Run], programs: dict[int, Program]
 ) -> dict[int, list[_Span]]:
     """The instructions that the profiler saw, by the run in which they were carried out."""
     marks: list[_Seen] = []
@@ -320,7 +320,7 @@ def _spans_by_run(
         executable = runs[number].executable
         program = programs.get(id(executable))
         if program is None:
-            program = programs[id(executable)] = _Program(executable)
+            program = programs[id(executable)] = Program(executable)
         known = program.instructions.by_name
         end = mark.time + mark.duration
         inside = []
@@ -399,7 +399,7 @@ def _own_times(spans: Sequence[_Span]) -> list[tuple[str, float, bool]]:
 
 def _add_lines(
     found: Profile,
-    program: _Program,
+    program: Program,
     at: source.Source | None,
     seconds: Sequence[tuple[str, float, bool]],
 ) -> None:

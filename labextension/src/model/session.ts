@@ -45,7 +45,11 @@ export class Session implements ISession {
     buffers: new Table(),
     memory: new Table(),
     keys: new Table(),
-    lines: new Table()
+    lines: new Table(),
+    devices: new Table(),
+    placements: new Table(),
+    exchanges: new Table(),
+    engines: new Table()
   } as Tables & Record<Topic, Table>;
 
   /** The name that the kernel gave to the session, once it has. */

@@ -15,6 +15,10 @@ type RowKinds = {
   memory: 'memory';
   keys: 'key';
   lines: 'line';
+  devices: 'device';
+  placements: 'placement';
+  exchanges: 'exchange';
+  engines: 'engine';
 };
 
 export type RowOf<T extends Topic> = Extract<Row, { row: RowKinds[T] }>;

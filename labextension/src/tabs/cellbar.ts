@@ -44,8 +44,11 @@ function words(part: Part): { text: string; hint: string } {
   }
 }
 
+/** A cell's time and its parts. */
+export type Times = Pick<CellRow, 'wall' | 'after' | (typeof PARTS)[number]>;
+
 /** The time of a cell as one bar, with the device's work after the cell at its end. */
-export function cellBar(row: CellRow): HTMLElement {
+export function cellBar(row: Times): HTMLElement {
   const after = row.after ?? 0;
   const whole = row.wall + after;
   const parts = PARTS.filter(part => row[part] > 0);
@@ -114,12 +117,12 @@ export function cellTable(row: CellRow): HTMLElement {
   );
 }
 
-/** The colours of the bars. */
-export function legend(): HTMLElement {
+/** The colours of the bars, or of some of their parts. */
+export function legend(parts: readonly Part[] = [...PARTS, 'after']): HTMLElement {
   return el(
     'ul',
     { class: 'pspx-legend', 'aria-label': trans.__('Colours of the bars') },
-    [...PARTS, 'after' as const].map(part => {
+    parts.map(part => {
       const { text, hint } = words(part);
       return el(
         'li',

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from typing import Any
 
 from IPython.core.getipython import get_ipython
 
 import perspex
 from perspex import distributed
+from perspex.runtime import client
 from perspex.runtime.processes import joining
+from perspex_magics.memory.reach import Walk
+from perspex_magics.session import part
+from perspex_magics.timing.clock import Clock, Reading
 
 
 def pid() -> int:
@@ -33,9 +38,26 @@ def join(address: str, count: int, me: int, devices: int, heartbeat: int) -> int
     )
     shell: Any = get_ipython()
     shell.run_line_magic("load_ext", "perspex")
+    # Cells are measured, to be shown beside those of the others.
+    part(shell, Clock).observe(_nobody)
     # An interrupt ends a cell, and never what is between cells.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     return perspex.device_count()
+
+
+def _nobody(reading: Reading) -> None:
+    """`report` looks for readings when it is asked."""
+
+
+def report() -> dict[str, Any]:
+    """The time of the last cell by its parts, when it began and ended, and the bytes of arrays."""
+    shell: Any = get_ipython()
+    last = part(shell, Clock).last
+    found: dict[str, Any] = {"count": 0, "held": Walk().buffers(client.live_arrays()).nbytes}
+    if last is not None:
+        began = time.time() - (time.perf_counter() - last.start)
+        found |= last.data() | {"count": last.count, "began": began, "ended": began + last.wall}
+    return found
 
 
 def begin(number: int, failures: int) -> None:

@@ -62,6 +62,8 @@ class Engines:
         self.pids: list[int] = []
         self._cluster: Any = None
         self._client: Any = None
+        # What each engine is asked about its last cell; it answers when it has time.
+        self._asked: list[Any] = []
 
     def start(self) -> None:
         """Start the engines, and have them join one program.
@@ -153,6 +155,23 @@ class Engines:
             found.append(_told(i, one))
             found[-1].is_dead, found[-1].is_unfinished = i in dead, not one.ready()
         self.failures += any(told.error or told.is_dead or told.is_unfinished for told in found)
+        self._asked = [
+            None if told.is_dead or told.is_unfinished else view.apply_async(engine.report)
+            for told, view in zip(found, views, strict=True)
+        ]
+        return found
+
+    @property
+    def has_run(self) -> bool:
+        """Whether a cell has run on the engines."""
+        return bool(self._asked)
+
+    def reports(self) -> list[dict[str, Any] | None]:
+        """What each engine says of its last cell (`engine.report`); `None` if it has not yet."""
+        found: list[dict[str, Any] | None] = [None] * self.count
+        for i, asked in enumerate(self._asked):
+            if asked is not None and asked.ready() and asked.successful():
+                found[i] = asked.get(timeout=0)
         return found
 
     def interrupt(self) -> None:
@@ -200,6 +219,15 @@ def is_running(pid: int) -> bool:
         return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return False
+
+
+def memory_of(pid: int) -> int | None:
+    """The bytes of memory that a process uses; `None` if it does not run."""
+    psutil = importlib.import_module("psutil")
+    try:
+        return int(psutil.Process(pid).memory_info().rss)
+    except psutil.NoSuchProcess:
+        return None
 
 
 def _ipyparallel() -> Any:

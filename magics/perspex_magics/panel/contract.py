@@ -1,25 +1,31 @@
 """What the kernel and its views say to each other, as types: the contract of panel and widgets.
 
-`schema.json` is made from these types and `contract.ts` from the schema, both by `make panel`, so
-that each name is written once. Times are in seconds, sizes in bytes, and lines count from 1. The
-module imports nothing of Perspex: the build runs it by itself.
-
-    python -m perspex_magics.panel.contract    # writes schema.json
+`schema` makes `schema.json` from these types, and `contract.ts` from the schema, both by `make
+panel`, so that each name is written once. Times are in seconds, sizes in bytes, and lines count
+from 1. The module imports nothing of Perspex: the build imports it by itself.
 """
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-from typing import Annotated, Any, Literal, NotRequired, TypedDict, get_args
+from typing import Annotated, Literal, NotRequired, TypedDict, get_args
 
-import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 TARGET = "perspex.panel"
 VERSION = 1
 
-Topic = Literal["programs", "cells", "buffers", "memory", "keys", "lines"]
+Topic = Literal[
+    "programs",
+    "cells",
+    "buffers",
+    "memory",
+    "keys",
+    "lines",
+    "devices",
+    "placements",
+    "exchanges",
+    "engines",
+]
 TOPICS: tuple[Topic, ...] = get_args(Topic)
 
 # ---- from the panel -----------------------------------------------------------------------------
@@ -260,7 +266,93 @@ class LineRow(Row, frozen=True, tag="line"):
     runs: int
 
 
-AnyRow = ProgramRow | CellRow | BufferRow | MemoryRow | KeyRow | LineRow
+class DeviceRow(Row, frozen=True, tag="device"):
+    """A device, and what arrays hold of its memory.
+
+    `used` and `limit` are what the device itself says of its memory, or null if it says nothing.
+    """
+
+    name: Annotated[str, Meta(description="Its platform and number: `cpu:0`.")]
+    kind: str
+    process: int
+    bytes: int
+    arrays: int
+    used: int | None
+    limit: int | None
+
+
+class PlacementRow(Row, frozen=True, tag="placement"):
+    """An array over several devices, and which of its parts each of them holds.
+
+    `devices` has the ids of rows in `devices`, in the order of the mesh, and `parts` the number of
+    the part that each of them holds; devices with the same number hold copies. `ranges` says where
+    each part begins and ends along each axis of the array.
+    """
+
+    owner: str
+    what: Annotated[str, Meta(description="The type, as in `f32[8@x,4]`.")]
+    spec: Annotated[str, Meta(description="How it is cut: `P('x', None)`.")]
+    cell: Annotated[str, Meta(description="Where the variable was set: `In[3]`.")]
+    bytes: Annotated[int, Meta(description="On all devices, copies included.")]
+    each: Annotated[int, Meta(description="The bytes on one device.")]
+    copies: Annotated[int, Meta(description="How many devices hold each part.")]
+    axes: Annotated[list[str], Meta(description="The axes of the mesh, or none.")]
+    sizes: Annotated[list[int], Meta(description="The sizes of these axes.")]
+    devices: list[str]
+    parts: list[int]
+    ranges: list[str]
+
+
+class ExchangeRow(Row, frozen=True, tag="exchange"):
+    """What devices send each other at one line in one run of a program, by one collective."""
+
+    program: Annotated[str, Meta(description="The id of a row in `programs`.")]
+    name: Annotated[str, Meta(description="The function's name.")]
+    at: Place | None
+    collective: Annotated[str, Meta(description="As XLA calls it: `all-reduce`.")]
+    sent: Annotated[float, Meta(description="The bytes that each device sends.")]
+    times: float
+    group: Annotated[int, Meta(description="How many devices exchange with each other.")]
+    share: Annotated[float, Meta(description="The estimated part of the program's work.")]
+
+
+class EngineRow(Row, frozen=True, tag="engine"):
+    """A process of the notebook's cluster, and its last cell.
+
+    `began` and `ended` are seconds since the first of the processes began that cell, or null before
+    the first cell. The parts of the time are those of a `CellRow`.
+    """
+
+    process: int
+    pid: int
+    alive: bool
+    memory: Annotated[int | None, Meta(description="The bytes of memory that the process uses.")]
+    bytes: Annotated[int | None, Meta(description="The bytes of its live arrays.")]
+    count: Annotated[int, Meta(description="The number of its last cell, or 0 for none.")]
+    began: float | None
+    ended: float | None
+    wall: float
+    trace: float
+    lower: float
+    compile: float
+    device: float
+    transfer: float
+    python: float
+    idle: float
+
+
+AnyRow = (
+    ProgramRow
+    | CellRow
+    | BufferRow
+    | MemoryRow
+    | KeyRow
+    | LineRow
+    | DeviceRow
+    | PlacementRow
+    | ExchangeRow
+    | EngineRow
+)
 
 # ---- documents ----------------------------------------------------------------------------------
 
@@ -501,78 +593,3 @@ class Reply(Message, tag="reply"):
 
 
 FromKernel = Hello | Changes | Reply
-
-# ---- the schema ---------------------------------------------------------------------------------
-
-SCHEMA = Path(__file__).with_name("schema.json")
-# Types that are no classes, by name; `Topic` is one of some texts, the others are unions of types.
-_NAMED: dict[str, Any] = {
-    "Ask": Ask,
-    "FromKernel": FromKernel,
-    "FromPanel": FromPanel,
-    "Row": AnyRow,
-    "Topic": Topic,
-}
-
-
-def schema() -> dict[str, Any]:
-    """The JSON schema of all messages, with a definition for each type."""
-    said = {kind: None for union in (FromPanel, FromKernel) for kind in get_args(union)}
-    types = [Topic, *said, *_WIDGETS]
-    _, definitions = msgspec.json.schema_components(types, ref_template=_REF)
-    for made in definitions.values():
-        made.pop("title", None)
-        made["description"] = " ".join(made.get("description", "").split())
-        made["additionalProperties"] = False
-        for one in made["properties"].values():
-            one.pop("default", None)
-        if "number" in made["properties"]:
-            made["required"] = ["number", *made["required"]]
-    for name, kinds in _NAMED.items():
-        members = [kind.__name__ for kind in get_args(kinds) if kind not in TOPICS]
-        definitions[name] = (
-            {"anyOf": [{"$ref": _REF.format(name=member)} for member in members]}
-            if members
-            else {"enum": list(TOPICS)}
-        )
-    return {
-        "$schema": "http://json-schema.org/draft-07/schema#",
-        "$id": f"https://perspex.invalid/panel/{VERSION}",
-        "title": "PanelMessages",
-        "description": " ".join((__doc__ or "").split("\n\n")[0].split()),
-        "constants": {"TARGET": TARGET, "VERSION": VERSION, "TOPICS": list(TOPICS)},
-        "type": "object",
-        "properties": {
-            name[0].lower() + name[1:]: {"$ref": _REF.format(name=name)}
-            for name in (*_NAMED, *(kind.__name__ for kind in _WIDGETS))
-        },
-        "additionalProperties": False,
-        "definitions": {name: _named(made) for name, made in sorted(definitions.items())},
-    }
-
-
-_REF = "#/definitions/{name}"
-# The data of widgets.
-_WIDGETS = (Timings, KeyTree, KeyDetail)
-
-
-def _named(made: Any) -> Any:
-    """Part of a schema in which topics and rows are named instead of spelled out."""
-    if isinstance(made, list):
-        return [_named(item) for item in made]
-    if not isinstance(made, dict):
-        return made
-    if "discriminator" in made:
-        return {"$ref": _REF.format(name="Row")}
-    if made.get("items") == {"enum": sorted(TOPICS)} or made.get("topic"):
-        return {**made, "items": {"$ref": _REF.format(name="Topic")}}
-    return {key: _named(value) for key, value in made.items()}
-
-
-def schema_text() -> str:
-    """The contents of `schema.json`."""
-    return json.dumps(schema(), indent=2) + "\n"
-
-
-if __name__ == "__main__":
-    SCHEMA.write_text(schema_text(), encoding="utf-8")

@@ -38,16 +38,23 @@ from perspex_magics.panel.places import Places
 from perspex_magics.panel.texts import valid
 from perspex_magics.panel.topics.buffers import BuffersTopic
 from perspex_magics.panel.topics.cells import CellsTopic
+from perspex_magics.panel.topics.devices import DevicesTopic
+from perspex_magics.panel.topics.engines import EnginesTopic
+from perspex_magics.panel.topics.exchanges import ExchangesTopic
 from perspex_magics.panel.topics.keys import KeysTopic
 from perspex_magics.panel.topics.lines import LinesTopic
 from perspex_magics.panel.topics.memory import MemoryTopic
+from perspex_magics.panel.topics.placements import PlacementsTopic
 from perspex_magics.panel.topics.programs import ProgramsTopic
 from perspex_magics.panel.topics.topic import Topic, magics
 from perspex_magics.timing.profile import ProfileMagics
 
 TOPICS: dict[Name, type[Topic]] = {
     topic.name: topic
-    for topic in (ProgramsTopic, CellsTopic, BuffersTopic, MemoryTopic, KeysTopic, LinesTopic)
+    for topic in (
+        *(ProgramsTopic, CellsTopic, BuffersTopic, MemoryTopic, KeysTopic, LinesTopic),
+        *(DevicesTopic, PlacementsTopic, ExchangesTopic, EnginesTopic),
+    )
 }
 
 

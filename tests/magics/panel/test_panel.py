@@ -16,7 +16,7 @@ import perspex
 import perspex.numpy as pnp
 from perspex_magics import unload_ipython_extension
 from perspex_magics.compiling.compilations import Recorder
-from perspex_magics.panel import contract, messages
+from perspex_magics.panel import contract, messages, schema
 from perspex_magics.panel.clients import EXPIRES, MOST_CLIENTS, Client, Clients
 from perspex_magics.panel.contract import AnyRow, MemoryRow, Reply
 from perspex_magics.panel.outbox import Outbox, Work
@@ -195,8 +195,8 @@ def test_topics_are_those_of_the_schema() -> None:
 
 
 def test_the_schema_is_that_of_the_types() -> None:
-    """`python -m perspex_magics.panel.contract` writes it, and so does `make panel`."""
-    assert contract.SCHEMA.read_text("utf-8") == contract.schema_text()
+    """`python -m perspex_magics.panel.schema` writes it, and so does `make panel`."""
+    assert schema.SCHEMA.read_text("utf-8") == schema.schema_text()
 
 
 def test_the_schema_has_every_message_and_every_row() -> None:

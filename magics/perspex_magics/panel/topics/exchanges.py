@@ -1,0 +1,58 @@
+"""The topic `exchanges`: what devices send each other, by program, line and collective."""
+
+from __future__ import annotations
+
+from perspex.runtime.communication import Exchange
+from perspex_magics.compiling.compilations import Compilation
+from perspex_magics.panel.contract import ExchangeRow
+from perspex_magics.panel.texts import cut
+from perspex_magics.panel.topics.programs import recorder_of
+from perspex_magics.panel.topics.topic import Topic
+
+
+class ExchangesTopic(Topic):
+    """Rows for each program over several devices, as long as it can be looked at."""
+
+    name = "exchanges"
+
+    def begin(self) -> None:
+        # The ids of the rows of each program, by the number of its compilation.
+        self._rows: dict[int, list[str]] = {}
+
+    def end(self) -> None:
+        self._rows = {}
+
+    def cell_ended(self, count: int) -> None:
+        self.changed()
+
+    def refresh(self) -> float | None:
+        done = {one.number: one for one in recorder_of(self.shell).done.copy()}
+        for number in [n for n in self._rows if n not in done or not done[n].can_be_traced]:
+            for row in self._rows.pop(number):
+                self.table.drop(row)
+        for number, one in done.items():
+            if number in self._rows or not one.can_be_traced:
+                continue
+            self.check()
+            traced = one.traced()
+            found = [] if traced is None else traced.compiled().communication()
+            rows = [self._row(one, i, exchange) for i, exchange in enumerate(found)]
+            self._rows[number] = [row.id for row in rows]
+            for row in rows:
+                self.table.put(row)
+        return None
+
+    def _row(self, one: Compilation, i: int, exchange: Exchange) -> ExchangeRow:
+        at = exchange.place
+        return ExchangeRow(
+            id=f"{one.number}:{i}",
+            order=1_000 * one.number + i,
+            program=str(one.number),
+            name=cut(one.name),
+            at=self.places.of_line(at.file, at.line) if at else self.places.of(one.at),
+            collective=exchange.collective,
+            sent=exchange.sent,
+            times=exchange.times,
+            group=exchange.group,
+            share=exchange.share,
+        )

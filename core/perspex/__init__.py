@@ -205,6 +205,8 @@ if _typing.TYPE_CHECKING:
     from perspex.api.pmap import pmap as pmap
     from perspex.api.shard_map import shard_map as shard_map
     from perspex.api.shard_map import smap as smap
+    from perspex.checkpoints import load as load
+    from perspex.checkpoints import save as save
 else:
     # What most programs never use is imported when it is: functions, and modules of that name.
     # Other names are views that packages above declare; a type checker would take every misspelt
@@ -214,11 +216,13 @@ else:
         "distributed": "perspex.distributed",
         "export": "perspex.export",
         "ffi": "perspex.ffi",
+        "load": "perspex.checkpoints",
         "memory": "perspex.memory",
         "monitoring": "perspex.monitoring",
         "pmap": "perspex.api.pmap",
         "print_environment_info": "perspex.api.environment",
         "profiler": "perspex.profiler",
+        "save": "perspex.checkpoints",
         "shard_map": "perspex.api.shard_map",
         "smap": "perspex.api.shard_map",
     }

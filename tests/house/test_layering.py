@@ -34,16 +34,16 @@ LAYERS = [
     "arguments typing lax numpy random nn scipy image core dlpack flatten_util stages tree_util "
     "checkpoint_policies ad ad_checkpoint custom_batching custom_derivatives extend debug events "
     "distributed example_libraries experimental export ffi memory monitoring profiler ref "
-    "test_util",
+    "test_util checkpoints",
     "as_jax",
 ]
 RANK = {name: (i, j) for i, row in enumerate(LAYERS) for j, name in enumerate(row.split())}
 
-# The modules that may lie loose: public ones, with JAX's names but for `events`.
+# The modules that may lie loose: public ones, with JAX's names but for `checkpoints` and `events`.
 LOOSE = {
-    "perspex": "__init__ ad ad_checkpoint checkpoint_policies config core custom_batching "
-    "custom_derivatives debug distributed dlpack dtypes errors events extend ffi flatten_util "
-    "image memory monitoring profiler ref sharding stages test_util tree tree_util typing",
+    "perspex": "__init__ ad ad_checkpoint checkpoint_policies checkpoints config core "
+    "custom_batching custom_derivatives debug distributed dlpack dtypes errors events extend "
+    "ffi flatten_util image memory monitoring profiler ref sharding stages test_util tree tree_util typing",
     "perspex_magics": "__init__ session",
 }
 

@@ -50,7 +50,7 @@ def _row(
         pid=engines.pids[process],
         alive=not is_dead,
         memory=memory_of(engines.pids[process]),
-        bytes=report and report["held"],
+        bytes=report["held"] if report else None,
         count=report["count"] if report else 0,
         began=report["began"] - first if report and has_run else None,
         ended=report["ended"] - first if report and has_run else None,

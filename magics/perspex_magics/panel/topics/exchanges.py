@@ -28,8 +28,8 @@ class ExchangesTopic(Topic):
     def refresh(self) -> float | None:
         done = {one.number: one for one in recorder_of(self.shell).done.copy()}
         for number in [n for n in self._rows if n not in done or not done[n].can_be_traced]:
-            for row in self._rows.pop(number):
-                self.table.drop(row)
+            for key in self._rows.pop(number):
+                self.table.drop(key)
         for number, one in done.items():
             if number in self._rows or not one.can_be_traced:
                 continue

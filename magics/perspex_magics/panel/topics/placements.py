@@ -52,9 +52,9 @@ class PlacementsTopic(Topic):
 def _row(order: int, buffer: Buffer, setters: Setters) -> PlacementRow:
     array, (owner, path) = buffer.array, buffer.ways[0]
     sharding = array.sharding
-    mesh = getattr(sharding, "mesh", None)
-    is_meshed = isinstance(mesh, Mesh)
-    devices = list(mesh.devices.flat) if is_meshed else sorted(sharding.device_set, key=_id)
+    found = getattr(sharding, "mesh", None)
+    mesh = found if isinstance(found, Mesh) else None
+    devices = list(mesh.devices.flat) if mesh else sorted(sharding.device_set, key=_id)
     numbers: dict[str, int] = {}
     parts = []
     indices = sharding.devices_indices_map(array.shape)
@@ -71,8 +71,8 @@ def _row(order: int, buffer: Buffer, setters: Setters) -> PlacementRow:
         bytes=buffer.nbytes,
         each=buffer.nbytes // len(array.addressable_shards),
         copies=len(parts) // len(numbers),
-        axes=[cut(str(axis)) for axis in mesh.axis_names] if is_meshed else [],
-        sizes=list(mesh.devices.shape) if is_meshed else [],
+        axes=[cut(str(axis)) for axis in mesh.axis_names] if mesh else [],
+        sizes=list(mesh.devices.shape) if mesh else [],
         devices=[str(device) for device in devices[:_MOST_DEVICES]],
         parts=parts,
         ranges=list(numbers),

@@ -22,6 +22,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from devices import measure_devices
 from programs import programs
 
 Rows = dict[str, float]
@@ -304,10 +305,11 @@ GROUPS: dict[str, Callable[[str], Rows]] = {
     "transforms": measure_transforms,
     "equations": measure_equations,
     "memory": measure_memory,
+    "devices": measure_devices,
 }
 
 # These measure a process that has done nothing yet, so each needs one of its own.
-FRESH_PROCESS = ("import", "first")
+FRESH_PROCESS = ("import", "first", "devices")
 
 
 # Measured by asking both libraries in turn, one program after the other.

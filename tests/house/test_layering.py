@@ -43,7 +43,8 @@ RANK = {name: (i, j) for i, row in enumerate(LAYERS) for j, name in enumerate(ro
 LOOSE = {
     "perspex": "__init__ ad ad_checkpoint checkpoint_policies checkpoints config core "
     "custom_batching custom_derivatives debug distributed dlpack dtypes errors events extend "
-    "ffi flatten_util image memory monitoring profiler ref sharding stages test_util tree tree_util typing",
+    "ffi flatten_util image memory monitoring profiler ref sharding stages test_util tree "
+    "tree_util typing",
     "perspex_magics": "__init__ session",
 }
 

@@ -75,7 +75,8 @@ def test_notebook_runs_and_shows_what_it_should(
         expected = cell.metadata.get("perspex", {})
         text = shown(cell) if cell.cell_type == "code" else ""
         if "raises" in expected:
-            assert text.startswith(expected["raises"] + ": "), f"{cell.source}\nshows\n{text}"
+            names = [one.ename for one in cell.outputs if one.output_type == "error"]
+            assert names == [expected["raises"]], f"{cell.source}\nshows\n{text}"
             for words in expected["says"]:
                 assert words in text, f"{cell.source}\nshows\n{text}"
         elif "prints" in expected:

@@ -26,6 +26,8 @@ _NAME = re.compile(r'op_name="((?:[^"\\]|\\.)*)"')
 _TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"')
 _CONTRACTED = re.compile(r"lhs_contracting_dims=\{([\d,]*)\}")
 _WINDOW = re.compile(r"window=\{size=([\dx]+)")
+# In long tuples.
+_COMMENT = re.compile(r"/\*.*?\*/")
 _DTYPE = re.compile(r"(pred|token|[a-z]+(\d+)\w*)\[([\d,]*)\]")
 _PARTITIONS = re.compile(r"\bnum_partitions=(\d+)")
 _REPLICAS = re.compile(r"\breplica_count=(\d+)")
@@ -105,7 +107,7 @@ class Instructions:
                     if head[1]:
                         self.entry = head[2]
                 continue
-            found = _INSTRUCTION.match(row)
+            found = _INSTRUCTION.match(_COMMENT.sub("", row) if "/*" in row else row)
             if found:
                 one = _instruction(found, shapes)
                 if devices > 1:

@@ -21,11 +21,12 @@ import numpy as np
 
 from perspex import dtypes, random
 from perspex import tree as trees
-from perspex.api.placing import device_put, make_array_from_callback
+from perspex.api.placing import make_array_from_callback
 from perspex.base.tree_paths import PyTree
 from perspex.experimental.multihost_utils import sync_global_devices
 from perspex.runtime import client
 from perspex.runtime.array import ArrayImpl
+from perspex.runtime.dispatch import device_put
 from perspex.runtime.keys import KeyArray
 from perspex.runtime.shards import shards
 from perspex.tracing.trace import Tracer

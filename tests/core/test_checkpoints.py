@@ -151,9 +151,9 @@ found = perspex.load({folder!r}, {{"x": struct, "step": 0, "own": jnp.zeros(2)}}
 say(np.asarray(found["x"]).tolist(), found["step"], len(os.listdir({folder!r} + "/1")))
 """
     expected = f"{np.arange(16, dtype=np.float32).reshape(8, 2).tolist()} 7 5"
-    for process in run(code, count=2, devices=2):
-        assert process.code == 0, process.err
-        assert process.out.splitlines() == [expected]
+    processes = run(code, count=2, devices=2)
+    assert [process.code for process in processes] == [0, 0], [p.err for p in processes]
+    assert [process.out.splitlines() for process in processes] == [[expected]] * 2
     np.testing.assert_array_equal(perspex.load(folder)["x"], np.arange(16).reshape(8, 2))
 
 

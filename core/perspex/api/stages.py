@@ -23,7 +23,8 @@ from perspex.jitted.signature import Call
 from perspex.runtime.communication import Exchange, communication
 from perspex.runtime.executable import Executable
 from perspex.runtime.executable import Lowered as LoweredProgram
-from perspex.runtime.placement import choose_place
+from perspex.runtime.placement import choose_place, is_abstract
+from perspex.runtime.planned import Planned, planned
 
 PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
 
@@ -257,8 +258,12 @@ class Lowered:
         Returns:
           A `Compiled`.
 
+        A program for an `AbstractMesh` of processors can be looked at (`memory_analysis`,
+        `communication`), but not called.
+
         Raises:
           JaxRuntimeError: if XLA cannot compile the program or does not know an option.
+          ValueError: for a mesh without devices of another platform.
 
         >>> import perspex
         >>> perspex.jit(lambda x: x + 1).lower(1.0).compile()(2.0)
@@ -266,14 +271,16 @@ class Lowered:
         """
         owner = self._traced._owner
         options = compiler_options or dict(owner.options.compiler_options)
-        executable = self._program.to_run().compile(tuple(sorted(options.items())))
-        return Compiled(self._traced, executable)
+        given = tuple(sorted(options.items()))
+        if is_abstract(self._program.place):
+            return Compiled(self._traced, planned(self._program, given))
+        return Compiled(self._traced, self._program.to_run().compile(given))
 
 
 class Compiled:
     """An executable. Call it with the arguments that were not static."""
 
-    def __init__(self, traced: Traced, executable: Executable) -> None:
+    def __init__(self, traced: Traced, executable: Executable | Planned) -> None:
         self._traced, self._executable = traced, executable
         self.in_tree, self.out_tree = traced.in_tree, traced.out_tree
         self.out_info, self.in_avals = traced.out_info, traced.in_avals

@@ -31,7 +31,12 @@ _COMMENT = re.compile(r"/\*.*?\*/")
 _DTYPE = re.compile(r"(pred|token|[a-z]+(\d+)\w*)\[([\d,]*)\]")
 _PARTITIONS = re.compile(r"\bnum_partitions=(\d+)")
 _REPLICAS = re.compile(r"\breplica_count=(\d+)")
-_GROUPS = re.compile(r"replica_groups=(?:\{\{([\d,]*)\}|\[\d+,(\d+)\]<=)")
+# Three ways to write them: in full, as a reshape of all numbers, and as axes of a mesh, of which
+# one with numbers in brackets is a part.
+_GROUPS = re.compile(
+    r"replica_groups=(?:\{\{([\d,]*)\}|\[\d+,(\d+)\]<=|mesh\[([^]]*)\] *\{([^}]*)\})"
+)
+_AXIS = re.compile(r"'([^']*)'(?::\(\d+\)(\d+))?(?:=(\d+))?")
 _METADATA = re.compile(r', metadata=\{(?:[^{}"]|"(?:[^"\\]|\\.)*")*\}')
 
 # What runs the instructions of other computations, one by one or as one kernel.
@@ -179,12 +184,30 @@ def _exchange(one: Instruction, rest: str, bytes_of: dict[str, float], devices: 
     kind = one.kind.removesuffix("-start")
     if kind not in _SENDS:
         return one
-    found = _GROUPS.search(rest)
-    listed = found and (found[1].count(",") + 1 if found[1] else int(found[2] or 0))
-    group = 2 if kind == "collective-permute" else listed or devices
+    group = 2 if kind == "collective-permute" else _group(rest) or devices
     operands = _OPERAND.findall(rest.partition(")")[0])
     given = sum([bytes_of.get(name, 0.0) for name in operands])
     return one._replace(kind=kind, sent=given * _SENDS[kind](group), group=group)
+
+
+def _group(rest: str) -> int:
+    """How many devices exchange with each other; 0 if nothing is said, which means all.
+
+    >>> _group("replica_groups={{0,1,2},{3,4,5}}"), _group("replica_groups=[2,4]<=[8], x=1")
+    (3, 4)
+    >>> _group("replica_groups=mesh['a'=8,'b'=4] {'b'}"), _group("replica_groups={}")
+    (4, 0)
+    >>> _group("replica_groups=mesh['a'=8,'b'=4] {'a':(2)4,'b'}")
+    16
+    """
+    found = _GROUPS.search(rest)
+    if found is None:
+        return 0
+    full, reshaped, mesh, axes = found.groups()
+    if axes is not None:
+        sizes = {name: int(size) for name, _, size in _AXIS.findall(mesh)}
+        return math.prod([int(part) if part else sizes[n] for n, part, _ in _AXIS.findall(axes)])
+    return int(reshaped) if reshaped else full.count(",") + 1
 
 
 def _weight(kind: str, elements: float, rest: str, shapes: dict[str, tuple[int, ...]]) -> float:

@@ -248,4 +248,6 @@ def named(sharding: Any, meshes: Sequence[Mesh], ndim: int) -> NamedSharding:
 
 def _refined(mesh: Mesh) -> Mesh:
     sizes, names = refined(mesh.axis_sizes, mesh.axis_names)
+    if not isinstance(mesh, Mesh):  # one without devices
+        return type(mesh)(sizes, names)
     return Mesh(mesh.devices.reshape(sizes), names)

@@ -108,8 +108,37 @@ def test_a_mesh_of_a_thousand_devices_that_is_not_there() -> None:
     text = lowered.as_text()
     assert '[{}, {"model"}]' in text and 'mesh<["data"=32, "model"=32]>' in text
     assert lowered.cost_analysis()["flops"] > 1024 * 64 * 64
-    with pytest.raises(ValueError, match="no devices"):
+    with pytest.raises(ValueError, match="no devices, and cannot be compiled: XLA .* tpu"):
         lowered.compile()
+
+
+def test_a_program_is_compiled_for_devices_that_are_not_there() -> None:
+    """Each of 64 x 16 devices has its part of arguments and results, and a ring adds up."""
+    mesh = AbstractMesh((64, 16), ("data", "model"))
+
+    def given(shape: tuple[int, ...], *spec: Any) -> Any:
+        return perspex.ShapeDtypeStruct(shape, "float32", sharding=NamedSharding(mesh, P(*spec)))
+
+    def layer(w: Any, x: Any) -> Any:
+        return jnp.tanh(x @ w).sum(1)
+
+    w, x = given((32, 64), None, "model"), given((1024, 32), "data")
+    threads = len(os.listdir("/proc/self/task"))
+    compiled = perspex.jit(layer).trace(w, x).lower().compile()
+    assert len(os.listdir("/proc/self/task")) < threads + 500
+    memory = compiled.memory_analysis()
+    assert memory.argument_size_in_bytes == 4 * (32 * 64 // 16 + 1024 * 32 // 64)
+    assert memory.output_size_in_bytes == 4 * 1024 // 64
+    # 2 n m k for the product, and more for the rest.
+    product = 2 * (1024 // 64) * 32 * (64 // 16)
+    assert product <= compiled.cost_analysis()["flops"] < 2 * product
+    (sums,) = compiled.communication()
+    assert (sums.collective, sums.group) == ("all-reduce", 16)
+    assert sums.sent == 4 * (1024 // 64) * 2 * 15 / 16
+    assert "num_partitions=1024" in compiled.as_text()
+    assert compiled.output_shardings.spec == P("data")
+    with pytest.raises(ValueError, match=r"`layer` was compiled for AbstractMesh.* no devices"):
+        compiled(np.ones((32, 64), np.float32), np.ones((1024, 32), np.float32))
 
 
 RESHAPES = {

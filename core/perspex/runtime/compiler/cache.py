@@ -34,7 +34,7 @@ from perspex.runtime.compiler import disk, pressure
 from perspex.runtime.compiler.compiling import Compiled
 from perspex.runtime.compiler.kept import Entry, Kept, serialized, weight
 from perspex.runtime.interruptible import StoppedError
-from perspex.runtime.placement import Place, Spread, devices_of
+from perspex.runtime.placement import Place, Spread, devices_of, is_abstract
 
 # Changes whenever the same program no longer means the same executable.
 _FORMAT = b"perspex 2"
@@ -75,11 +75,13 @@ _flights: dict[bytes, Future[Entry]] = {}
 def options_for(place: Place, compiler_options: Sequence[tuple[str, Any]] = ()) -> Any:
     """XLA's options for a program at a place."""
     options = xla.CompileOptions()
-    devices = devices_of(place)
-    options.num_replicas, options.num_partitions = 1, len(devices)
-    options.device_assignment = xla.DeviceAssignment.create(
-        np.array([[device.id for device in devices]], np.int32)
+    numbers = (
+        list(range(place.mesh.size))
+        if is_abstract(place)
+        else [device.id for device in devices_of(place)]
     )
+    options.num_replicas, options.num_partitions = 1, len(numbers)
+    options.device_assignment = xla.DeviceAssignment.create(np.array([numbers], np.int32))
     if place.__class__ is Spread:
         build = options.executable_build_options
         build.use_spmd_partitioning = build.use_shardy_partitioner = True

@@ -59,8 +59,8 @@ def vmap(
       out_axes: where the results have the axis; a prefix of their structure.
       axis_name: what collectives such as `lax.psum` call the axis inside `fun`.
       axis_size: the number of examples, where no argument tells.
-      spmd_axis_name: in JAX, the axes of a device mesh that cut the axis where a sharding is
-        constrained inside `fun`. Here the compiler decides that.
+      spmd_axis_name: an automatic axis of a device mesh, or a tuple of some, that cuts the axis of
+        the examples where `fun` constrains a sharding. Otherwise the compiler decides that.
       sum_match: where `out_axes` is `None` and the results of the examples differ, add them up.
 
     Returns:
@@ -69,8 +69,9 @@ def vmap(
     Raises:
       TypeError: if `fun` is not a function, for axes that are not integers, and for a name that has
         no hash.
-      ValueError: for axes that do not exist or whose lengths differ, and for a result that differs
-        among examples where `out_axes` is `None`.
+      ValueError: for axes that do not exist or whose lengths differ, for a result that differs
+        among examples where `out_axes` is `None`, and for a constraint that cuts another axis along
+        `spmd_axis_name`.
 
     >>> import perspex.numpy as pnp
     >>> vmap(lambda x, y: x * y, in_axes=(0, None))(pnp.arange(3), 10)
@@ -78,6 +79,8 @@ def vmap(
     """
     check_callable(fun)
     hash((axis_name, spmd_axis_name))
+    spmd = spmd_axis_name if isinstance(spmd_axis_name, tuple) else (spmd_axis_name,)
+    spmd = () if spmd_axis_name is None else spmd
     in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
     if not (in_axes is None or isinstance(in_axes, tuple) or _is_axis(in_axes)):
         raise TypeError(
@@ -103,7 +106,7 @@ def vmap(
         found = _flatten_axes("in_axes", call.in_tree, in_axes, lambda: _arguments(fun, len(args)))
         found += [0] * (len(call.leaves) - len(found))
         columns = {i: column(call, i, at) for i, at in enumerate(found) if at is not None}
-        axis = Axis(common_size(call, columns, axis_size), axis_name)
+        axis = Axis(common_size(call, columns, axis_size), axis_name, spmd=spmd)
         axes = [columns[i].axis if i in columns else None for i in range(len(found))]
         mapped_avals = [shaped(call.leaves[i]) for i in columns]
         if any([aval.cut is not None for aval in mapped_avals]):

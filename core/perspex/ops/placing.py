@@ -16,6 +16,7 @@ from perspex.layout.spec import UNCONSTRAINED
 from perspex.ops.structural import Structural
 from perspex.sharding import Mesh, NamedSharding, PartitionSpec
 from perspex.tracing import cuts
+from perspex.tracing.axes import Axis
 from perspex.tracing.primitive import Primitive
 from perspex.tracing.trace import typeof
 
@@ -43,6 +44,7 @@ class ShardingConstraint(OnMesh, Structural):
     """The operand, cut over the devices of a mesh as `sharding` says."""
 
     name = "sharding_constraint"
+    takes_axis = True
     keeps_elements = True
     printed: ClassVar[dict[str, Any]] = {
         "context_mesh": None,
@@ -84,10 +86,16 @@ class ShardingConstraint(OnMesh, Structural):
     def transpose(self, ct: Any, x: Any, *, sharding: NamedSharding) -> Any:
         return [self(ct, sharding=sharding)]
 
-    def batch(self, axis_size: int, operands: Any, axes: Any, *, sharding: NamedSharding) -> Any:
+    def batch(self, axis: Axis, operands: Any, axes: Any, *, sharding: NamedSharding) -> Any:
         (x,), (at,) = operands, axes
         spec = [*sharding.spec, *[None] * (at - len(sharding.spec))]
-        spec.insert(at, UNCONSTRAINED)
+        used = {name for part in sharding.axes(x.ndim - 1) for name in part}
+        if used.intersection(axis.spmd):
+            raise ValueError(
+                f"vmap spmd_axis_name {axis.spmd} cannot appear in with_sharding_constraint spec, "
+                f"but got spec {sharding.spec}"
+            )
+        spec.insert(at, axis.spmd or UNCONSTRAINED)
         batched = NamedSharding(sharding.mesh, PartitionSpec(*spec), sharding._memory_kind)
         return self(x, sharding=batched), at
 

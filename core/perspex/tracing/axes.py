@@ -25,6 +25,8 @@ class Axis(NamedTuple):
     is_device: bool = False
     # How the axis of a batch is cut along explicit axes of a mesh.
     cut: NamedSharding | None = None
+    # The automatic axes of a mesh that cut it where a sharding is constrained.
+    spmd: tuple[Hashable, ...] = ()
 
 
 def bound_axis(name: Hashable, what: str) -> Axis:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from perspex import lax
 from perspex import numpy as pnp
 from perspex.api.differentiation import grad
 from perspex.api.mapping import vmap
+from perspex.sharding import AxisType, NamedSharding
+from perspex.sharding import PartitionSpec as P
 
 F = np.arange(3, dtype=np.float32)
 M = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -126,3 +129,46 @@ def test_what_is_not_mapped_may_be_anything() -> None:
     np.testing.assert_array_equal(found, [0.0, 2.0, 6.0])
     with pytest.raises(TypeError, match="vmap: argument mode is of type <class 'str'>"):
         vmap(apply, in_axes=(None, 0, None, 0))(pnp.sin, "s", {}, pnp.arange(3.0))
+
+
+# ---- `spmd_axis_name`: the specs are those that jax 0.12 makes ----------------------------------
+
+MESH = perspex.make_mesh((1, 1), ("x", "y"), AxisType.Auto)
+SPMD = {
+    "none": (None, P(None, "y"), P(P.UNCONSTRAINED, None, "y")),
+    "one": ("x", P(None, "y"), P("x", None, "y")),
+    "two": (("x", "y"), P(), P(("x", "y"))),
+}
+
+
+def constrained(spec: P) -> Callable[[Any], Any]:
+    return lambda a: lax.with_sharding_constraint(a * 2, NamedSharding(MESH, spec))
+
+
+def specs(f: Callable[..., Any]) -> list[P]:
+    """The specs of a program's constraints."""
+    jaxpr = perspex.make_jaxpr(f)(np.ones((8, 4, 6), np.float32))
+    return [e.params["sharding"].spec for e in jaxpr.eqns if "sharding" in e.params]
+
+
+@pytest.mark.parametrize("name", SPMD)
+def test_examples_are_cut_where_a_sharding_is_constrained(name: str) -> None:
+    spmd, spec, batched = SPMD[name]
+    f = perspex.vmap(constrained(spec), spmd_axis_name=spmd)
+    assert specs(f) == [batched]
+    assert specs(perspex.grad(lambda a: f(a).sum())) == [batched] * 2
+    a = np.arange(48, dtype=np.float32).reshape(2, 4, 6)
+    np.testing.assert_array_equal(perspex.jit(f)(a), a * 2)
+
+
+def test_only_the_vmap_that_names_an_axis_is_cut() -> None:
+    inner = perspex.vmap(constrained(P("y")), spmd_axis_name="x")
+    assert specs(perspex.vmap(inner)) == [P(P.UNCONSTRAINED, "x", "y")]
+
+
+def test_an_axis_that_the_constraint_uses_cannot_cut_the_examples() -> None:
+    f = perspex.vmap(constrained(P(None, "y")), spmd_axis_name="y")
+    with pytest.raises(
+        ValueError, match=r"spmd_axis_name \('y',\) cannot appear in .*P\(None, 'y'"
+    ):
+        f(np.ones((2, 4, 6), np.float32))

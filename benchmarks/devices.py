@@ -26,14 +26,14 @@ def measure_devices(library: str) -> Rows:
     return rows
 
 
-def _least(call: Callable[[], Any], rounds: int = _ROUNDS, size: int = 1) -> float:
+def _least(call: Callable[[], Any], rounds: int) -> float:
+    """The least seconds of several calls: whatever else the machine does only adds time."""
     times = []
     call()
     for _ in range(rounds):
         started = time.perf_counter()
-        for _ in range(size):
-            call()
-        times.append((time.perf_counter() - started) / size)
+        call()
+        times.append(time.perf_counter() - started)
     return min(times)
 
 
@@ -61,7 +61,10 @@ def _calls(jax: Any, jnp: Any, sharding: Any) -> Rows:
         return jax.make_jaxpr(f)(x)
 
     return {
-        "devices dispatch": _least(lambda: jax.block_until_ready(jitted(x)), 40, 50),
+        "devices dispatch": _least(
+            lambda: jax.block_until_ready([jitted(x) for _ in range(50)]), 60
+        )
+        / 50,
         "devices shard_map eager": _least(lambda: jax.block_until_ready(mapped(x)), 10),
         "devices shard_map traced": _least(traced, 15),
     }

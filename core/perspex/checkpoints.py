@@ -74,6 +74,8 @@ def save(path: str | os.PathLike[str], tree: PyTree, *, overwrite: bool = False)
     number = _next(folder, overwrite)
     written = folder / str(number)
     several = client.process_count() > 1
+    if several:  # until all have looked at the folder, nobody changes it
+        sync_global_devices(f"perspex.save {path}: looked")
     if client.process_index() == 0:
         written.mkdir(parents=True)
     if several:

@@ -48,7 +48,7 @@ class Planned:
         tokens = [0] * lowered.is_ordered
         shardings = results_of(made, self.place, [*tokens, *results], lowered.said)
         self.out_shardings = shardings[lowered.is_ordered :]
-        self.xla = _Told(made)
+        self.xla = self.shown = _Told(made)
         self._lowered = lowered
 
     def lowered_again(self, numbers: Mapping[Any, int] | None = None) -> Lowered:

@@ -281,7 +281,8 @@ class Compiled:
     """An executable. Call it with the arguments that were not static."""
 
     def __init__(self, traced: Traced, executable: Executable | Planned) -> None:
-        self._traced, self._executable = traced, executable
+        self._traced = traced
+        self._executable: Any = executable
         self.in_tree, self.out_tree = traced.in_tree, traced.out_tree
         self.out_info, self.in_avals = traced.out_info, traced.in_avals
         self.args_info = traced.args_info

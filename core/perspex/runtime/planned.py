@@ -40,6 +40,8 @@ class _Told:
 class Planned:
     """A compiled program without devices, with the part of an executable that needs none."""
 
+    is_watched = False
+
     def __init__(self, lowered: Lowered, made: Any) -> None:
         self.name, self.closed, self.place = lowered.name, lowered.closed, lowered.place
         self.is_ours, self.in_avals = lowered.is_ours, lowered.in_avals

@@ -53,7 +53,9 @@ class Planned:
         self.xla = self.shown = _Told(made)
         self._lowered = lowered
 
-    def lowered_again(self, numbers: Mapping[Any, int] | None = None) -> Lowered:
+    def lowered_again(
+        self, numbers: Mapping[Any, int] | None = None, watched: bool = False
+    ) -> Lowered:
         """The module that it was compiled from, with `numbers` of equations in its locations."""
         lowered = self._lowered
         return Lowered(
@@ -64,6 +66,7 @@ class Planned:
             donated=lowered.donated,
             keep_unused=lowered.keep_unused,
             numbers=numbers,
+            watched=watched,
         )
 
     def as_text(self) -> str:

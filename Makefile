@@ -18,12 +18,12 @@ AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help lab demo panel panel-test check test test-all soak fuzz bench format clean lint types house \
+.PHONY: help docs docs-serve lab demo panel panel-test check test test-all soak fuzz bench format clean lint types house \
 	unit programs newest panel-check panel-contract panel-types panel-lint panel-models \
 	panel-check-if-node panel-ui-if-node ecosystem suites libraries
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Perspex needs Python 3.11 or newer: make PYTHON=python3.x")'
@@ -171,6 +171,20 @@ fuzz: $(OTHER)/.installed  ## MINUTES=10 of random programs, held against real j
 
 bench: $(STAMP)  ## measure against real jax, in an environment of its own
 	$(BIN)/python benchmarks/run.py $(ARGS)
+
+# The theme asks no network; its maker's notice about a successor is none of a build's warnings.
+MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs
+
+$(VENV)/.docs: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "mkdocs-material>=9.6,<10"
+	@touch $@
+
+docs: $(VENV)/.docs  ## build the site into build/site; any warning or broken link fails
+	$(MKDOCS) build --strict --quiet --config-file website/mkdocs.yml $(ARGS)
+	@echo "docs: open build/site/index.html, or make docs-serve"
+
+docs-serve: $(VENV)/.docs  ## the site on 127.0.0.1:8000, built again while you write
+	$(MKDOCS) serve --config-file website/mkdocs.yml --watch website $(ARGS)
 
 format: $(STAMP)  ## put every file into shape
 	$(BIN)/ruff check --fix .

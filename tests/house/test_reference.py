@@ -1,0 +1,69 @@
+"""The reference of the site has every public name, with what its docstring says."""
+
+from __future__ import annotations
+
+import importlib
+import re
+
+import pytest
+
+pytest.importorskip("IPython", reason="the pages of the site name views of the notebook")
+
+from test_docstrings import NAMESPACES, functions
+
+import docstrings
+import reference
+import tables
+from perspex import errors
+from perspex.base.public import MODULES
+
+PAGES = dict(reference.pages())
+TEXT = "\n".join(PAGES.values())
+ANCHORS = set(re.findall(r"\{ #([\w.]+) \}", TEXT))
+
+
+@pytest.mark.parametrize("namespace", NAMESPACES)
+def test_every_function_has_an_entry(namespace: str) -> None:
+    """What the test of docstrings finds in a namespace, found here in another way."""
+    names = {f"perspex.{namespace}.{name}" for name, _ in functions(namespace)}
+    assert names - ANCHORS == set()
+
+
+def test_every_name_of_all_has_an_entry() -> None:
+    listed = {
+        f"{module}.{name}"
+        for module in MODULES
+        for name in getattr(importlib.import_module(module), "__all__", ())
+        if type(getattr(importlib.import_module(module), name)) is not type(importlib)
+    }
+    assert len(listed) > 1500
+    assert {name for name in listed - ANCHORS if not name.endswith((".Any", ".Callable"))} == set()
+
+
+def test_links_between_pages_lead_to_entries() -> None:
+    for page, text in PAGES.items():
+        for path, anchor in re.findall(r"\]\(([\w./-]+\.md)#([\w.]+)\)", text):
+            target = re.sub(r"[^/]+/\.\./", "", f"{page.rpartition('/')[0]}/{path}")
+            assert f"{{ #{anchor} }}" in PAGES[target], (page, path, anchor)
+
+
+def test_every_error_has_a_page() -> None:
+    made = tables.pages()
+    for name in errors.__all__:
+        assert f"reference/errors/{name}.md" in made
+        assert f"({name}.md)" in made["reference/errors/index.md"]
+
+
+def test_an_entry_shows_the_parts_of_a_docstring() -> None:
+    text = PAGES["reference/perspex.numpy/transcendental.md"].split("{ #perspex.numpy.sin }")[1]
+    entry = text.split("\n## ")[0]
+    assert "sin(x: ArrayLike, /) -> Array" in entry
+    for part in ("The sine of angles", "**Arguments**", "`x`\n:   ", "**Raises**", ">>> jnp.sin("):
+        assert part in entry, part
+
+
+def test_markdown_of_a_docstring() -> None:
+    text = "One *line*.\n\nArgs:\n  x, *y: a\n    b.\n\n* an item\n\n>>> 1\n1\n"
+    assert docstrings.markdown(text) == (
+        "One \\*line\\*.\n\n**Arguments**\n\n`x`, `*y`\n:   a b.\n\n* an item\n\n```pycon\n>>> 1\n1\n```"
+    )

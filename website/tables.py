@@ -87,13 +87,15 @@ A notice stands below its cell. Front ends and programs find its data under the 
 
 | kind | says | page |
 |---|---|---|
-| `stale` | A compiled function used the old value of a variable. | [stale captures](../../truth/stale-captures.md) |
-| `recompile` | A function was compiled again, with what differed and what it took. | [recompiles](../../truth/recompiles.md) |
-| `clock` | Where the time of the cell went. | [time](../../truth/time.md) |
-| `heartbeat` | A trace or compilation takes long, and which line makes it long. | [time](../../truth/time.md) |
-| `error` | The card of an error about a traced value. | [error cards](../../truth/error-cards.md) |
-| `pinned` | Arrays that an error held, and that were released. | [memory](../../truth/memory.md) |
 """
+KINDS = [
+    ("stale", "A compiled function used the old value of a variable.", "stale-captures"),
+    ("recompile", "A function was compiled again: what differed, what it took.", "recompiles"),
+    ("clock", "Where the time of the cell went.", "time"),
+    ("heartbeat", "A trace or compilation takes long, and which line makes it long.", "time"),
+    ("error", "The card of an error about a traced value.", "error-cards"),
+    ("pinned", "Arrays that an error held, and that were released.", "memory"),
+]
 
 
 def error_classes() -> list[type[BaseException]]:
@@ -116,7 +118,9 @@ def _errors() -> dict[str, str]:
             f"---\ntitle: {name}\n---\n\n# `{name}`\n\nA kind of {bases}.\n\n{markdown(text)}\n\n"
             "[All errors and notices](index.md)\n"
         )
-    pages["reference/errors/index.md"] = ERRORS + "\n".join(rows) + "\n" + NOTICES
+    told = [f"| `{kind}` | {says} | [{at}](../../truth/{at}.md) |" for kind, says, at in KINDS]
+    both = [ERRORS, "\n".join(rows), "\n", NOTICES, "\n".join(told), "\n"]
+    pages["reference/errors/index.md"] = "".join(both)
     return pages
 
 

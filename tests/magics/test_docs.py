@@ -30,6 +30,7 @@ NOTHING = {
 }
 
 
+@pytest.mark.filterwarnings("default::perspex.errors.StaleCaptureWarning")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page.parent.name}/{page.stem}")
 def test_the_page_shows_what_happens(notebook: Notebook, page: Path) -> None:
     perspex.clear_caches()  # what a page says was compiled is compiled by it

@@ -27,13 +27,13 @@ help:  ## this list
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Perspex needs Python 3.11 or newer: make PYTHON=python3.x")'
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	@$(PYTHON) install.py $(VENV) ".[dev]"
 	@test -e $(PANEL)/package.json || echo "Perspex is installed without its panel for JupyterLab;" \
 		"with Node.js 20.19 or newer and npm, make panel adds it"
 	@touch $@
 
 lab: $(STAMP)  ## JupyterLab on examples/ with the Perspex kernel; ARGS="--port 9999 --no-browser"
+	@echo "Next: open the address below in a browser, then quickstart.ipynb; Ctrl+C ends JupyterLab."
 	$(BIN)/jupyter lab $(AS_ROOT) --notebook-dir=examples \
 		--MultiKernelManager.default_kernel_name=perspex $(ARGS)
 
@@ -53,11 +53,12 @@ $(ECOSYSTEM)/.libraries: $(ECOSYSTEM)/.few examples/ecosystem/requirements.txt
 $(ECOSYSTEM)/.few: pyproject.toml examples/ecosystem/few.txt
 	@echo "ecosystem: making $(ECOSYSTEM), with Perspex and the libraries of examples/ecosystem/few.txt"
 	$(or $(NEWEST),$(error ecosystem: no Python 3.13 was found)) -m venv $(ECOSYSTEM)
-	$(ECOSYSTEM)/bin/python -m pip install --editable . -r examples/ecosystem/few.txt
+	$(ECOSYSTEM)/bin/python -m pip install --editable ".[lab]" -r examples/ecosystem/few.txt
 	@touch $@
 
 demo: $(STAMP)  ## run examples/quickstart.ipynb without a browser, write build/quickstart.html
 	$(BIN)/python -m perspex_kernel.run examples/quickstart.ipynb --html build/quickstart.html $(ARGS)
+	@echo "Next: open build/quickstart.html in a browser, or make lab to run it yourself."
 
 panel: $(STAMP)  ## build the panel of JupyterLab and install it; needs Node.js with npm
 	$(BIN)/python hatch_build.py

@@ -69,7 +69,16 @@ if __name__ == "__main__":
     # Each start would tell the front end that a debugger cannot stop in Python's start-up modules.
     os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")
 
-    from perspex_kernel.app import PerspexKernelApp
+    try:
+        from perspex_kernel.app import PerspexKernelApp
+    except ModuleNotFoundError as missing:
+        # The package without extras is a library; its kernelspec is there nevertheless.
+        if (missing.name or "").startswith("perspex"):
+            raise
+        sys.exit(
+            f"The Perspex kernel needs the package `{missing.name}`: "
+            "pip install 'perspex[notebook]'"
+        )
 
     try:
         PerspexKernelApp.launch_instance()

@@ -64,9 +64,10 @@ def public_names(module: ModuleType) -> list[str]:
 def _is_offered(value: Any, name: str) -> bool:
     if inspect.ismodule(value) or name == "annotations":
         return False
-    home = str(getattr(value, "__module__", None) or "")
+    home = sys.modules.get(str(getattr(value, "__module__", None)))
     # What a module imports from Python's own library is not part of what it offers.
-    return not (callable(value) and home in {"typing", "functools", "collections.abc", "types"})
+    is_pythons = home is not None and home.__name__.partition(".")[0] in sys.stdlib_module_names
+    return not (is_pythons and getattr(home, name, None) is value)
 
 
 def entries() -> list[Entry]:

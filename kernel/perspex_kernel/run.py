@@ -67,13 +67,13 @@ def _first_line(source: str) -> str:
     return lines[0][: _WIDTH - len(more)] + more
 
 
-def main() -> int:
+def main(arguments: list[str] | None = None) -> int:
     """The command line; returns the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("notebook", type=Path)
     parser.add_argument("--html", type=Path, help="write the executed notebook there")
     parser.add_argument("--timeout", type=float, help="seconds that one cell may take")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     print(options.notebook)
     started = time.perf_counter()
     notebook, failure = run(options.notebook, options.timeout)

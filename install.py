@@ -58,7 +58,7 @@ class Progress:
         print(f"install: {self.told - self.started:4.0f} s  {text}", flush=True)
 
     def _repeat(self) -> None:
-        while not self._ended.wait(EVERY):
+        while not self._ended.wait(EVERY / 5):
             if time.monotonic() - self.told >= EVERY:
                 self._tell(f"still {self.step}")
 

@@ -8,6 +8,14 @@ export const TOUR = [
   '@jit\ndef settle(w):\n    def step(state, x):\n        moved = jnp.tanh(state @ w)\n        return moved + x, moved.sum()\n    return lax.scan(step, w, jnp.arange(8.0))\n\nweights = jnp.ones((300, 300)) / 300\nfor _ in range(20):\n    end, sums = settle(weights)'
 ];
 
+/** A value that goes stale, and a program that shows why. */
+export const STALE = [
+  'import jax, jax.numpy as jnp\n\nrate = 0.1\nx = jnp.linspace(0, 1, 5)',
+  '@jax.jit\ndef step(x):\n    slope = jnp.cos(x) * x\n    return x - rate * slope\n\nstep(x)',
+  'rate = 0.5',
+  'step(x)'
+];
+
 /** Text that wants to be markup, to turn the line around, to ring, and to fill the page. */
 export const HOSTILE = [
   '"<img src=x onerror=window.hacked=1>"; "\\u202egnp.exe\\u2066"; import perspex, perspex.numpy as jnp',

@@ -1,10 +1,13 @@
 /**
  * Takes the pictures of README.md, docs/panel.md and docs/widgets.md: `npm run pictures`, with
- * `panel`, `widgets` or `arrays` behind it only some of them. Colours are few, so that files are small.
+ * `panel`, `widgets`, `arrays`, `devices` or `story` behind it only some of them. Colours are few, so that files are small.
  */
 
-import { statSync } from 'node:fs';
-import { DEVICES, SHARDED, TOUR, WIDGETS } from './notebooks.mjs';
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DEVICES, SHARDED, STALE, TOUR, WIDGETS } from './notebooks.mjs';
 import { Page } from './pages.mjs';
 import { browser, serve } from './server.mjs';
 
@@ -153,6 +156,50 @@ async function devices() {
   checkSize(path);
 }
 
+/** The picture that moves: a stale capture is told of, and a line leads to its equations. */
+async function story() {
+  server.write('story.ipynb', STALE);
+  const context = await chromium.newContext({ viewport: { width: 1120, height: 600 } });
+  const page = new Page(await context.newPage(), server, 'lab');
+  const folder = mkdtempSync(join(tmpdir(), 'perspex-story-'));
+  const frames = [];
+  const frame = async milliseconds => {
+    await page.page.waitForTimeout(700);
+    const path = join(folder, `${frames.length}.png`);
+    await page.page.screenshot({ path });
+    frames.push(`${path}=${milliseconds}`);
+  };
+  await page.open('story.ipynb');
+  await page.command('application:toggle-left-area');
+  await page.showPanel('program');
+  await page.run(1);
+  await page.run(2);
+  await page.idle();
+  await page.page.mouse.move(0, 0);
+  await frame(1500);
+  await page.run(3);
+  await frame(1200);
+  await page.run(4);
+  await page.idle();
+  await page.page.locator('.jp-Notebook .jp-Cell').nth(3).scrollIntoViewIfNeeded();
+  await frame(4000);
+  await page.tab('program').getByRole('button', { name: 'Open in a tab' }).click();
+  await page.command('application:toggle-right-area');
+  await page.command('application:set-mode', { mode: 'single-document' });
+  const panes = page.page.locator('.pspx-page .pspx-program-pane');
+  for (const line of ['slope = jnp.cos', 'return x - rate']) {
+    await panes.first().getByText(line).hover();
+    await frame(2200);
+  }
+  await context.close();
+  const script = new URL('animate.py', import.meta.url).pathname;
+  const python = new URL('../../.venv/bin/python', import.meta.url).pathname;
+  const path = `${DOCS}story.gif`;
+  spawnSync(python, [script, path, ...frames], { stdio: 'inherit' });
+  rmSync(folder, { recursive: true });
+  checkSize(path, 400_000);
+}
+
 function checkSize(path, most = MOST) {
   if (statSync(path).size > most) {
     console.error(`${path} has more than ${most} bytes.`);
@@ -161,7 +208,7 @@ function checkSize(path, most = MOST) {
 
 try {
   const [wanted] = process.argv.slice(2);
-  const parts = { panel, widgets, arrays, devices };
+  const parts = { panel, widgets, arrays, devices, story };
   for (const [name, take] of Object.entries(parts)) {
     if (!wanted || wanted === name) {
       await take();

@@ -1,4 +1,4 @@
-"""Makes one picture that moves of several that do not: `animate.py OUT.gif FRAME.png=MILLISECONDS ...`.
+"""Makes one picture that moves of several: `animate.py OUT.gif FRAME.png=MILLISECONDS ...`.
 
 All frames share a palette, so that what stays the same costs nothing.
 """

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import re
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -28,6 +31,7 @@ def test_packages(wheel: zipfile.ZipFile) -> None:
     version = "0.1.0"
     assert tops == {
         "perspex",
+        "perspex_command",
         "perspex_magics",
         "perspex_kernel",
         "perspex_kernel_launcher.py",
@@ -41,7 +45,7 @@ def test_packages(wheel: zipfile.ZipFile) -> None:
 
 def test_checkers_find_the_types(wheel: zipfile.ZipFile) -> None:
     marked = {name.split("/")[0] for name in wheel.namelist() if name.endswith("/py.typed")}
-    assert marked == {"perspex", "perspex_magics", "perspex_kernel"}
+    assert marked == {"perspex", "perspex_command", "perspex_magics", "perspex_kernel"}
 
 
 def test_kernelspec(wheel: zipfile.ZipFile) -> None:
@@ -59,3 +63,53 @@ def test_version_is_the_packages(wheel: zipfile.ZipFile) -> None:
     metadata = wheel.read("perspex-0.1.0.dist-info/METADATA").decode()
     assert f"\nVersion: {perspex.__version__}\n" in metadata
     assert "Requires-Dist: jax;" not in metadata and "\nRequires-Dist: jaxlib" in metadata
+
+
+def test_the_examples_are_in_it(wheel: zipfile.ZipFile) -> None:
+    names = set(wheel.namelist())
+    notebooks = {path.name for path in (ROOT / "examples").glob("*.ipynb")}
+    assert {f"perspex_command/notebooks/{name}" for name in notebooks} <= names
+    assert "perspex_command/notebooks/data/mauna_loa_co2.csv" in names
+
+
+def test_a_script_pulls_no_jupyter(wheel: zipfile.ZipFile) -> None:
+    """What the core needs, and nothing else, is installed without extras."""
+    metadata = wheel.read("perspex-0.1.0.dist-info/METADATA").decode()
+    lines = re.findall(r"^Requires-Dist: ([\w.-]+)[^;\n]*(;.*)?$", metadata, re.MULTILINE)
+    always = {name.replace("_", "-") for name, condition in lines if "extra ==" not in condition}
+    assert always == {"jaxlib", "ml-dtypes", "numpy", "opt-einsum"}
+
+
+def test_what_is_imported_is_declared() -> None:
+    """Packages that a module imports when it is imported are those of its extra."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    core = {_name(line) for line in project["dependencies"]}
+    notebook = core | {_name(line) for line in project["optional-dependencies"]["notebook"]}
+    optional = {"scipy", "ipyparallel", "jupyterlab", "jupyter-core"}
+    for folder, declared in (("core", core), ("magics", notebook), ("kernel", notebook)):
+        for path in (ROOT / folder).rglob("*.py"):
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            found = {
+                name.partition(".")[0].lower().replace("_", "-")
+                for node in ast.walk(tree)
+                for name in _imported(node)
+            }
+            outside = {
+                name
+                for name in found
+                if name.replace("-", "_") not in sys.stdlib_module_names
+                and not name.startswith(("perspex", "jax"))
+            }
+            assert outside <= declared | optional, (path, outside - declared)
+
+
+def _imported(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom) and node.level == 0:
+        return [node.module or ""]
+    return []
+
+
+def _name(line: str) -> str:
+    return re.match(r"[\w-]+", line)[0].lower().replace("_", "-")

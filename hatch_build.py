@@ -1,4 +1,4 @@
-"""Puts the panel and the JavaScript of the widgets into wheels; run by itself, it builds both.
+"""Puts the panel, the widgets and the examples into wheels; run by itself, it builds the first two.
 
 They are TypeScript (`labextension/`), and their bundles are not in the repository. Bundles of these
 very sources are used as they are; otherwise npm makes them from the lockfile. Without Node.js,
@@ -27,6 +27,8 @@ ROOT = Path(__file__).resolve().parent
 FOLDER = ROOT / "labextension"
 BUNDLE = FOLDER / "dist"
 WIDGETS = ROOT / "magics/perspex_magics/widgets/static"
+# `perspex lab` opens copies of these.
+EXAMPLES = ROOT / "examples"
 INSTALLED = "share/jupyter/labextensions/perspex"
 
 # What the bundles are made from; the build writes `contract.ts` from the schema.
@@ -54,6 +56,8 @@ class PanelHook(BuildHookInterface[Any]):
     PLUGIN_NAME = "custom"
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        if self.target_name == "wheel" and EXAMPLES.exists():
+            build_data["force_include"][str(EXAMPLES)] = "perspex_command/notebooks"
         try:
             built(self.app.display_info)
         except PanelError as error:

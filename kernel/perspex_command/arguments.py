@@ -37,11 +37,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         status: int = command.main(options, others)
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
-        if not extra or package.startswith("perspex"):
+        if package.startswith("perspex"):
             raise
+        what = f"'perspex[{extra}]'" if extra else "--force-reinstall perspex"
         print(
             f"perspex {options.command}: the package `{package}` is not installed.\n"
-            f"Install what the command needs: pip install 'perspex[{extra}]'",
+            f"Install what the command needs: pip install {what}",
             file=sys.stderr,
         )
         return 1

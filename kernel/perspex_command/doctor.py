@@ -21,6 +21,10 @@ from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
 
+import perspex
+from perspex.runtime import plugins
+from perspex.runtime.compiler import disk
+
 OLDEST = (3, 11)
 SIGNS = {"ok": "ok  ", "note": "note", "wrong": "NO  "}
 
@@ -81,8 +85,6 @@ def python() -> Iterator[Finding]:
 
 def packages() -> Iterator[Finding]:
     """Perspex and what its core needs, in the versions that it asks for."""
-    import perspex
-
     installed = _version("perspex")
     if installed == perspex.__version__:
         yield Finding("ok", "perspex", installed)
@@ -103,9 +105,6 @@ def packages() -> Iterator[Finding]:
 
 def devices() -> Iterator[Finding]:
     """What computes, and whether it does."""
-    import perspex
-    from perspex.runtime import plugins
-
     with warnings.catch_warnings(record=True), contextlib.redirect_stderr(io.StringIO()) as told:
         found = perspex.devices()
         value = float(perspex.jit(lambda x: x + 1)(1.0))
@@ -127,8 +126,6 @@ def devices() -> Iterator[Finding]:
 
 def cache() -> Iterator[Finding]:
     """The folder in which the kernel keeps compiled programs."""
-    from perspex.runtime.compiler import disk
-
     place = disk.default_directory()
     if place is None:
         remedy = "Set PERSPEX_COMPILATION_CACHE_DIR to a folder."

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import shutil
 import sys
 from pathlib import Path
-
-import jupyterlab  # noqa: F401 - so that its absence is told before a folder is made
 
 from perspex_command.examples import folder
 
 
 def main(options: argparse.Namespace, others: list[str]) -> int:
     """Make the folder if need be, and become JupyterLab."""
+    if importlib.util.find_spec("jupyterlab") is None:
+        raise ModuleNotFoundError("JupyterLab is not installed", name="jupyterlab")
     place = options.folder.resolve()
     if not place.exists():
         copy(place)

@@ -30,7 +30,8 @@ def notebook(folder: Path, *cells: str) -> Path:
 def test_it_imports_nothing_until_it_must() -> None:
     program = (
         "import sys; from perspex_command import main; status = main(['--version']);"
-        "print(sorted({'numpy', 'jaxlib', 'IPython', 'jupyter_client', 'perspex'} & set(sys.modules)))"
+        "heavy = {'numpy', 'jaxlib', 'IPython', 'jupyter_client', 'perspex'};"
+        "print(sorted(heavy & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout.splitlines() == [f"perspex {arguments.version()}", "[]"]

@@ -1,7 +1,7 @@
 """The wheel in an environment that has nothing else: the library alone, then with the notebook.
 
 It fetches all packages that Perspex needs, so only the tiers above `make test` run it:
-`PERSPEX_SOAK=1`. `PERSPEX_PYTHONS` names interpreters, separated by colons; the default is this one.
+`PERSPEX_SOAK=1`. `PERSPEX_PYTHONS` names interpreters, separated by colons; else it is this one.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def said(*command: str | Path, cwd: Path | None = None) -> str:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the source distribution, and the wheel that is built from it without Node.js."""
+    """A folder with the source distribution, and the wheel that it gives without Node.js."""
     out = tmp_path_factory.mktemp("dist")
     tool = out / "tool"
     venv.create(tool, with_pip=True, symlinks=True)

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import json
 import posixpath
 import re
 import sys
@@ -119,6 +120,53 @@ def _led(found: re.Match[str], origin: str, here: str) -> str:
 
 def _relative(page: str, here: str) -> str:
     return posixpath.relpath(page, posixpath.dirname(here) or ".")
+
+
+_NAV = re.compile(r"<(/?)nav\b([^>]*)>")
+
+
+def on_post_page(text: str, page: Any, config: Any) -> str:
+    """Mend what a screen reader would trip over: parts without a name, or with the same one."""
+    text = text.replace('data-md-component="search" role="dialog"', _SEARCH)
+    text = re.sub(r"<th( style=[^>]*)?></th>", r"<td\1></td>", text)
+    # Only the outermost list of pages is a landmark; those within are groups.
+    inner: list[bool] = []
+
+    def grouped(found: re.Match[str]) -> str:
+        closes, rest = found.groups()
+        if closes:
+            return "</div>" if inner.pop() else found[0]
+        level = re.search(r'data-md-level="(\d)"', rest)
+        inner.append(level is not None and level[1] != "0" or len(inner) > 0)
+        if not inner[-1]:
+            return found[0]
+        rest = re.sub(r' aria-expanded="\w+"', "", rest)
+        return f'<div{rest} role="group">'
+
+    return _NAV.sub(grouped, text)
+
+
+_SEARCH = 'data-md-component="search" role="dialog" aria-label="Search"'
+# How much of a part of a page is searched: every page loads the index.
+_SEARCHED, _SEARCHED_OF_ENTRY = 400, 90
+
+
+def on_post_build(config: Any) -> None:
+    """Keep the index of the search small: names, headings, and how each part begins."""
+    path = Path(config.site_dir) / "search" / "search_index.json"
+    index = json.loads(path.read_text(encoding="utf-8"))
+    for part in index["docs"]:
+        is_entry = part["location"].startswith("reference/perspex")
+        # Of an entry, what follows the signature.
+        text = re.sub(r"<pre>.*?</pre>", "", part["text"], flags=re.DOTALL)
+        part["text"] = _whole(text, _SEARCHED_OF_ENTRY if is_entry else _SEARCHED)
+    path.write_text(json.dumps(index, separators=(",", ":")), encoding="utf-8")
+
+
+def _whole(text: str, most: int) -> str:
+    """The beginning of a text, without markup."""
+    plain = " ".join(re.sub(r"<[^>]+>", " ", text).split())
+    return plain if len(plain) <= most else plain[:most].rpartition(" ")[0]
 
 
 def on_page_content(text: str, page: Any, config: Any, files: Files) -> str:

@@ -26,8 +26,9 @@ pytestmark = [
 
 def said(*command: str | Path, cwd: Path | None = None) -> str:
     """What a command prints; it must succeed."""
-    names = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "JUPYTER_PATH")
-    environment = {name: value for name, value in os.environ.items() if name not in names}
+    # What the tests of the notebook set: folders in which Jupyter would find another kernel.
+    ours = ("PYTHON", "JUPYTER", "IPYTHON", "PERSPEX_", "VIRTUAL_ENV", "XDG_")
+    environment = {name: v for name, v in os.environ.items() if not name.startswith(ours)}
     done = subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=environment)
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     return done.stdout

@@ -54,7 +54,7 @@ class Entry:
 def public_names(module: ModuleType) -> list[str]:
     """The names that a module offers: those of `__all__`, or all that do not begin with `_`."""
     listed = getattr(module, "__all__", None)
-    names = listed if listed is not None else [n for n in vars(module) if not n.startswith("_")]
+    names = listed if listed is not None else [n for n in dir(module) if not n.startswith("_")]
     return sorted(
         {n for n in names if _is_offered(getattr(module, n, None), n)},
         key=lambda name: (name.lower(), name),

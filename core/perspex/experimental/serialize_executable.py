@@ -23,7 +23,8 @@ from perspex.ir.avals import ShapedArray, shaped
 from perspex.runtime import client
 from perspex.runtime.compiler import cache, compiling
 from perspex.runtime.compiler.kept import serialized as _code_of
-from perspex.runtime.executable import Executable, placed
+from perspex.runtime.executable import Executable
+from perspex.runtime.placed import placed
 
 __all__ = ["deserialize_and_load", "serialize"]
 

@@ -25,7 +25,12 @@ const PAGES = [
 ];
 // What a first visit may load, as a server sends it.
 const MOST = 300_000;
-const KINDS = { '.html': 'text/html', '.css': 'text/css', '.js': 'text/javascript', '.svg': 'image/svg+xml' };
+const KINDS = {
+  '.html': 'text/html',
+  '.css': 'text/css',
+  '.js': 'text/javascript',
+  '.svg': 'image/svg+xml'
+};
 
 if (!existsSync(join(SITE, 'index.html'))) {
   console.error('site: make docs comes first');
@@ -47,7 +52,10 @@ let failed = 0;
 
 try {
   for (const colorScheme of ['light', 'dark']) {
-    const context = await chromium.newContext({ colorScheme, viewport: { width: 1300, height: 900 } });
+    const context = await chromium.newContext({
+      colorScheme,
+      viewport: { width: 1300, height: 900 }
+    });
     for (const name of PAGES) {
       const page = await context.newPage();
       const loaded = [];
@@ -67,11 +75,15 @@ try {
       }
       failed += violations.length + outside.length;
       if (name === 'index.html' && colorScheme === 'light') {
-        const files = loaded.filter(url => url.startsWith(origin)).map(url => join(SITE, new URL(url).pathname));
+        const files = loaded
+          .filter(url => url.startsWith(origin))
+          .map(url => join(SITE, new URL(url).pathname));
         const bytes = files.map(file => readFileSync(file));
         const raw = bytes.reduce((sum, file) => sum + file.length, 0);
         const sent = bytes.reduce((sum, file) => sum + gzipSync(file).length, 0);
-        console.log(`site: the first page loads ${files.length} files, ${sent} bytes compressed, ${raw} as they are`);
+        console.log(
+          `site: the first page loads ${files.length} files, ${sent} bytes compressed, ${raw} as they are`
+        );
         failed += sent > MOST ? 1 : 0;
       }
       await page.close();

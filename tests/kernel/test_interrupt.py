@@ -106,7 +106,7 @@ def test_an_impatient_finger(live: Session) -> None:
         "def clean_up():\n    for i in range(200_000): steps.append(i)"
     )
     msg_id = live.send(
-        "%%jit\nprint('started')\ntry:\n    while True: x = x + 1\nfinally: clean_up()"
+        "%%jit\ntry:\n    print('started')\n    while True: x = x + 1\nfinally: clean_up()"
     )
     live.until_output(msg_id, "started")
     for _ in range(5):

@@ -31,7 +31,6 @@ MEANT = [
     ("error type", r"custom_jvp.* not implemented|'custom_lin' not", r"", INNER),
     ("error type", r"IndivisibleError", r"", "a private type, which is a ValueError"),
     ("NaN or infinity", r"want .*nan", r"special\.beta\(", "right: jax has no slope below 0"),
-    ("shape", r"", r"all_to_all\(jnp\.", "right: jax adds the axes of a constant twice"),
     ("structure", r"want python Typed", r"", "an integer that a function returns is an array"),
     # grad(lambda x: lax.reduce(x, 1.0, lax.max, (0,)))([0.0]) is 0, and 1 in jax.
     ("value", r"", r"lax\.reduce\(.*(maximum|lax\.m)", "right: the initial value counts, too"),

@@ -5,8 +5,8 @@ keys its program *consumes*: draws from, or splits. `fold_in` and `clone` consum
 moves keys (an element of an array of keys, say) makes a new name for one that is followed where it
 is the whole key. A key that has been consumed is remembered by the array of its numbers.
 
-Without the flag nothing is refused, but whoever records what becomes of keys is told of the first
-runs of each program that consumes one: see `watcher`. Later runs are repeated by C++.
+Without the flag nothing is refused. A `watcher` that records what becomes of keys sees the first
+runs of each program that consumes one. C++ repeats the later runs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from perspex.transforms.programs import by_program
 _consumed: dict[int, Any] = {}
 
 MOST_TOLD = 16
-"""Of so many runs of a program the watcher is told."""
+"""How many runs of a program the watcher sees."""
 
 watcher: Callable[[str, Any, None], object] | None = None
 """Gets the name of a program and a key that it consumes, before it runs; `None`: nobody asks."""

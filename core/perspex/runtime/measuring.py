@@ -1,4 +1,4 @@
-"""Whether the calls of this thread are measured, and by which session of `runtime.profile`.
+"""Whether a session of `runtime.profile` measures the calls of this thread, and which one does.
 
 That module is slow to import, and few programs need it.
 """

@@ -190,6 +190,7 @@ def threads(turns: int, seed: int) -> list[str]:
 
 def interrupts(turns: int, seed: int) -> list[str]:
     """Interrupt the main thread at random moments while other threads work."""
+    from perspex.base import imports
     from perspex.runtime import interruptible
 
     failed: list[str] = []
@@ -222,6 +223,7 @@ def interrupts(turns: int, seed: int) -> list[str]:
                     works[name](draw)
             except KeyboardInterrupt:
                 count += 1
+                imports.free_lock()  # as a notebook does
             except BaseException as error:
                 failed.append(f"turn {turn}: {error!r}"[:2000])
             signal.setitimer(signal.ITIMER_REAL, 0)

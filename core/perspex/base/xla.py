@@ -10,7 +10,6 @@ import functools
 import importlib
 import operator
 import os
-import threading
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -27,6 +26,8 @@ from jaxlib._jax import pytree as pytree
 from jaxlib.mlir import ir as ir
 from jaxlib.mlir import passmanager as passmanager
 from jaxlib.mlir._mlir_libs import _chlo, _jax_mlir_ext, _sdy, _stablehlo
+
+from perspex.base import imports
 
 JAXLIB_FILE: str = jaxlib.__file__
 JAXLIB_VERSION: str = version.__version__
@@ -352,10 +353,7 @@ def load_dialect(name: str) -> None:
     MLIR imports it when it is first needed, from C++, where an interrupt crashes the process.
     """
     if name not in _dialects:
-        module = f"jaxlib.mlir.dialects.{name}"
-        thread = threading.Thread(target=importlib.import_module, args=(module,), daemon=True)
-        thread.start()
-        thread.join()
+        imports.undisturbed(f"jaxlib.mlir.dialects.{name}")
         _dialects.add(name)
 
 

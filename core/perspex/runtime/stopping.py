@@ -32,7 +32,7 @@ from perspex import config, tree
 from perspex.base import xla
 from perspex.hlo.watched import PAGE, SIZE
 from perspex.ir.jaxpr import Jaxpr, Literal
-from perspex.runtime import client
+from perspex.runtime import client, interruptible
 
 # Seconds for which programs may still end by themselves before they are stopped, for which a
 # stopped one is waited for, and between two looks.
@@ -71,7 +71,14 @@ class Page:
         return found
 
     def close(self) -> None:
-        """Leave the page to the programs that run."""
+        """Leave the page to the programs that run.
+
+        Later, where a call of one has not returned in the thread that an interrupt has left it
+        to: deleting an argument waits for the call, and the call for Python, which this holds.
+        """
+        if any(not work.kind for work in interruptible.left):
+            _unclosed.append(self)
+            return
         for array in self.arrays.values():
             client.unlisted.discard(id(array))
             array.delete()
@@ -113,6 +120,8 @@ _lock = threading.RLock()
 _page, _numbers = Page(), itertools.count(1)
 # That of threads whose programs nobody stops.
 _others = Page()
+# Those that were left while a call had not returned.
+_unclosed: list[Page] = []
 # Executables by the identity of the shardings of their results, each of which is its own.
 _makers: dict[int, tuple[weakref.ref[Any], int]] = {}
 # Why an array was given up, by its identity.
@@ -285,6 +294,10 @@ def drop() -> bool:
     Not before: another thread may wait for one, and would be left in C++ for ever.
     """
     with _lock:
+        unclosed = _unclosed[:]
+        _unclosed.clear()
+        for page in unclosed:
+            page.close()
         for x in pending:
             if not x.is_deleted() and x.is_ready():
                 x.delete()

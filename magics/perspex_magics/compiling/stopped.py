@@ -15,6 +15,7 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 
 from perspex import config
+from perspex.base import imports
 from perspex.runtime import stopping
 from perspex_magics.display import notices
 from perspex_magics.display.table import Report
@@ -79,6 +80,7 @@ class Stopping:
         self.outcome = found or stopping.Outcome()
         if not isinstance(getattr(result, "error_in_exec", None), INTERRUPTED):
             return
+        imports.free_lock()
         if found is None:
             since = time.monotonic() - self.pressed
             grace = max(_LEAST_GRACE, stopping.GRACE - since) if self.pressed else stopping.GRACE

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -233,3 +235,52 @@ def test_results_are_the_same_bit_by_bit() -> None:
     plain = perspex.jit(lambda x: loops(x))(x)
     for one, other in zip(watched, plain, strict=True):
         np.testing.assert_array_equal(np.asarray(one), np.asarray(other))
+
+
+IN_A_CALL = """
+import os, signal, threading
+import numpy as np
+import perspex
+from perspex import config, lax
+from perspex.runtime import interruptible, stopping
+
+config.stoppable_loops.set(True)
+stopping.enable()
+signal.signal(signal.SIGINT, signal.default_int_handler)
+gate = threading.Event()
+
+def wait(i):
+    if i == 0:
+        os.kill(os.getpid(), signal.SIGINT)
+        while not gate.wait(0.01):  # takes and releases what Python runs under
+            pass
+
+def turn(state):
+    perspex.debug.callback(wait, state[0])
+    return state[0] + 1, state[1] * 0.5
+
+f = perspex.jit(lambda x: lax.while_loop(lambda s: s[0] < 1_000_000, turn, (0, x)))
+try:
+    f(np.ones(3, "float32"))
+except KeyboardInterrupt:
+    pass
+assert interruptible.left and stopping._page.arrays, "the call has not returned"
+stopping.stop(0.01)
+gate.set()
+while interruptible.left:
+    gate.wait(0.01)
+    stopping.drop()
+stopping.drop()
+assert not stopping._unclosed
+total = perspex.jit(lambda x: lax.fori_loop(0, 4, lambda i, c: c + x, 0.0))
+assert total(2.0) == 8.0
+print("done")
+"""
+
+
+def test_a_program_whose_call_has_not_returned() -> None:
+    """XLA runs it in the call, which waits for Python in a callback of the program's."""
+    run = subprocess.run(
+        [sys.executable, "-c", IN_A_CALL], capture_output=True, text=True, timeout=100
+    )
+    assert run.stdout == "done\n", run.stderr

@@ -36,7 +36,8 @@ from perspex import config, dtypes
 from perspex.ir.avals import ShapedArray, shaped
 from perspex.ir.jaxpr import ClosedJaxpr, check
 from perspex.runtime.client import default_device
-from perspex.runtime.executable import Lowered
+from perspex.runtime.executable import compile_lowered
+from perspex.runtime.lowered import Lowered
 from perspex.tracing.primitive import Linear, Primitive
 from perspex.tracing.staging import eval_jaxpr, stage
 from perspex.transforms.linearize import linearize
@@ -305,7 +306,8 @@ def compiled(f: Callable[..., Sequence[Any]], operands: Sequence[Any]) -> list[A
     """`f(*operands)` traced, checked, lowered and compiled as one program."""
     jaxpr, consts = stage(f, [shaped(x) for x in operands])
     check(jaxpr)
-    return Lowered(ClosedJaxpr(jaxpr, consts), "test", default_device()).compile()(operands)
+    lowered = Lowered(ClosedJaxpr(jaxpr, consts), "test", default_device())
+    return compile_lowered(lowered)(operands)
 
 
 def values(every: Sequence[Case]) -> list[list[Any]]:

@@ -21,8 +21,8 @@ from perspex.jitted.compiled import Compiled as Owner
 from perspex.jitted.compiled import Origin, Program
 from perspex.jitted.signature import Call
 from perspex.runtime.communication import Exchange, communication
-from perspex.runtime.executable import Executable
-from perspex.runtime.executable import Lowered as LoweredProgram
+from perspex.runtime.executable import Executable, compile_lowered
+from perspex.runtime.lowered import Lowered as LoweredProgram
 from perspex.runtime.placement import choose_place, is_abstract
 from perspex.runtime.planned import Planned, planned
 
@@ -274,7 +274,7 @@ class Lowered:
         given = tuple(sorted(options.items()))
         if is_abstract(self._program.place):
             return Compiled(self._traced, planned(self._program, given))
-        return Compiled(self._traced, self._program.to_run().compile(given))
+        return Compiled(self._traced, compile_lowered(self._program.to_run(), given))
 
 
 class Compiled:

@@ -38,7 +38,8 @@ from perspex.jitted.signature import (
 from perspex.runtime import invalid, stopping
 from perspex.runtime.compiler import pressure
 from perspex.runtime.dispatch import EVAL, MOST_PROGRAMS, fast_callable, op_by_op
-from perspex.runtime.executable import Executable, Lowered
+from perspex.runtime.executable import Executable, compile_lowered
+from perspex.runtime.lowered import Lowered
 from perspex.runtime.placement import Place, choose_place, settled
 from perspex.runtime.transfer import signature
 from perspex.tracing.staging import eval_jaxpr, stage
@@ -268,7 +269,7 @@ class Compiled:
             traced = time.perf_counter()
             lowered = self.lower(program, call, place, committed, watched=stopping.are_wanted())
             ready = time.perf_counter()
-            found = lowered.compile(self.options.compiler_options)
+            found = compile_lowered(lowered, self.options.compiler_options)
             if miss is not None:
                 stages = start, traced, ready
                 misses.report(self, key, miss, lowered.number, stages, source.capture())

@@ -27,7 +27,8 @@ from perspex.ops.placing import device_put as device_put_p
 from perspex.ops.placing import in_program
 from perspex.runtime import client, invalid, stopping
 from perspex.runtime.compiler import pressure
-from perspex.runtime.executable import Executable, Lowered
+from perspex.runtime.executable import Executable, compile_lowered
+from perspex.runtime.lowered import Lowered
 from perspex.runtime.placed import deleted_error, placed
 from perspex.runtime.placement import choose_place, settled
 from perspex.runtime.processes import joining
@@ -213,7 +214,7 @@ def eager_callable(
                 is_ours=ours,
                 watched=stopping.are_wanted(),
             )
-            found = programs[key] = lowered.compile()
+            found = programs[key] = compile_lowered(lowered)
             grow(found)
         return found
 

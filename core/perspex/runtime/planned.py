@@ -8,15 +8,14 @@ thousand threads. What is worth knowing of the program stays: its text, cost and
 from __future__ import annotations
 
 import gc
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Never
 
 from perspex.base import events, xla
-from perspex.hlo.located import located
 from perspex.hlo.numbering import numbered_bytecode
 from perspex.runtime import interruptible
 from perspex.runtime.compiler import cache
-from perspex.runtime.executable import Lowered
+from perspex.runtime.lowered import Lowered, Shown
 from perspex.runtime.placement import results_of
 
 
@@ -37,44 +36,23 @@ class _Told:
         return self._modules
 
 
-class Planned:
+class Planned(Shown):
     """A compiled program without devices, with the part of an executable that needs none."""
 
     is_watched = False
 
     def __init__(self, lowered: Lowered, made: Any) -> None:
-        self.name, self.closed, self.place = lowered.name, lowered.closed, lowered.place
-        self.is_ours, self.in_avals = lowered.is_ours, lowered.in_avals
-        self.in_shardings = lowered.in_shardings
+        super().__init__(lowered)
         results = [aval.ndim for aval in lowered.out_avals]
         tokens = [0] * lowered.is_ordered
         shardings = results_of(made, self.place, [*tokens, *results], lowered.said)
         self.out_shardings = shardings[lowered.is_ordered :]
-        self.xla = self.shown = _Told(made)
-        self._lowered = lowered
+        self.xla = self._told = _Told(made)
 
-    def lowered_again(
-        self, numbers: Mapping[Any, int] | None = None, watched: bool = False
-    ) -> Lowered:
-        """The module that it was compiled from, with `numbers` of equations in its locations."""
-        lowered = self._lowered
-        return Lowered(
-            self.closed,
-            self.name,
-            self.place,
-            committed=lowered.committed,
-            donated=lowered.donated,
-            keep_unused=lowered.keep_unused,
-            numbers=numbers,
-            watched=watched,
-        )
-
-    def as_text(self) -> str:
-        """The optimized HLO, with the names and lines of this program."""
-        texts = [module.to_string() for module in self.xla.hlo_modules()]
-        with events.unheard():
-            own = self.lowered_again().module.module
-        return "\n\n".join([located(text, own) for text in texts])
+    @property
+    def shown(self) -> _Told:
+        """What XLA said of it."""
+        return self._told
 
     def __call__(self, args: Sequence[Any]) -> Never:
         raise ValueError(

@@ -17,7 +17,7 @@ from perspex.ops import bits
 from perspex.ops import shape as ops
 from perspex.ops.bits import threefry2x32
 from perspex.runtime.client import default_device
-from perspex.runtime.executable import Lowered
+from perspex.runtime.lowered import Lowered
 from perspex.tracing.primitive import Linear
 from perspex.tracing.staging import stage
 

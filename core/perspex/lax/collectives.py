@@ -390,7 +390,8 @@ def ppermute(x: T, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> T:
     Args:
       x: a pytree of arrays.
       perm: pairs `(source, destination)` of numbers of examples, in which none occurs twice on one
-        side. An example that is nobody's destination gets zeros.
+        side. An example that is nobody's destination gets zeros. Along several axes of a mesh,
+        devices are counted in the order of the names, the last one fastest.
 
     Returns:
       A pytree like `x`.
@@ -398,24 +399,25 @@ def ppermute(x: T, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> T:
     Raises:
       ValueError: for pairs that are not as described.
       NameError: for a name that no `vmap` around has given.
-      NotImplementedError: for several names.
+      NotImplementedError: for several names, one of which is that of a `vmap`.
 
     >>> from perspex import lax, numpy as jnp, vmap
     >>> shift = [(0, 1), (1, 2)]
     >>> vmap(lambda x: lax.ppermute(x, "i", shift), axis_name="i")(jnp.array([1.0, 2.0, 3.0]))
     Array([0., 1., 2.], dtype=float32)
     """
-    name, size = _single("ppermute", axis_name)
+    names = names_of(axis_name)
+    size = math.prod(sizes_of("ppermute", names))
     pairs = tuple([(operator.index(src), operator.index(dst)) for src, dst in perm])
     for side, which in (("source", 0), ("destination", 1)):
         found = [pair[which] for pair in pairs]
         if len(set(found)) != len(found) or any(not 0 <= i < size for i in found):
             raise ValueError(
                 f"ppermute: every {side} in perm must be a different number below {size}, the size "
-                f"of the named axis {name!r}, got {found}"
+                f"of {names}, got {found}"
             )
     return tree.map(
-        lambda leaf: ops.ppermute(on_each(leaf, [name]), axis_name=(name,), perm=pairs), x
+        lambda leaf: ops.ppermute(on_each(leaf, names), axis_name=tuple(names), perm=pairs), x
     )
 
 
@@ -442,7 +444,7 @@ def pshuffle(x: T, axis_name: AxisName, perm: Sequence[int]) -> T:
     Raises:
       ValueError: if `perm` is not a permutation of the numbers of the examples.
       NameError: for a name that no `vmap` around has given.
-      NotImplementedError: for several names.
+      NotImplementedError: for several names, one of which is that of a `vmap`.
 
     >>> from perspex import lax, numpy as jnp, vmap
     >>> vmap(lambda x: lax.pshuffle(x, "i", [2, 1, 0]), axis_name="i")(jnp.arange(3))
@@ -450,7 +452,7 @@ def pshuffle(x: T, axis_name: AxisName, perm: Sequence[int]) -> T:
     """
     if sorted(perm) != list(range(len(perm))):
         raise ValueError(f"pshuffle: `perm` does not represent a permutation: {list(perm)}")
-    _, size = _single("pshuffle", axis_name)
+    size = math.prod(sizes_of("pshuffle", names_of(axis_name)))
     if len(perm) != size:
         raise ValueError(
             f"pshuffle: `perm` has {len(perm)} entries, but the named axis has size {size}"

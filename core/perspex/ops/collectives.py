@@ -71,7 +71,8 @@ class Named(Primitive):
     takes_axis = True
 
     def axis_names(self, params: dict[str, Any]) -> Iterable[Name]:
-        return (_one(params["axis_name"]),)
+        name = params["axis_name"]
+        return name if isinstance(name, tuple) else (name,)
 
 
 class Collective(Named, Structural):
@@ -98,11 +99,6 @@ class Collective(Named, Structural):
     def shifted(self, *args: Any, **params: Any) -> Any:
         """The operation along another axis, on an array with one more axis in front."""
         raise self.missing("shifted")
-
-
-def _one(axis_name: Any) -> Name:
-    """The name in a param: JAX has it in a tuple in some collectives, and bare in others."""
-    return axis_name[0] if isinstance(axis_name, tuple) else axis_name
 
 
 def _stacked(x: Any, at: int | None, size: int, where: int) -> Any:
@@ -462,9 +458,14 @@ class Ppermute(Collective):
         at: int | None,
         size: int,
         *,
+        axis_name: Names,
         perm: tuple[tuple[int, int], ...],
-        **params: Any,
     ) -> tuple[Any, int | None]:
+        if len(axis_name) > 1:
+            raise NotImplementedError(
+                f"ppermute along {axis_name}, of which one is the axis of a vmap; map over one "
+                "axis of the product of their sizes"
+            )
         if at is None and len(perm) == size:
             return x, None
         # An index out of range reads zeros.
@@ -489,7 +490,7 @@ class Ppermute(Collective):
         return self(x, **params)
 
     def lower(self, b: Any, x: Any, *, axis_name: Names, perm: Any) -> Any:
-        return emit_permutation(b, x, axis_name[0], perm)
+        return emit_permutation(b, x, axis_name, perm)
 
     def transpose(self, ct: Any, x: Any, *, perm: Any, **params: Any) -> list[Any]:
         return [self(ct, perm=tuple([(dst, src) for src, dst in perm]), **params)]

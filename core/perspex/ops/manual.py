@@ -133,10 +133,13 @@ def _parts(b: Any, x: Any, name: Any, size: int, split: int, concat: int, out: S
     ).result
 
 
-def emit_permutation(b: Any, x: Any, name: Any, pairs: Sequence[tuple[int, int]]) -> Any:
-    """The value that another device sends to this one, or zeros."""
+def emit_permutation(b: Any, x: Any, names: Sequence[Any], pairs: Sequence[tuple[int, int]]) -> Any:
+    """The value that another device sends to this one, or zeros.
+
+    Devices are counted along `names`, the last one fastest.
+    """
     (out,) = b.out_avals
-    groups = _of(b, "ppermute", (name,)).groups((name,))
+    groups = _of(b, "ppermute", names).groups(names)
     numbers = [(group[source], group[target]) for group in groups for source, target in pairs]
     empty = "dense<> : tensor<0x2xi64>"
     attributes = {

@@ -21,6 +21,7 @@ from oracle import records
 ROOT = Path(__file__).resolve().parents[3]
 RECORDER = ROOT / "tests" / "oracle" / "recorders" / "shard_maps.py"
 BODIES = records.section("shard_maps", "bodies")
+PROGRAMS = records.section("shard_maps", "programs")
 PMAPS = records.section("shard_maps", "pmaps")
 OTHERS = {
     key: value
@@ -58,6 +59,17 @@ def test_values_and_derivatives_are_those_of_jax(name: str, ours: Any) -> None:
     assert found.keys() == expected.keys()
     for what, arrays in expected.items():
         for mine, theirs in zip(found[what], arrays, strict=True):
+            check_close(mine, theirs)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs_compute_as_those_of_jax(name: str, ours: Any) -> None:
+    """Where real jax raises for values, gradients or a batch, nothing is compared."""
+    found = ours[f"programs / {name}"]
+    computed = {key: value for key, value in PROGRAMS[name].items() if isinstance(value, list)}
+    assert "values" in computed
+    for key, arrays in computed.items():
+        for mine, theirs in zip(found[key], arrays, strict=True):
             check_close(mine, theirs)
 
 
@@ -128,6 +140,40 @@ same(perspex.grad(lambda a: f(a)[0, 0])(A), 2 * first)
 """,
     "pbroadcast": """
 same(on(lambda a: lax.pbroadcast(a, "x", 2))(A), np.tile(parts[2], (4, 1)))
+""",
+    "pbroadcast backwards and along a batch": """
+f = on(lambda a: lax.pbroadcast(a, "x", 2))
+weights = np.arange(32, dtype=np.float32).reshape(4, 2, 4)
+expected = np.zeros_like(parts)
+expected[2] = weights.sum(0)
+found = perspex.grad(lambda a: (f(a) * weights.reshape(8, 4)).sum())(A)
+same(found, expected.reshape(8, 4))
+same(perspex.vmap(f)(np.stack([A, A * 2]))[1], np.tile(parts[2] * 2, (4, 1)))
+""",
+    "pmin has a derivative, and goes along a batch": """
+f = on(lambda a: lax.pmin(a, "x"), o=P())
+same(perspex.grad(lambda a: f(a).sum())(A), (parts == parts.min(0)).reshape(8, 4))
+same(perspex.vmap(f)(np.stack([A, -A]))[1], (-parts).min(0))
+same(perspex.vmap(on(lambda a: lax.pmax(a, "x"), o=P()))(np.stack([A, -A]))[1], (-parts).max(0))
+""",
+    "ragged_all_to_all forwards, backwards and along a batch": """
+B = np.random.default_rng(1).normal(size=(16, 2)).astype(np.float32)
+order = np.arange(4, dtype=np.int32)
+
+def exchanged(rows):
+    # Row i of each device goes to device i, where device j's comes at place j.
+    ones = jnp.ones(4, jnp.int32)
+    here = lax.axis_index("x").astype(jnp.int32) * ones
+    out = lax.pcast(jnp.zeros((4, 2)), "x", to="varying")
+    return lax.ragged_all_to_all(rows, out, jnp.asarray(order), ones, here, ones, axis_name="x")
+
+f = on(exchanged)
+def turned(b):
+    return b.reshape(4, 4, 2).transpose(1, 0, 2).reshape(16, 2)
+same(f(B), turned(B))
+weights = np.arange(32, dtype=np.float32).reshape(16, 2)
+same(perspex.grad(lambda b: (jnp.sin(f(b)) * weights).sum())(B), np.cos(B) * turned(weights))
+same(perspex.vmap(f)(np.stack([B, B * 2]))[1], turned(B * 2))
 """,
     "pmax has a derivative": """
 f = on(lambda a: lax.pmax(a, "x"), o=P())

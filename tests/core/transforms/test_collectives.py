@@ -293,7 +293,12 @@ def test_arguments_that_cannot_be() -> None:
     for f, kind, text in [
         (lambda a: lax.ppermute(a, "i", [(0, 4)]), ValueError, "every destination in perm"),
         (lambda a: lax.ppermute(a, "i", [(1, 0), (1, 2)]), ValueError, "every source in perm"),
-        (lambda a: lax.ppermute(a, ("i", "j"), []), NotImplementedError, "product of their sizes"),
+        (lambda a: lax.ppermute(a, ("i", "j"), []), NameError, "unbound axis name: j"),
+        (
+            vmap(lambda a: lax.ppermute(a, ("i", "j"), []), axis_name="j"),
+            NotImplementedError,
+            "product of their sizes",
+        ),
         (lambda a: lax.pshuffle(a, "i", [0, 1]), ValueError, "has 2 entries.*size 4"),
         (lambda a: lax.pbroadcast(a, "i", 4), ValueError, "no example of the named axis 'i'"),
         (lambda a: lax.psum_scatter(a, "i"), ValueError, "3 and 4; `tiled=True`"),

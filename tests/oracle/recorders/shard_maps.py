@@ -43,6 +43,14 @@ def clipped(x):
 clipped.defjvps(lambda t, y, x: jnp.where(abs(x) < 1, t, t * 0.1))
 
 
+@jax.custom_vjp
+def doubled(x):
+    return x * 2
+
+
+doubled.defvjp(lambda x: (x * 2, x), lambda x, g: (g * jnp.cos(x),))
+
+
 # A name -> the function of one device, and how its results lie. The arguments are A and W.
 BODIES = {
     "elementwise": (lambda a, w: jnp.sin(a) * w + 2.0, P("x")),
@@ -103,8 +111,244 @@ BODIES = {
     ),
     "cut twice": (lambda a, w: lax.psum(a, "y") * w[0], P("x")),
 }
+
+
+def softmax(a, w):
+    """Of all rows along "x"."""
+    z = a @ w
+    e = jnp.exp(z - lax.stop_gradient(lax.pmax(lax.stop_gradient(z).max(), "x")))
+    return e / lax.psum(e.sum(), "x")
+
+
+def normalized(a, w):
+    mean = lax.pmean(a.mean(0), "x")
+    variance = lax.pmean(((a - mean) ** 2).mean(0), "x")
+    return (a - mean) / jnp.sqrt(variance + 1e-3) * w
+
+
+def ring(a, w):
+    """Sums of products of all blocks with this one, which go round once."""
+
+    def turn(i, state):
+        total, block = state
+        return total + (block * w) @ a.T, lax.ppermute(block, "x", ROTATE)
+
+    zero = jnp.zeros((2, 2)) + a[0, 0] * 0
+    return lax.fori_loop(0, 4, turn, (zero, a))[0]
+
+
+def pipeline(a, w):
+    """Four stages, each of which waits for the one before."""
+    state = a * 0
+    for step in range(4):
+        here = jnp.where(lax.axis_index("x") == step, a, state)
+        state = lax.ppermute(jnp.tanh(here * w), "x", ROTATE)
+    return state
+
+
+def halo(a, w):
+    """Differences with the neighbours on both sides."""
+    left = lax.ppermute(a[-1:], "x", ROTATE)
+    right = lax.ppermute(a[:1], "x", [(j, i) for i, j in ROTATE])
+    padded = jnp.concatenate([left, a, right])
+    return (padded[:-2] - 2 * padded[1:-1] + padded[2:]) * w
+
+
+# Programs with values and gradients alone; with them each collective goes forward, backward, and
+# along a batch.
+PROGRAMS = {
+    "psum of a tree": (
+        lambda a, w: jax.tree.leaves(lax.psum({"a": a * w, "b": jnp.sin(a)}, "x"))[1],
+        P(),
+    ),
+    "psum of two axes": (lambda a, w: lax.psum(a * w, ("x", "y")), P()),
+    "psum of a psum": (lambda a, w: lax.psum(lax.psum(a * w, "x") * a[0, 0], "x"), P()),
+    "psum of a constant": (lambda a, w: a * w * lax.psum(1, "x"), P("x")),
+    "pmean of two axes": (lambda a, w: lax.pmean(a * w, ("x", "y")), P()),
+    "pmean of a square": (lambda a, w: lax.pmean(a * w, "x") ** 2, P()),
+    "psum_scatter of two axes": (
+        lambda a, w: lax.psum_scatter(jnp.tile(a * w, (8, 1)), ("x", "y"), tiled=True),
+        P(("x", "y")),
+    ),
+    "all_gather of two axes": (
+        lambda a, w: lax.all_gather(a * w, ("x", "y"), tiled=True),
+        P(("x", "y")),
+    ),
+    "all_gather along the last": (lambda a, w: lax.all_gather(a * w, "x", axis=-1), P("x")),
+    "all_gather and a product": (
+        lambda a, w: lax.all_gather(a * w, "x", tiled=True).T @ lax.all_gather(a, "x", tiled=True),
+        P("x"),
+    ),
+    "all_to_all": (
+        lambda a, w: lax.all_to_all((a * w).reshape(4, 2), "x", 0, 1),
+        P("x"),
+    ),
+    "all_to_all back and forth": (
+        lambda a, w: lax.all_to_all(
+            jnp.sin(lax.all_to_all(a * w, "x", 1, 0, tiled=True)), "x", 0, 1, tiled=True
+        ),
+        P("x"),
+    ),
+    "ppermute reversed": (
+        lambda a, w: lax.ppermute(a * w, "x", [(i, 3 - i) for i in range(4)]),
+        P("x"),
+    ),
+    "ppermute of a tree": (
+        lambda a, w: sum(jax.tree.leaves(lax.ppermute((a, a * w), "x", ROTATE))),
+        P("x"),
+    ),
+    "ppermute twice": (
+        lambda a, w: lax.ppermute(jnp.sin(lax.ppermute(a * w, "x", ROTATE)), "x", ROTATE),
+        P("x"),
+    ),
+    "ppermute of two axes": (
+        lambda a, w: lax.ppermute(a * w, ("x", "y"), [(i, (i + 3) % 8) for i in range(8)]),
+        P(("x", "y")),
+    ),
+    "pmax of a stopped gradient": (
+        lambda a, w: a * w - lax.pmax(lax.stop_gradient(a), "x"),
+        P("x"),
+    ),
+    "pmin of a stopped gradient": (
+        lambda a, w: a * w - lax.pmin(lax.stop_gradient(a), "x"),
+        P("x"),
+    ),
+    "softmax": (softmax, P("x")),
+    "normalized": (normalized, P("x")),
+    "ring": (ring, P("x")),
+    "pipeline": (pipeline, P("x")),
+    "halo": (halo, P("x")),
+    "cross entropy": (
+        lambda a, w: lax.pmean(-jnp.log(softmax(a, w)).mean(), "x"),
+        P(),
+    ),
+    "index in a table": (
+        lambda a, w: a * w[lax.axis_index("x")],
+        P("x"),
+    ),
+    "dynamic slice by index": (
+        lambda a, w: a * lax.dynamic_slice(w, (lax.axis_index("x"),), (1,)),
+        P("x"),
+    ),
+    "scan with a collective": (
+        lambda a, w: lax.scan(
+            lambda c, r: (lax.pmean(jnp.sin(c + r * w), "x"), None), jnp.zeros(4), a
+        )[0],
+        P(),
+    ),
+    "scan with a permutation": (
+        lambda a, w: lax.scan(
+            lambda c, r: (lax.ppermute(c * 0.5 + r * w, "x", ROTATE), c), a[0], a
+        )[1],
+        P("x"),
+    ),
+    "while with a collective": (
+        lambda a, w: lax.fori_loop(0, 3, lambda i, c: lax.psum(c * a[0], "x") * 0.1, w),
+        P(),
+    ),
+    "cond of a collective": (
+        lambda a, w: lax.cond(
+            w.sum() > 0, lambda a: lax.psum(a, "x"), lambda a: lax.psum(a * 2, "x"), a * w
+        ),
+        P(),
+    ),
+    "switch": (
+        lambda a, w: lax.switch(
+            jnp.int32(1), [lambda a: a, lambda a: jnp.sin(a), lambda a: a * 2], a * w
+        ),
+        P("x"),
+    ),
+    "checkpoint of a loop": (
+        lambda a, w: jax.checkpoint(
+            lambda a: lax.scan(lambda c, r: (jnp.sin(c + r), c), jnp.zeros(4) + a[0] * 0, a)[1]
+        )(a * w),
+        P("x"),
+    ),
+    "custom_vjp": (lambda a, w: doubled(a * w), P("x")),
+    "vmap of a gather": (
+        lambda a, w: jax.vmap(lambda r: lax.all_gather(r * w, "x").sum(0))(a),
+        P("x"),
+    ),
+    "vmap of a permutation": (
+        lambda a, w: jax.vmap(lambda r: lax.ppermute(r * w, "x", ROTATE), 1, 1)(
+            jnp.broadcast_to(a[:, None], (2, 3, 4))
+        ),
+        P("x"),
+    ),
+    "vmap of a scatter": (
+        lambda a, w: jax.vmap(lambda r: lax.psum_scatter(r * w, "x", tiled=True))(a),
+        P("x"),
+    ),
+    "vmap of an exchange": (
+        lambda a, w: jax.vmap(lambda r: lax.all_to_all(r * w, "x", 0, 0, tiled=True))(a),
+        P("x"),
+    ),
+    "vmap of pmean": (lambda a, w: jax.vmap(lambda r: lax.pmean(r * w, "x"))(a), P()),
+    "vmap of an index": (
+        lambda a, w: jax.vmap(lambda r: r * lax.axis_index("x"))(a * w),
+        P("x"),
+    ),
+    "jacobian": (lambda a, w: jax.jacfwd(lambda r: jnp.sin(r * w))(a[0])[None], P("x")),
+    "gradient of a mean": (
+        lambda a, w: jax.grad(lambda a: lax.pmean((a * w).sum() ** 2, "x"))(a),
+        P("x"),
+    ),
+    "value and gradient": (
+        lambda a, w: jax.value_and_grad(lambda a: jnp.sin(a * w).sum())(a)[1],
+        P("x"),
+    ),
+    "jvp of a sum": (
+        lambda a, w: jax.jvp(lambda a: lax.psum(jnp.sin(a) * w, "x"), (a,), (a * 0.5,))[1],
+        P(),
+    ),
+    "linearize": (
+        lambda a, w: jax.linearize(lambda a: lax.psum(a**2, "x"), a)[1](a * w),
+        P(),
+    ),
+    "vjp of a gather": (
+        lambda a, w: jax.vjp(lambda a: lax.all_gather(a, "x"), a)[1](lax.all_gather(a * w, "x"))[0],
+        P("x"),
+    ),
+    "convolution": (
+        lambda a, w: jnp.stack([jnp.convolve(r, w, mode="same") for r in a]),
+        P("x"),
+    ),
+    "einsum": (lambda a, w: jnp.einsum("ij,j,kj->ik", a, w, a), P("x")),
+    "cumulative sum of all": (
+        lambda a, w: (
+            jnp.cumsum(a * w, 0)
+            + jnp.where(
+                jnp.arange(4)[:, None, None] < lax.axis_index("x"),
+                lax.all_gather((a * w).sum(0, keepdims=True), "x"),
+                0.0,
+            ).sum(0)
+        ),
+        P("x"),
+    ),
+    "triangular solve": (
+        lambda a, w: jax.scipy.linalg.solve_triangular(
+            jnp.tril(a[:, :2]) + 3 * jnp.eye(2), (a * w)[:, 2:], lower=True
+        ),
+        P("x"),
+    ),
+    "take": (lambda a, w: jnp.take(a * w, jnp.array([3, 0, 0]), axis=1), P("x")),
+    "scatter": (lambda a, w: (a * w).at[:, 1].add(w[0] * a[:, 0]), P("x")),
+    "where": (lambda a, w: jnp.where(a > 0, a * w, jnp.exp(a)), P("x")),
+    "maximum": (lambda a, w: jnp.maximum(a, w), P("x")),
+    "bfloat16": (
+        lambda a, w: lax.psum((a * w).astype(jnp.bfloat16), "x").astype(jnp.float32),
+        P(),
+    ),
+    "complex": (lambda a, w: jnp.abs(lax.psum(a * w + 1j * a, "x")), P()),
+    "fft": (lambda a, w: jnp.fft.rfft(a * w).real, P("x")),
+    "pcast": (lambda a, w: lax.pcast(w, "x", to="varying") * a, P("x")),
+}
+# What fails under real jax, with the type of its error: nothing can be compared.
 # How the first argument is cut, where it is not by "x".
 CUTS = {"axis_index of two": P(("x", "y")), "cut twice": P("x", "y")}
+CUTS |= {"psum of two axes": P(("x", "y")), "pmean of two axes": P(("x", "y"))}
+CUTS |= {"psum_scatter of two axes": P(("x", "y")), "all_gather of two axes": P(("x", "y"))}
+CUTS |= {"ppermute of two axes": P(("x", "y"))}
 
 KEPT = {
     # Along axes that are not known to hold copies, nothing may be said without the types.
@@ -154,6 +398,28 @@ def described(name, check):
 
     found = {key: jax.tree.leaves(value) for key, value in everything(A, W).items()}
     return {key: [digits(y) for y in value] for key, value in found.items()}
+
+
+def computed(name):
+    """Values, gradients and a batch, where real jax has them."""
+    body, out = PROGRAMS[name]
+    f = jax.shard_map(body, mesh=mesh, in_specs=(CUTS.get(name, P("x")), P()), out_specs=out)
+    both = jnp.stack([W, W * 2])
+    asked = {
+        "values": lambda: f(A, W),
+        "gradients": lambda: jax.grad(
+            lambda a, w: (f(a, w) * weights(f(a, w).shape)).sum(), (0, 1)
+        )(A, W),
+        "batch": lambda: jax.vmap(f, in_axes=(None, 0))(A, both),
+    }
+    return {key: outcome(program) for key, program in asked.items()}
+
+
+def outcome(program):
+    try:
+        return [digits(y) for y in jax.tree.leaves(jax.jit(program)())]
+    except Exception as error:
+        return type(error).__name__
 
 
 def types(f, *specs):
@@ -266,6 +532,7 @@ def record():
         for name in BODIES
         for check in KEPT.get(name, (True, False))
     }
+    found |= {f"programs / {name}": computed(name) for name in PROGRAMS}
     found |= {f"types / {name}": program() for name, program in TYPES.items()}
     found |= {f"errors / {name}": failure(program) for name, program in ERRORS.items()}
     found |= {f"pmaps / {name}": placed(program()) for name, program in PMAPS.items()}

@@ -132,6 +132,7 @@ Device: Any = _jax.Device
 DeviceList: Any = _jax.DeviceList
 Sharding: Any = _jax.Sharding
 SingleDeviceSharding: Any = _jax.SingleDeviceSharding
+GSPMDSharding: Any = _jax.GSPMDSharding
 HloSharding: Any = xla_client.HloSharding
 DeviceAssignment: Any = xla_client.DeviceAssignment
 # The device of a `SingleDeviceSharding`.

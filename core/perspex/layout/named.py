@@ -14,9 +14,13 @@ from perspex.layout.spec import PartitionSpec
 from perspex.layout.tiles import Index, assignment, axes_of, hlo_sharding, indices, refined
 
 Sharding: Any = xla.Sharding
+# C++ repeats calls over several devices by itself where it knows from the sharding how many there
+# are. Of the classes of jaxlib that say so, this one is made without jax.
+_OnDevices: Any = xla.GSPMDSharding
+_REPLICATED = xla.HloSharding.replicate()
 
 
-class NamedSharding(Sharding):
+class NamedSharding(_OnDevices):
     """An array cut along the axes of a mesh.
 
     Args:
@@ -39,7 +43,6 @@ class NamedSharding(Sharding):
     def __init__(
         self, mesh: Mesh | AbstractMesh, spec: PartitionSpec, memory_kind: str | None = None
     ) -> None:
-        super().__init__()
         is_abstract = isinstance(mesh, AbstractMesh)
         if not (is_abstract or isinstance(mesh, Mesh)) or not isinstance(spec, PartitionSpec):
             raise TypeError(
@@ -54,12 +57,11 @@ class NamedSharding(Sharding):
                         f"{spec} names the axis {name!r}, and the mesh has the axes {known}"
                     )
         self.mesh, self.spec = mesh, spec
-        # jaxlib reads these two.
-        self._memory_kind = memory_kind
-        self._internal_device_list = getattr(mesh, "_internal_device_list", None)
-        if is_abstract:
-            self.memory_kind = memory_kind
-        else:
+        self.asked_kind = self.memory_kind = memory_kind
+        self.device_list = None
+        if isinstance(mesh, Mesh):  # C++ never sees one without devices
+            self.device_list = mesh._internal_device_list
+            super().__init__(self.device_list, _REPLICATED, memory_kind)
             self.memory_kind = memories.check(mesh.devices.flat[0], memory_kind)
         self._key = (mesh, spec, self.memory_kind)
         self._hash = hash(self._key)
@@ -70,7 +72,7 @@ class NamedSharding(Sharding):
         return NamedSharding(
             changes.get("mesh", self.mesh),
             spec if isinstance(spec, PartitionSpec) else PartitionSpec(*spec),
-            changes.get("memory_kind", self._memory_kind),
+            changes.get("memory_kind", self.asked_kind),
         )
 
     def __eq__(self, other: object) -> bool:
@@ -89,7 +91,7 @@ class NamedSharding(Sharding):
 
     def __reduce__(self) -> Any:
         if isinstance(self.mesh, AbstractMesh):
-            return NamedSharding, (self.mesh, self.spec, self._memory_kind)
+            return NamedSharding, (self.mesh, self.spec, self.asked_kind)
         raise TypeError("a sharding names devices of this process and cannot be pickled")
 
     # ---- the devices ------------------------------------------------------------------------
@@ -182,7 +184,7 @@ class NamedSharding(Sharding):
             return self == other
         if self.spec.unreduced != other.spec.unreduced or self.memory_kind != other.memory_kind:
             return False
-        return self._internal_device_list == other._internal_device_list and (
+        return self.device_list == other.device_list and (
             self._placement(ndim) == other._placement(ndim)
         )
 

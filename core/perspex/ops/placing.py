@@ -62,7 +62,7 @@ class ShardingConstraint(OnMesh, Structural):
     def type(self, x: ShapedArray, *, sharding: NamedSharding) -> ShapedArray:
         sharding.check(x.shape, "the operand of sharding_constraint")
         self.use()
-        if sharding._memory_kind is not None:
+        if sharding.asked_kind is not None:
             DevicePut.is_used = True
         return x
 
@@ -77,7 +77,7 @@ class ShardingConstraint(OnMesh, Structural):
         (out,) = b.out_avals
         placed = types.attribute(f"#sdy.sharding{sharding.in_program(out.physical().ndim)}")
         x = b.op("sdy.sharding_constraint", x, attributes={"sharding": placed}, aval=out)
-        kind = sharding._memory_kind
+        kind = sharding.asked_kind
         return x if kind is None else _in_memory(b, x, kind)
 
     def physical(self, in_avals: Any, out_avals: Any, params: dict[str, Any]) -> dict[str, Any]:
@@ -96,7 +96,7 @@ class ShardingConstraint(OnMesh, Structural):
                 f"but got spec {sharding.spec}"
             )
         spec.insert(at, axis.spmd or UNCONSTRAINED)
-        batched = NamedSharding(sharding.mesh, PartitionSpec(*spec), sharding._memory_kind)
+        batched = NamedSharding(sharding.mesh, PartitionSpec(*spec), sharding.asked_kind)
         return self(x, sharding=batched), at
 
 
@@ -243,7 +243,7 @@ def resharded(x: Any, sharding: NamedSharding, concrete_mesh: Mesh | None = None
 def _on_mesh(x: Any, sharding: NamedSharding) -> Any:
     """`x` cut as `sharding` says: by its type along explicit axes, by a constraint along others."""
     mesh = sharding.mesh
-    if mesh.abstract_mesh.are_all_axes_explicit and sharding._memory_kind is None:
+    if mesh.abstract_mesh.are_all_axes_explicit and sharding.asked_kind is None:
         concrete = mesh if isinstance(mesh, Mesh) else None
         return reshard(
             x,
@@ -257,7 +257,7 @@ def in_program(x: Any, sharding: Any) -> Any:
     """A value of a traced function, placed as a sharding says."""
     if sharding.__class__ is NamedSharding:
         return _on_mesh(x, sharding)
-    if sharding is None or sharding._memory_kind is None:
+    if sharding is None or sharding.asked_kind is None:
         return x
     return device_put(x, devices=(sharding,))
 
@@ -271,5 +271,5 @@ def results_in_memory(jaxpr: Jaxpr) -> list[str | None]:
         if eqn.primitive is device_put:
             kinds[eqn.outvars[0]] = memories.kind_of(eqn.params["devices"][0])
         elif eqn.primitive is sharding_constraint:
-            kinds[eqn.outvars[0]] = eqn.params["sharding"]._memory_kind
+            kinds[eqn.outvars[0]] = eqn.params["sharding"].asked_kind
     return [kinds.get(v) if isinstance(v, Var) else None for v in jaxpr.outvars]

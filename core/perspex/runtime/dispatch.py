@@ -404,10 +404,7 @@ def _put_leaf(x: Any, sharding: Any, committed: bool) -> Any:
             joining.same(assembled(x), sharding)
         return copy_to(x, sharding, committed)
     sharding.check(x.aval.shape)
-    if (
-        lies._internal_device_list != sharding._internal_device_list
-        or lies.memory_kind != sharding.memory_kind
-    ):
+    if lies.device_list != sharding.device_list or lies.memory_kind != sharding.memory_kind:
         return copy_to(x, sharding)
     # The same devices exchange their parts among themselves.
     return under(EVAL, in_program, x, sharding)

@@ -131,7 +131,7 @@ def by_type(mesh: Mesh, aval: ShapedArray) -> NamedSharding | None:
 def _same_devices(mesh: Any, sharding: Any) -> bool:
     if isinstance(mesh, AbstractMesh) or isinstance(sharding.mesh, AbstractMesh):
         return bool(mesh.abstract_mesh == sharding.mesh.abstract_mesh)
-    return bool(mesh._internal_device_list == sharding._internal_device_list)
+    return bool(mesh._internal_device_list == sharding.device_list)
 
 
 def _is_all(place: Place, mesh: Any) -> bool:

@@ -25,7 +25,7 @@ def outputs(ran: Ran) -> list[str]:
 
 @pytest.fixture(scope="module")
 def work(live: Session) -> float:
-    """A jitted function `work` that keeps the device busy; returns for how many seconds."""
+    """A jitted function `work` that keeps the device busy; for how many seconds at the least."""
     live.ok(
         "import time, numpy as np, perspex, perspex.numpy as jnp\n"
         "@perspex.jit\n"
@@ -37,7 +37,7 @@ def work(live: Session) -> float:
     measure = (
         "begun = time.perf_counter()\nwork(a).block_until_ready()\ntime.perf_counter() - begun"
     )
-    return float(live.ok(measure).text)
+    return min(float(live.ok(measure).text) for _ in range(3))
 
 
 def test_on_by_default_and_after_all_other_outputs(live: Session, work: float) -> None:
@@ -53,6 +53,7 @@ def test_on_by_default_and_after_all_other_outputs(live: Session, work: float) -
 
 
 def test_python_alone_shows_nothing(live: Session) -> None:
+    live.ok("[x.block_until_ready() for x in perspex.live_arrays()]")  # of the cells before
     assert outputs(live.ok("x = 1")) == []
     assert outputs(live.ok("1 + 1")) == ["execute_result"]
     assert outputs(live.ok("")) == []

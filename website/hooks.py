@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import json
 import posixpath
 import re
 import sys
@@ -22,6 +21,7 @@ sys.path[:0] = [str(ROOT / "website"), str(ROOT / "core")]
 
 import gallery  # noqa: E402
 import reference  # noqa: E402
+import smaller  # noqa: E402
 import tables  # noqa: E402
 
 # Files of the repository that have a page under another path.
@@ -147,26 +147,11 @@ def on_post_page(text: str, page: Any, config: Any) -> str:
 
 
 _SEARCH = 'data-md-component="search" role="dialog" aria-label="Search"'
-# How much of a part of a page is searched: every page loads the index.
-_SEARCHED, _SEARCHED_OF_ENTRY = 400, 90
 
 
 def on_post_build(config: Any) -> None:
-    """Keep the index of the search small: names, headings, and how each part begins."""
-    path = Path(config.site_dir) / "search" / "search_index.json"
-    index = json.loads(path.read_text(encoding="utf-8"))
-    for part in index["docs"]:
-        is_entry = part["location"].startswith("reference/perspex")
-        # Of an entry, what follows the signature.
-        text = re.sub(r"<pre>.*?</pre>", "", part["text"], flags=re.DOTALL)
-        part["text"] = _whole(text, _SEARCHED_OF_ENTRY if is_entry else _SEARCHED)
-    path.write_text(json.dumps(index, separators=(",", ":")), encoding="utf-8")
-
-
-def _whole(text: str, most: int) -> str:
-    """The beginning of a text, without markup."""
-    plain = " ".join(re.sub(r"<[^>]+>", " ", text).split())
-    return plain if len(plain) <= most else plain[:most].rpartition(" ")[0]
+    """Make the site small."""
+    smaller.site(Path(config.site_dir))
 
 
 def on_page_content(text: str, page: Any, config: Any, files: Files) -> str:

@@ -1,4 +1,7 @@
-/** Checks pages of the built site with axe, in both themes, and what a first visit loads: `npm run site`. */
+/**
+ * Checks pages of the built site with axe, in both themes, what a first visit loads, and that the
+ * search finds something, from a server and from a folder: `npm run site`.
+ */
 
 import { createReadStream, existsSync, readFileSync, statSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -23,7 +26,7 @@ const PAGES = [
   'performance.html',
   'comparison.html'
 ];
-// What a first visit may load, as a server sends it.
+// What a first visit may load, as a server that does not compress sends it.
 const MOST = 300_000;
 const KINDS = {
   '.html': 'text/html',
@@ -84,11 +87,28 @@ try {
         console.log(
           `site: the first page loads ${files.length} files, ${sent} bytes compressed, ${raw} as they are`
         );
-        failed += sent > MOST ? 1 : 0;
+        failed += raw > MOST ? 1 : 0;
       }
       await page.close();
     }
     await context.close();
+  }
+  for (const start of [origin, `file://${SITE}`]) {
+    const page = await chromium.newPage();
+    await page.goto(`${start}howto/index.html`);
+    await page.locator('.md-search__input').click();
+    await page.locator('.md-search__input').pressSequentially('jaxpr');
+    const found = page.locator('.md-search-result__link');
+    try {
+      await found.first().waitFor({ timeout: 60_000 });
+      const address = await found.first().getAttribute('href');
+      await page.goto(new URL(address, page.url()).href);
+      console.log(`site: the search leads to ${await page.title()}`);
+    } catch (error) {
+      console.error(`site: the search finds nothing at ${start}: ${error.message}`);
+      failed += 1;
+    }
+    await page.close();
   }
 } finally {
   await chromium.close();

@@ -15,6 +15,7 @@ pytest.importorskip("IPython", reason="the pages of the site name views of the n
 
 import docstrings
 import reference
+import smaller
 import tables
 from perspex import errors
 from perspex.base.public import MODULES
@@ -22,6 +23,7 @@ from perspex.base.public import MODULES
 sys.path.insert(0, str(Path(__file__).parent))
 from test_docstrings import NAMESPACES, functions
 
+ROOT = Path(__file__).resolve().parents[2]
 PAGES = dict(reference.pages())
 TEXT = "\n".join(PAGES.values())
 ANCHORS = set(re.findall(r"\{ #([\w.]+) \}", TEXT))
@@ -78,3 +80,23 @@ def test_markdown_of_a_docstring() -> None:
         "One \\*line\\*.\n\n**Arguments**\n\n`x`, `*y`\n:   a b.\n\n* an item"
         "\n\n```pycon\n>>> 1\n1\n```"
     )
+
+
+def test_a_stylesheet_keeps_the_rules_that_something_has() -> None:
+    sheet = (
+        ":root{--icon:url('data:a;b');--used:url(\"data:c{}\")}a{b:c}.on .off,.on{d:e}.off{f:g}"
+        "@media print{.off{h:i}}@media screen{.on:not(.off){j:k}.off{l:m}}"
+        ".on{background:var(--used)}@font-face{x:y}"
+    )
+    assert smaller.stylesheet(sheet, {"on"}) == (
+        ':root{--used:url("data:c{}")}a{b:c}.on{d:e}@media screen{.on:not(.off){j:k}}'
+        ".on{background:var(--used)}@font-face{x:y}"
+    )
+
+
+def test_the_site_names_files_that_are_there() -> None:
+    """mkdocs refuses a folder that does not exist, and git keeps no empty one."""
+    text = (ROOT / "website" / "mkdocs.yml").read_text(encoding="utf-8")
+    named = re.findall(r"\b(?:assets/[\w.]+|hooks\.py)", text)
+    assert len(named) > 3 and "custom_dir" not in text
+    assert [name for name in named if not (ROOT / "website" / name).exists()] == []

@@ -9,14 +9,10 @@ from __future__ import annotations
 import argparse
 import html
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
-import nbformat
-from nbclient import NotebookClient
-from nbclient.exceptions import CellExecutionError
-from nbconvert import HTMLExporter
+from perspex_kernel.run import export, first_line, run
 
 # What is asked when the notebook has run, and what it is called.
 QUESTIONS = {
@@ -63,40 +59,12 @@ def write(path: Path, folder: Path, timeout: float | None = None) -> str:
     Returns:
       The traceback of the cell that failed; the report then has what came before it.
     """
-    notebook = nbformat.read(path, as_version=4)
-    client = NotebookClient(
-        notebook,
-        kernel_name="perspex",
-        timeout=timeout,
-        extra_arguments=["--log-level=ERROR"],
-        resources={"metadata": {"path": str(path.resolve().parent)}},
-    )
-    failure, rows, answers = "", [], {}
-    with client.setup_kernel():
-        for index, cell in enumerate(notebook.cells):
-            if cell.cell_type != "code" or not cell.source.strip():
-                continue
-            began = time.perf_counter()
-            try:
-                client.execute_cell(cell, index)
-            except CellExecutionError as error:
-                failure = str(error)
-            seconds = time.perf_counter() - began
-            rows.append((cell, seconds))
-            print(f"{seconds:8.2f} s  {cell.source.strip().splitlines()[0][:72]}", flush=True)
-            if failure:
-                break
-        for title, question in QUESTIONS.items():
-            notebook.cells.append(nbformat.v4.new_code_cell(question))
-            answer = client.execute_cell(notebook.cells[-1], len(notebook.cells) - 1)
-            answers[title] = answer.outputs
-            notebook.cells.pop()
-    folder.mkdir(parents=True, exist_ok=True)
-    resources = {"metadata": {"name": path.stem}}
-    body, _ = HTMLExporter().from_notebook_node(notebook, resources)
-    (folder / "notebook.html").write_text(body, encoding="utf-8")
-    (folder / "index.html").write_text(_page(path.stem, rows, answers, failure), encoding="utf-8")
-    return failure
+    ran = run(path, timeout, QUESTIONS.values())
+    export(ran.notebook, folder / "notebook.html", path.stem)
+    answers = dict(zip(QUESTIONS, ran.answers, strict=True))
+    page = _page(path.stem, ran.cells, answers, ran.failure)
+    (folder / "index.html").write_text(page, encoding="utf-8")
+    return ran.failure
 
 
 def _page(name: str, rows: list[tuple[Any, float]], answers: dict[str, Any], failure: str) -> str:
@@ -118,7 +86,7 @@ def _cells(rows: list[tuple[Any, float]]) -> str:
     """Each cell with its time, and the parts that the clock told of."""
     lines = ["<table><tr><th>cell</th><th>time</th><th>parts</th></tr>"]
     for cell, seconds in rows:
-        first = html.escape(cell.source.strip().splitlines()[0][:80])
+        first = html.escape(first_line(cell.source))
         told = [o.data["text/plain"] for o in cell.outputs if _CLOCK in o.get("data", {})]
         parts = html.escape(told[-1]) if told else ""
         lines.append(

@@ -9,8 +9,10 @@ the first cell that fails. The notebook itself is not changed.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +24,27 @@ from nbconvert import HTMLExporter
 _WIDTH = 72
 
 
-def run(path: Path, timeout: float | None = None) -> tuple[Any, str]:
+@dataclasses.dataclass
+class Run:
+    """What came of a notebook: its outputs, the time of each cell, and how it ended."""
+
+    notebook: Any
+    # The code cells that ran, with their seconds as a front end sees them.
+    cells: list[tuple[Any, float]]
+    # The traceback of the cell that failed, if one did.
+    failure: str = ""
+    # What the kernel showed for each question that was asked at the end.
+    answers: list[list[Any]] = dataclasses.field(default_factory=list)
+
+
+def run(path: Path, timeout: float | None = None, questions: Iterable[str] = ()) -> Run:
     """Execute a notebook, printing as it goes.
 
     Args:
       path: the notebook; its cells run in its folder.
       timeout: seconds that a cell may take; `None` for no limit.
-
-    Returns:
-      The notebook with its outputs, and the traceback of the cell that failed, if one did.
+      questions: cells to run after those of the notebook, or after the one that failed. They do
+        not become part of the notebook.
     """
     notebook = nbformat.read(path, as_version=4)
     client = NotebookClient(
@@ -41,27 +55,43 @@ def run(path: Path, timeout: float | None = None) -> tuple[Any, str]:
         extra_arguments=["--log-level=ERROR"],
         resources={"metadata": {"path": str(path.resolve().parent)}},
     )
+    ran = Run(notebook, [])
     started = time.perf_counter()
     with client.setup_kernel():
         _say(started, "the kernel is up")
         for index, cell in enumerate(notebook.cells):
             if cell.cell_type != "code" or not cell.source.strip():
                 continue
-            began = time.perf_counter()
+            began, mark = time.perf_counter(), ""
             try:
                 client.execute_cell(cell, index)
             except CellExecutionError as error:
-                _say(began, f"FAILED  {_first_line(cell.source)}")
-                return notebook, str(error)
-            _say(began, _first_line(cell.source))
-    return notebook, ""
+                ran.failure, mark = str(error), "FAILED  "
+            ran.cells.append((cell, time.perf_counter() - began))
+            _say(began, mark + first_line(cell.source))
+            if ran.failure:
+                break
+        for question in questions:
+            notebook.cells.append(nbformat.v4.new_code_cell(question))
+            answer = client.execute_cell(notebook.cells[-1], len(notebook.cells) - 1)
+            ran.answers.append(answer.outputs)
+            notebook.cells.pop()
+    return ran
+
+
+def export(notebook: Any, page: Path, name: str) -> None:
+    """Write a notebook with its outputs as a page of HTML; its folder is made."""
+    page.parent.mkdir(parents=True, exist_ok=True)
+    body, _ = HTMLExporter().from_notebook_node(notebook, {"metadata": {"name": name}})
+    page.write_text(body, encoding="utf-8")
 
 
 def _say(began: float, text: str) -> None:
     print(f"{time.perf_counter() - began:8.2f} s  {text}", flush=True)
 
 
-def _first_line(source: str) -> str:
+def first_line(source: str) -> str:
+    """How a list of cells names one."""
     lines = source.strip().splitlines()
     more = " ..." if len(lines) > 1 else ""
     return lines[0][: _WIDTH - len(more)] + more
@@ -76,16 +106,13 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     print(options.notebook)
     started = time.perf_counter()
-    notebook, failure = run(options.notebook, options.timeout)
+    ran = run(options.notebook, options.timeout)
     if options.html is not None:
-        options.html.parent.mkdir(parents=True, exist_ok=True)
-        resources = {"metadata": {"name": options.notebook.stem}}
-        body, _ = HTMLExporter().from_notebook_node(notebook, resources)
-        options.html.write_text(body, encoding="utf-8")
+        export(ran.notebook, options.html, options.notebook.stem)
         _say(started, f"in all; written to {options.html}")
-    if failure:
-        print(failure, file=sys.stderr)
-    return 1 if failure else 0
+    if ran.failure:
+        print(ran.failure, file=sys.stderr)
+    return 1 if ran.failure else 0
 
 
 if __name__ == "__main__":

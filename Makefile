@@ -192,6 +192,7 @@ format: $(STAMP)  ## put every file into shape
 	$(BIN)/ruff format .
 
 clean:  ## remove what the targets made
-	rm -rf labextension/dist labextension/lib labextension/node_modules labextension/src/contract.ts
+	rm -rf labextension/dist labextension/lib labextension/node_modules
+	rm -f labextension/src/contract.ts labextension/src/lesson.ts
 	rm -rf $(VENV) $(OTHER) $(ECOSYSTEM) build dist .pytest_cache .mypy_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

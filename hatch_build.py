@@ -31,8 +31,10 @@ WIDGETS = ROOT / "magics/perspex_magics/widgets/static"
 EXAMPLES = ROOT / "examples"
 INSTALLED = "share/jupyter/labextensions/perspex"
 
-# What the bundles are made from; the build writes `contract.ts` from the schema.
+# What the bundles are made from; the build writes `contract.ts` from the schema, and `lesson.ts`
+# from the tutorial.
 SOURCES = [
+    "docs/tutorial.md",
     "labextension/bundling",
     "labextension/package-lock.json",
     "labextension/package.json",
@@ -42,7 +44,7 @@ SOURCES = [
     "labextension/tsconfig.json",
     "magics/perspex_magics/panel/schema.json",
 ]
-WRITTEN = FOLDER / "src" / "contract.ts"
+WRITTEN = [FOLDER / "src" / name for name in ("contract.ts", "lesson.ts")]
 PACKAGE = ROOT / "magics/perspex_magics"
 
 
@@ -128,7 +130,7 @@ def _files() -> Iterator[Path]:
     for source in SOURCES:
         path = ROOT / source
         for file in path.rglob("*") if path.is_dir() else [path]:
-            if file.is_file() and file != WRITTEN:
+            if file.is_file() and file not in WRITTEN:
                 yield file
 
 

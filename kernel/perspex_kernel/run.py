@@ -104,7 +104,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--html", type=Path, help="write the executed notebook there")
     parser.add_argument("--timeout", type=float, help="seconds that one cell may take")
     options = parser.parse_args(arguments)
-    print(options.notebook)
+    print(options.notebook, flush=True)
     started = time.perf_counter()
     ran = run(options.notebook, options.timeout)
     if options.html is not None:

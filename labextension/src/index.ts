@@ -16,6 +16,7 @@ import {
   Notification,
   showDialog
 } from '@jupyterlab/apputils';
+import { ILauncher } from '@jupyterlab/launcher';
 import { INotebookTracker } from '@jupyterlab/notebook';
 import { ITranslator } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
@@ -24,6 +25,7 @@ import { perspexIcon } from './panel/icon';
 import { followHeat } from './panel/margin';
 import { reveal } from './panel/reveal';
 import { PANEL_ID, Sidebar } from './panel/sidebar';
+import { offerLesson } from './panel/start';
 import type { ISession } from './model/session';
 import { CacheTab } from './tabs/cache';
 import { DevicesTab } from './tabs/devices';
@@ -46,7 +48,7 @@ const plugin: JupyterFrontEndPlugin<IPerspexPanel> = {
   description: 'What the Perspex kernel traces, compiles, runs and holds, live.',
   autoStart: true,
   requires: [INotebookTracker],
-  optional: [ITranslator, ICommandPalette, ILayoutRestorer, ILabShell],
+  optional: [ITranslator, ICommandPalette, ILayoutRestorer, ILabShell, ILauncher],
   provides: IPerspexPanel,
   activate
 };
@@ -59,7 +61,8 @@ function activate(
   translator: ITranslator | null,
   palette: ICommandPalette | null,
   restorer: ILayoutRestorer | null,
-  labShell: ILabShell | null
+  labShell: ILabShell | null,
+  launcher: ILauncher | null
 ): IPerspexPanel {
   if (translator) {
     speak(translator.load('perspex'));
@@ -100,6 +103,7 @@ function activate(
     }
   });
   palette?.addItem({ command: OPEN, category: 'Perspex' });
+  offerLesson(app, launcher, palette);
   followHeat(follower);
   return { addTab: make => sidebar.addTab(make(page)) };
 }

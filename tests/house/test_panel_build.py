@@ -33,7 +33,8 @@ def copy_of_sources(to: Path) -> Path:
         path, copied = ROOT / source, to / source
         copied.parent.mkdir(parents=True, exist_ok=True)
         if path.is_dir():
-            shutil.copytree(path, copied, ignore=shutil.ignore_patterns(hatch_build.WRITTEN.name))
+            written = (path.name for path in hatch_build.WRITTEN)
+            shutil.copytree(path, copied, ignore=shutil.ignore_patterns(*written))
         else:
             shutil.copy(path, copied)
     for package in ("core/perspex", "magics/perspex_magics", "kernel/perspex_kernel"):

@@ -32,9 +32,10 @@ EXAMPLES = ROOT / "examples"
 INSTALLED = "share/jupyter/labextensions/perspex"
 
 # What the bundles are made from; the build writes `contract.ts` from the schema, and `lesson.ts`
-# from the tutorial.
+# from the tutorial and the logo.
 SOURCES = [
     "docs/tutorial.md",
+    "kernel/kernelspec/logo-svg.svg",
     "labextension/bundling",
     "labextension/package-lock.json",
     "labextension/package.json",

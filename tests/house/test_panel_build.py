@@ -41,7 +41,7 @@ def copy_of_sources(to: Path) -> Path:
         (to / package).mkdir(parents=True, exist_ok=True)
         (to / package / "__init__.py").touch()
     (to / "kernel/perspex_kernel_launcher.py").touch()
-    shutil.copytree(ROOT / "kernel/kernelspec", to / "kernel/kernelspec")
+    shutil.copytree(ROOT / "kernel/kernelspec", to / "kernel/kernelspec", dirs_exist_ok=True)
     return to
 
 

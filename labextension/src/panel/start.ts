@@ -3,7 +3,7 @@
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import type { ICommandPalette } from '@jupyterlab/apputils';
 import type { ILauncher } from '@jupyterlab/launcher';
-import { LESSON } from '../lesson';
+import { LESSON, LOGO } from '../lesson';
 import { trans } from '../views/trans';
 import { perspexIcon } from './icon';
 
@@ -51,6 +51,6 @@ export function offerLesson(
       return app.commands.execute('docmanager:open', { path });
     }
   });
-  launcher?.add({ command: START, category: 'Notebook', rank: 1 });
+  launcher?.add({ command: START, category: 'Notebook', rank: 1, kernelIconUrl: LOGO });
   palette?.addItem({ command: START, category: 'Perspex' });
 }

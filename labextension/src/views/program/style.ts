@@ -1,12 +1,12 @@
 /** How the view of a program looks, besides what all views share. */
 export const PROGRAM_STYLE = `
-.pspx-program { display: flex; flex-direction: column; gap: 4px; height: 100%; min-height: 220px; min-width: 0; }
+.pspx-program { display: flex; flex-direction: column; gap: 4px; height: 100%; min-height: max-content; min-width: 0; }
 .pspx-program [hidden] { display: none !important; }
 .pspx-program-bar { padding: 4px 6px 0; }
 .pspx-program-title { font-weight: 600; flex: 1 1 12em; min-width: 0; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
 .pspx-program-title .pspx-muted { font-weight: normal; }
 .pspx-program-switch[aria-pressed="true"], .pspx-program-bar [aria-pressed="true"] { border-color: var(--pspx-accent); box-shadow: inset 0 -2px 0 var(--pspx-accent); }
-.pspx-program-stage { display: flex; flex: 1 1 0; min-height: 0; border-block: 1px solid var(--pspx-line); }
+.pspx-program-stage { display: flex; flex: 1 0 150px; min-height: 150px; border-block: 1px solid var(--pspx-line); }
 .pspx-program-pane, .pspx-program-graph { display: flex; flex-direction: column; flex: 1 1 0; min-width: 0; }
 .pspx-program-pane + .pspx-program-pane, .pspx-program-graph { border-inline-start: 1px solid var(--pspx-line); }
 .pspx-program .pspx-program-top { padding: 1px 8px; border-bottom: 1px solid var(--pspx-line); flex-wrap: nowrap; white-space: nowrap; overflow: hidden; }

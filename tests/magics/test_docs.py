@@ -16,7 +16,7 @@ MAGICS = DOCS / "magics.md"
 PAGES = [
     MAGICS,
     DOCS / "tutorial.md",
-    *sorted([*DOCS.glob("howto/*.md"), *DOCS.glob("errors/*.md")]),
+    *sorted(DOCS.glob("howto/*.md")),
 ]
 # What only needs a browser, a cluster or other programs runs nothing here.
 NOTHING = {

@@ -15,11 +15,14 @@ KINDS = {"python", "text", "py", "sh", "typescript"}
 
 
 def examples(page: Path) -> list[tuple[str, str]]:
-    """Each cell of a page, with what it shows; empty where the page does not say."""
+    """Each cell of a page, with what it shows; empty where the page does not say.
+
+    Sessions with `>>>` are doctests, and no cells.
+    """
     found: list[tuple[str, str]] = []
     for kind, text in _BLOCK.findall(page.read_text(encoding="utf-8")):
         assert kind in KINDS, kind
-        if kind == "python":
+        if kind == "python" and not text.startswith(">>>"):
             found.append((text, ""))
         elif kind == "text":
             found[-1] = (found[-1][0], text)

@@ -48,7 +48,7 @@ export function offerLesson(
       if (!exists) {
         await contents.save(path, { type: 'notebook', format: 'json', content: lesson() });
       }
-      return app.commands.execute('docmanager:open', { path });
+      await app.commands.execute('docmanager:open', { path });
     }
   });
   launcher?.add({ command: START, category: 'Notebook', rank: 1, kernelIconUrl: LOGO });

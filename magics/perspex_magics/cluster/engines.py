@@ -28,6 +28,8 @@ _EVERY = 0.05
 # Seconds that all engines may take to start, and that the rest of them have to end a cell after
 # one has died or an interrupt.
 _STARTS, _ENDS = 180.0, 15.0
+# Windows has no signal that cannot be caught; there, any ends a process at once.
+_KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
 
 
 class ClusterError(RuntimeError):
@@ -105,7 +107,7 @@ class Engines:
         for pid in self.pids:
             # One that waits in C++ hears nothing else; they hold nothing that must be saved.
             with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+                os.kill(pid, _KILL)
         if client is not None:
             client.close()
         if cluster is not None:

@@ -36,11 +36,14 @@ def said(*command: str | Path, cwd: Path | None = None) -> str:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the source distribution, and the wheel that it gives without Node.js."""
+    """A folder with the source distribution, and the wheel that it gives without Node.js.
+
+    The repository has Node.js, so the archive brings the panel that was built there.
+    """
     out = tmp_path_factory.mktemp("dist")
     tool = out / "tool"
     venv.create(tool, with_pip=True, symlinks=True)
-    said(tool / "bin" / "pip", "install", "hatchling")
+    said(tool / "bin" / "pip", "install", "hatchling", "twine")
     said(tool / "bin" / "hatchling", "build", "-t", "sdist", "-d", out, cwd=ROOT)
     (archive,) = out.glob("*.tar.gz")
     with tarfile.open(archive) as packed:
@@ -53,6 +56,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
         env=environment,
         check=True,
     )
+    said(tool / "bin" / "twine", "check", "--strict", *out.glob("*.whl"), archive)
     return out
 
 
@@ -75,7 +79,13 @@ def test_a_wheel_in_a_clean_environment(python: str, built: Path, tmp_path: Path
     assert "perspex" in kernels["kernelspecs"]
     told = json.loads(said(programs / "perspex", "doctor", "--json", cwd=tmp_path))
     states = {finding["about"]: finding["state"] for finding in told}
-    assert states["kernel"] == "ok" and "wrong" not in states.values(), told
+    assert states["kernel"] == states["panel"] == "ok" and "wrong" not in states.values(), told
+    # What JupyterLab finds is told on the other stream.
+    listed = subprocess.run(
+        [programs / "jupyter", "labextension", "list"], capture_output=True, text=True, cwd=tmp_path
+    )
+    (line,) = (line for line in listed.stderr.splitlines() if " perspex " in line)
+    assert "enabled" in line and "OK" in line
     page = tmp_path / "demo.html"
     assert "the kernel is up" in said(programs / "perspex", "demo", "--html", page, cwd=tmp_path)
     assert page.stat().st_size > 100_000

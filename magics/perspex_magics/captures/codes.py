@@ -8,6 +8,7 @@ from collections.abc import Hashable, Iterator
 from typing import NamedTuple
 
 from perspex_magics.captures.homes import is_harmless
+from perspex_magics.captures.paths import WHOLE, Path, find_paths
 from perspex_magics.notebook.names import GLOBAL_LOADS, READ_BY_NAME
 
 _MOST = 10_000
@@ -53,15 +54,20 @@ class Code:
     `stored_attributes` are the attributes, and `stored_on_first` those of its first parameter.
     `loaded_attributes` are those that it reads; `taken_from_names` those that it reads of a local
     variable or an attribute, and `taken_from_globals` those of a global, with its name before.
+
+    `paths` are the parts of globals that it reads, by name, and `cell_paths` those of closures'
+    variables. A variable that is missing in them is read as a whole.
     """
 
     __slots__ = (
         "attribute_writes",
+        "cell_paths",
         "code",
         "is_open",
         "loaded_attributes",
         "meaning",
         "names",
+        "paths",
         "reads",
         "reads_anything",
         "stored",
@@ -82,6 +88,9 @@ class Code:
         self.loaded_attributes: set[str] = set()
         self.taken_from_names: set[str] = set()
         self.taken_from_globals: set[tuple[str, str]] = set()
+        self.paths: dict[str, frozenset[Path]] = {}
+        self.cell_paths: dict[str, frozenset[Path]] = {}
+        found_paths: list[tuple[str, bool, Path]] = []
         loads = _Loads()
         attribute_loads = _Loads()
         others: set[str] = set()
@@ -90,6 +99,7 @@ class Code:
             others |= {c for c in part.co_consts if isinstance(c, str) and c.isidentifier()}
             first = part.co_varnames[0] if part is code and part.co_argcount else None
             instructions = [i for i in dis.get_instructions(part) if i.opname not in _NOT_DONE]
+            found_paths += find_paths(instructions)
             has_super = "super" in part.co_names
             self.is_open = self.is_open or not BY_OTHER_NAMES.isdisjoint(part.co_names)
             for i, at in enumerate(instructions):
@@ -124,6 +134,12 @@ class Code:
                         self.is_open = True
                 elif kind == "MATCH_CLASS":
                     self.is_open = True
+        for name, is_cell, path in found_paths:
+            paths = self.cell_paths if is_cell else self.paths
+            paths[name] = paths.get(name, frozenset()) | {path}
+        for paths in (self.paths, self.cell_paths):
+            for name in [name for name, known in paths.items() if WHOLE in known]:
+                del paths[name]
         self.stored_attributes = self.stored_on_first | stored_elsewhere
         self.stored_on_first -= stored_elsewhere
         self.writes = loads.writes(self.stored)

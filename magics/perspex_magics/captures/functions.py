@@ -10,7 +10,7 @@ from __future__ import annotations
 import builtins
 import functools
 import types
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,6 +20,8 @@ from perspex.jitted.signature import function_name
 from perspex_magics.captures.codes import BY_OTHER_NAMES, READS_ANYTHING, Code, known_code
 from perspex_magics.captures.homes import Globals, Homes, home_of, is_harmless
 from perspex_magics.captures.objects import attributes, closure, defaults, wrapped
+from perspex_magics.captures.partly import Parts
+from perspex_magics.captures.paths import Path
 from perspex_magics.captures.readings import Readings
 from perspex_magics.captures.tokens import (
     NUMBERS_AND_TEXT,
@@ -71,6 +73,10 @@ class Functions:
         self.owner: tuple[type, str] | None = None
         # The globals that were looked up: those of modules, and those of expressions.
         self._members: set[tuple[str, str]] = set()
+        # The globals that are read as a whole, those of which parts are, and the parts looked at.
+        self._whole: set[str] = set()
+        self._partly: dict[str, set[Path]] = {}
+        self._parts, self._followed = Parts(walk), set[tuple[str, Path]]()
         self._tokens: dict[int, Any] = {}
         self._keep: list[Any] = []
 
@@ -143,18 +149,29 @@ class Functions:
         self.reads(code, function.__globals__)
         for name, value in closure(function):
             if self.in_doubt or name not in code.stored:
-                self._part(value, f"{name} (closure of ", label, function)
+                paths = None if self.in_doubt else code.cell_paths.get(name)
+                self._part(value, f"{name} (closure of ", label, function, paths)
         for name, value in defaults(function):
             self._part(value, f"{name} (default of ", label, function)
         self.walk.stack.pop()
 
-    def _part(self, value: Any, start: str, label: str, function: types.FunctionType) -> None:
+    def _part(
+        self,
+        value: Any,
+        start: str,
+        label: str,
+        function: types.FunctionType,
+        paths: Collection[Path] | None = None,
+    ) -> None:
         """What a function closes over, or a default, by the label of the function."""
         where, short = f"{start}{label})", f"{start}{function.__name__})"
         shown = self.table.shown
         if "(" in label and short not in shown.values():
             shown[where] = short
-        self.walk.value(value, where, where)
+        if paths is None:
+            self.walk.value(value, where, where)
+        else:
+            self._parts.follow(value, where, paths)
 
     # ---- globals ----------------------------------------------------------------------------
 
@@ -179,9 +196,14 @@ class Functions:
             self._member(name, names)
             return
         table = self.table
-        if name in table.names:
+        if name in self._whole:
             return
         table.names.add(name)
+        paths = None if self.in_doubt else code.paths.get(name)
+        if paths is not None and name in names:
+            self._partly.setdefault(name, set()).update(paths)
+            return
+        self._whole.add(name)
         value = names.get(name, _MISSING)
         if value is not _MISSING:
             self.walk.value(value, name, name)
@@ -189,6 +211,19 @@ class Functions:
             # What hides a built-in function counts; what nobody could read does not.
             table.tokens[name], table.roots[name] = "not defined", name
             table.texts[name] = "Python's own" if hasattr(builtins, name) else "not defined"
+
+    def follow_parts(self) -> bool:
+        """Look at the parts of globals that are read; false if all have been looked at."""
+        names = self.homes.namespace
+        new = {
+            name: paths - {path for of, path in self._followed if of == name}
+            for name, paths in self._partly.items()
+            if name not in self._whole
+        }
+        for name, paths in new.items():
+            self._followed.update((name, path) for path in paths)
+            self._parts.follow(names[name], name, paths)
+        return any(new.values())
 
     def _of_expression(self, name: str, names: Globals) -> None:
         """A global of a function that an expression made."""

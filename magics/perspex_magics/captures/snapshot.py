@@ -372,7 +372,7 @@ class Snapshot:
                     self.value(item, f"{label}.{name}", root)
                     self.functions.owner = None
                 self.stack.pop()
-            if len(done) == before:
+            if len(done) == before and not self.functions.follow_parts():
                 break
         read: set[tuple[str, str]] = set()
         for label, root, value in self._objects:

@@ -1,0 +1,147 @@
+"""Variables of which the code reads parts: what a snapshot looks at is these parts alone.
+
+A part is read here as Python reads it, but only where that runs no code of the user's: in Python's
+own containers, arrays, fields of dataclasses and namespaces, the environment, and variables of
+modules. Of everything else the whole counts.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextvars
+import dataclasses
+import os
+import types
+from collections.abc import Collection
+from typing import Any, Protocol
+
+import numpy as np
+
+from perspex.runtime.array import ArrayImpl
+from perspex_magics.captures.codes import known_code
+from perspex_magics.captures.paths import CALLED_LATER, WRITTEN, Path
+from perspex_magics.captures.tokens import PLAIN_KINDS, Table, key_token
+from perspex_magics.display.summaries import brief
+from perspex_magics.notebook.kinds import dict_of, is_a
+from perspex_magics.notebook.own_modules import is_own
+
+_DICTS = (dict, collections.OrderedDict)
+_ROWS = (list, tuple)
+_SIZED = (*_DICTS, *_ROWS, set, frozenset, collections.deque, str)
+_WRITABLE = (*_DICTS, list, collections.deque, collections.defaultdict, collections.Counter)
+_ARRAYS = (np.ndarray, ArrayImpl)
+# What arrays say of themselves without their elements.
+_OF_TYPE = {"shape", "dtype", "ndim", "size", "nbytes", "itemsize", "weak_type"}
+_ENVIRONMENT = type(os.environ)
+_MISSING = object()
+
+
+class Walk(Protocol):
+    """The snapshot that the parts are met in."""
+
+    table: Table
+
+    def value(self, value: Any, label: str, root: str) -> None:
+        """Go into a value of any kind."""
+
+
+class Parts:
+    """Goes to the parts of variables for one snapshot."""
+
+    def __init__(self, walk: Walk) -> None:
+        self.walk, self.table = walk, walk.table
+
+    def follow(self, value: Any, label: str, paths: Collection[Path]) -> None:
+        """Look at what some code reads of the variable called `label`."""
+        for path in sorted(paths, key=len):
+            self._follow(value, label, path)
+
+    def _follow(self, value: Any, root: str, path: Path) -> None:
+        label = root
+        for step in path:
+            kind = type(value)
+            if step is WRITTEN:
+                if kind not in _WRITABLE:
+                    break
+                return
+            if step is CALLED_LATER:
+                if not is_a(value, types.FunctionType):
+                    break
+                token = "a function", known_code(value.__code__).meaning
+                self._put(label, root, token, value)
+                return
+            found = self._length(value) if step.kind == "length" else _MISSING
+            if step.kind == "has" and kind in (*_DICTS, set, frozenset):
+                found = step.key in value
+            if found is not _MISSING:
+                at = f"{label} ({step.kind} {step.key})" if step.kind == "has" else f"len({label})"
+                self._container(value, label, root)
+                self._put(at, root, (type(found), found), found)
+                return
+            if step.kind == "attribute" and is_a(value, _ARRAYS) and step.key in _OF_TYPE:
+                self._put(f"{label} (type)", root, (value.shape, value.dtype), value)
+                return
+            if step.kind == "item":
+                part = self._item(value, step.key)
+                step_label = f"{label}[{brief(step.key)}]"
+            elif step.kind == "attribute":
+                part = self._attribute(value, step.key)
+                step_label = f"{label}.{step.key}"
+            else:
+                break
+            if part is None:
+                break
+            self._container(value, label, root)
+            label, value = step_label, part[0]
+            if value is _MISSING:
+                self._put(label, root, "not there", None)
+                self.table.texts[label] = "not there"
+                return
+        self.walk.value(value, label, root)
+
+    def _put(self, label: str, root: str, token: Any, said: Any) -> None:
+        self.table.tokens[label], self.table.roots[label] = token, root
+        self.table.say(label, said)
+
+    def _container(self, value: Any, label: str, root: str) -> None:
+        """What a part is in: that it is of this kind counts, and that it may change."""
+        self.table.say(root, value)
+        if is_a(value, types.ModuleType):
+            return
+        self.table.tokens.setdefault(label, type(value).__qualname__)
+        self.table.roots.setdefault(label, root)
+        if not is_a(value, tuple | frozenset | str) and not is_a(value, _ARRAYS):
+            self.table.mutable.append((root, value))
+
+    def _length(self, value: Any) -> Any:
+        if type(value) in _SIZED:
+            return len(value)
+        if is_a(value, _ARRAYS) and value.ndim:
+            return value.shape[0]
+        return _MISSING
+
+    def _item(self, value: Any, key: Any) -> tuple[Any] | None:
+        """An item in a tuple, `None` where the whole counts."""
+        kind = type(value)
+        if kind in _DICTS:
+            return (dict.get(value, key, _MISSING),)
+        if kind in _ROWS and type(key) is int:
+            return (value[key] if -len(value) <= key < len(value) else _MISSING,)
+        if kind is _ENVIRONMENT and type(key) is str:
+            return (value.get(key, _MISSING),)
+        return None
+
+    def _attribute(self, value: Any, name: str) -> tuple[Any] | None:
+        """An attribute in a tuple, `None` where the whole counts."""
+        kind = type(value)
+        held = dict_of(value)
+        if held is None or name not in held:
+            return None
+        if is_a(value, types.ModuleType):
+            part = held[name]
+            is_followed = type(part) in (*PLAIN_KINDS, _ENVIRONMENT) and not is_own(value)
+            return (part,) if is_followed else None
+        is_plain = kind.__getattribute__ is object.__getattribute__
+        if is_plain and (dataclasses.is_dataclass(kind) or kind is types.SimpleNamespace):
+            return (held[name],)
+        return None

@@ -54,6 +54,7 @@ class Walk(Protocol):
     readings: Readings
     stack: list[int]
     first_labels: dict[int, str]
+    in_doubt: bool
 
     def value(self, value: Any, label: str, root: str) -> None:
         """Go into a value of any kind."""
@@ -149,7 +150,7 @@ class Functions:
         self.reads(code, function.__globals__)
         for name, value in closure(function):
             if self.in_doubt or name not in code.stored:
-                paths = None if self.in_doubt else code.cell_paths.get(name)
+                paths = code.cell_paths.get(name)
                 self._part(value, f"{name} (closure of ", label, function, paths)
         for name, value in defaults(function):
             self._part(value, f"{name} (default of ", label, function)
@@ -183,10 +184,16 @@ class Functions:
             self.table.is_known = False
         if is_cell:
             return
-        for name in sorted(code.reads | code.writes.keys()):
+        for name in sorted(code.reads | code.writes.keys() | self._by_text(code)):
             writes = code.writes.get(name, ())
             if not (writes and self.readings.is_only_written(names.get(name), writes)):
                 self._global(name, code, names)
+
+    def _by_text(self, code: Code) -> frozenset[str]:
+        """The globals that code may look up in `globals()`, by the strings in it."""
+        if "globals" not in code.reads:
+            return frozenset()
+        return frozenset(code.names - code.loaded_attributes - code.stored - code.reads)
 
     def _global(self, name: str, code: Code, names: Mapping[str, Any]) -> None:
         if type(names) is Globals:
@@ -199,15 +206,15 @@ class Functions:
         if name in self._whole:
             return
         table.names.add(name)
-        paths = None if self.in_doubt else code.paths.get(name)
-        if paths is not None and name in names:
+        paths = code.paths.get(name)
+        if paths is not None and name in names and "globals" not in code.reads:
             self._partly.setdefault(name, set()).update(paths)
             return
         self._whole.add(name)
         value = names.get(name, _MISSING)
         if value is not _MISSING:
             self.walk.value(value, name, name)
-        elif hasattr(builtins, name) or "NameError" in code.names:
+        elif hasattr(builtins, name) or not code.names.isdisjoint(("NameError", "globals")):
             # What hides a built-in function counts; what nobody could read does not.
             table.tokens[name], table.roots[name] = "not defined", name
             table.texts[name] = "Python's own" if hasattr(builtins, name) else "not defined"

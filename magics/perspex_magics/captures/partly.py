@@ -8,7 +8,6 @@ modules. Of everything else the whole counts.
 from __future__ import annotations
 
 import collections
-import contextvars
 import dataclasses
 import os
 import types
@@ -17,10 +16,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from perspex import tree
 from perspex.runtime.array import ArrayImpl
 from perspex_magics.captures.codes import known_code
-from perspex_magics.captures.paths import CALLED_LATER, WRITTEN, Path
-from perspex_magics.captures.tokens import PLAIN_KINDS, Table, key_token
+from perspex_magics.captures.paths import BY_KEY, CALLED_LATER, STRUCTURE, WRITTEN, Path
+from perspex_magics.captures.tokens import PLAIN_KINDS, Table
 from perspex_magics.display.summaries import brief
 from perspex_magics.notebook.kinds import dict_of, is_a
 from perspex_magics.notebook.own_modules import is_own
@@ -33,6 +33,7 @@ _ARRAYS = (np.ndarray, ArrayImpl)
 # What arrays say of themselves without their elements.
 _OF_TYPE = {"shape", "dtype", "ndim", "size", "nbytes", "itemsize", "weak_type"}
 _ENVIRONMENT = type(os.environ)
+_MOST_DEPTH = 16
 _MISSING = object()
 
 
@@ -40,6 +41,7 @@ class Walk(Protocol):
     """The snapshot that the parts are met in."""
 
     table: Table
+    in_doubt: bool
 
     def value(self, value: Any, label: str, root: str) -> None:
         """Go into a value of any kind."""
@@ -49,37 +51,50 @@ class Parts:
     """Goes to the parts of variables for one snapshot."""
 
     def __init__(self, walk: Walk) -> None:
-        self.walk, self.table = walk, walk.table
+        self.walk, self.table, self.in_doubt = walk, walk.table, walk.in_doubt
 
     def follow(self, value: Any, label: str, paths: Collection[Path]) -> None:
-        """Look at what some code reads of the variable called `label`."""
+        """Look at what some code reads of the variable called `label`.
+
+        Where it writes items itself, those that it looks up by other than constant keys are those
+        that it has written, as in a memo of results.
+        """
+        is_memo = (WRITTEN,) in paths and not self.in_doubt
         for path in sorted(paths, key=len):
-            self._follow(value, label, path)
+            if not (is_memo and path == (BY_KEY,) and type(value) in _WRITABLE):
+                self._follow(value, label, path)
 
     def _follow(self, value: Any, root: str, path: Path) -> None:
-        label = root
+        label, before = root, {id(value): root}
         for step in path:
             kind = type(value)
             if step is WRITTEN:
                 if kind not in _WRITABLE:
                     break
                 return
+            if step is STRUCTURE:
+                if not self._is_plain_tree(value):
+                    break
+                self._containers(value, label, root)
+                self._put(f"{label} (structure)", root, (step, tree.structure(value)))
+                return
             if step is CALLED_LATER:
                 if not is_a(value, types.FunctionType):
                     break
-                token = "a function", known_code(value.__code__).meaning
-                self._put(label, root, token, value)
+                token: Any = "a function", known_code(value.__code__).meaning
+                self.table.say(label, value)
+                self._put(label, root, token)
                 return
             found = self._length(value) if step.kind == "length" else _MISSING
             if step.kind == "has" and kind in (*_DICTS, set, frozenset):
                 found = step.key in value
             if found is not _MISSING:
-                at = f"{label} ({step.kind} {step.key})" if step.kind == "has" else f"len({label})"
                 self._container(value, label, root)
-                self._put(at, root, (type(found), found), found)
+                self._put(f"{label} ({step.kind} {step.key!r})", root, (step, found))
                 return
             if step.kind == "attribute" and is_a(value, _ARRAYS) and step.key in _OF_TYPE:
-                self._put(f"{label} (type)", root, (value.shape, value.dtype), value)
+                self.table.say(root, value)
+                self._put(f"{label} (type)", root, (value.shape, value.dtype))
                 return
             if step.kind == "item":
                 part = self._item(value, step.key)
@@ -92,16 +107,17 @@ class Parts:
             if part is None:
                 break
             self._container(value, label, root)
-            label, value = step_label, part[0]
+            value = part[0]
+            # A list may hold itself.
+            label = before.setdefault(id(value), step_label)
             if value is _MISSING:
-                self._put(label, root, "not there", None)
+                self._put(label, root, "not there")
                 self.table.texts[label] = "not there"
                 return
         self.walk.value(value, label, root)
 
-    def _put(self, label: str, root: str, token: Any, said: Any) -> None:
+    def _put(self, label: str, root: str, token: Any) -> None:
         self.table.tokens[label], self.table.roots[label] = token, root
-        self.table.say(label, said)
 
     def _container(self, value: Any, label: str, root: str) -> None:
         """What a part is in: that it is of this kind counts, and that it may change."""
@@ -110,8 +126,25 @@ class Parts:
             return
         self.table.tokens.setdefault(label, type(value).__qualname__)
         self.table.roots.setdefault(label, root)
+        if type(value) is _ENVIRONMENT:
+            # What Python keeps of it: the same objects each time.
+            value = vars(value)["_data"]
         if not is_a(value, tuple | frozenset | str) and not is_a(value, _ARRAYS):
             self.table.mutable.append((root, value))
+
+    def _is_plain_tree(self, value: Any, depth: int = 0) -> bool:
+        """Whether a tree has nodes of Python's own only, so that no code of the user's runs."""
+        kind = type(value)
+        if kind in (dict, list, tuple):
+            inside = value.values() if kind is dict else value
+            return depth < _MOST_DEPTH and all(self._is_plain_tree(x, depth + 1) for x in inside)
+        return value is None or kind in PLAIN_KINDS or is_a(value, _ARRAYS)
+
+    def _containers(self, value: Any, label: str, root: str) -> None:
+        if type(value) in (dict, list, tuple):
+            self._container(value, label, root)
+            for inside in list(value.values() if type(value) is dict else value):
+                self._containers(inside, f"{label} (inside)", root)
 
     def _length(self, value: Any) -> Any:
         if type(value) in _SIZED:
@@ -141,7 +174,7 @@ class Parts:
             part = held[name]
             is_followed = type(part) in (*PLAIN_KINDS, _ENVIRONMENT) and not is_own(value)
             return (part,) if is_followed else None
-        is_plain = kind.__getattribute__ is object.__getattribute__
-        if is_plain and (dataclasses.is_dataclass(kind) or kind is types.SimpleNamespace):
+        own = any("__getattribute__" in vars(base) for base in kind.__mro__[:-1])
+        if kind is types.SimpleNamespace or (dataclasses.is_dataclass(kind) and not own):
             return (held[name],)
         return None

@@ -17,8 +17,9 @@ class Step(NamedTuple):
     """A step of a path.
 
     `kind` is `item` or `attribute` with their `key`; or, as a last step, `length`, `has` with the
-    key that is looked for, `written` for what is assigned and not read, or `called later` for a
-    function that a callback runs with each call of the program.
+    key that is looked for, `by key` for items by keys that are not written in the code, `written`
+    for items that are assigned and not read, `structure` where only the form of a tree counts, or
+    `called later` for a function that a callback runs with each call of the program.
     """
 
     kind: str
@@ -28,14 +29,16 @@ class Step(NamedTuple):
 Path = tuple[Step, ...]
 WHOLE: Path = ()
 
-WRITTEN = Step("written")
-CALLED_LATER = Step("called later")
+WRITTEN, BY_KEY = Step("written"), Step("by key")
+CALLED_LATER, STRUCTURE = Step("called later"), Step("structure")
 _LENGTH = Step("length")
 _CONSTANTS = {"LOAD_CONST", "LOAD_SMALL_INT"}
 _CELL_LOADS = {"LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"}
 _ATTRIBUTES = {"LOAD_ATTR", "LOAD_METHOD"}
 _KEY_LOADS = {"LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_BORROW", "LOAD_NAME", "LOAD_GLOBAL"}
+_GETS = {"get", "getenv"}
 _CALLBACKS = {"callback", "io_callback", "pure_callback"}
+_STRUCTURES = {"structure", "tree_structure"}
 _NOT_DONE = {"PUSH_NULL", "PRECALL", "COPY_FREE_VARS", "RESUME", "KW_NAMES"}
 
 
@@ -67,29 +70,37 @@ def find_paths(instructions: Iterable[dis.Instruction]) -> list[tuple[str, bool,
 def _path(done: Sequence[dis.Instruction], start: int) -> Path:
     path: list[Step] = []
     before = done[start - 1] if start else None
-    if before is not None and before.opname in _ATTRIBUTES and before.argval in _CALLBACKS:
-        return (CALLED_LATER,)
+    if before is not None and before.opname in _ATTRIBUTES:
+        if before.argval in _CALLBACKS:
+            return (CALLED_LATER,)
+        if before.argval in _STRUCTURES and done[start + 1].opname == "CALL":
+            return (STRUCTURE,)
     at = start + 1
     while at < len(done):
         now = done[at]
         following = done[at + 1] if at + 1 < len(done) else None
         if now.opname in _ATTRIBUTES:
-            taken = _get(done, at) if now.argval == "get" else None
+            taken = _get(done, at) if now.argval in _GETS else None
             if taken is not None:
+                if now.argval == "getenv":
+                    path.append(Step("attribute", "environ"))
                 step, at = taken
                 path.append(step)
+                if step is BY_KEY:
+                    return tuple(path)
                 continue
             path.append(Step("attribute", now.argval))
             at += 1
         elif now.opname in _CONSTANTS and following is not None and _is_item(following):
             path.append(Step("item", now.argval))
             at += 2
-        elif _is_written(done, at):
-            return (*path, WRITTEN)
+        elif (use := _use_by_key(done, at)) is not None:
+            return (*path, use)
         elif _is_call(now, 1) and before is not None and before.argval == "len":
             return (*path, _LENGTH)
-        elif now.opname == "CONTAINS_OP" and before is not None and before.opname in _CONSTANTS:
-            return (*path, Step("has", before.argval))
+        elif now.opname == "CONTAINS_OP" and before is not None:
+            is_constant = before.opname in _CONSTANTS
+            return (*path, Step("has", before.argval) if is_constant else BY_KEY)
         else:
             break
     return tuple(path)
@@ -107,29 +118,39 @@ def _is_call(instruction: dis.Instruction, count: int) -> bool:
 
 def _get(done: Sequence[dis.Instruction], at: int) -> tuple[Step, int] | None:
     """The step of `.get(key)` or `.get(key, default)` that begins there, and where it ends."""
-    loads = 0
-    while at + 1 + loads < len(done) and loads < 3:
-        now = done[at + 1 + loads]
-        if loads and _is_call(now, loads):
-            return Step("item", done[at + 1].argval), at + 2 + loads
-        is_constant = now.opname in _CONSTANTS
-        if not is_constant and not (loads and now.opname in _KEY_LOADS):
+    count, now = 0, at + 1
+    while count < 3 and now < len(done):
+        if count and _is_call(done[now], count):
+            key = done[at + 1]
+            is_constant = key.opname in _CONSTANTS
+            return (Step("item", key.argval) if is_constant else BY_KEY), now + 1
+        end = _after_load(done, now)
+        if end is None:
             return None
-        loads += 1
+        count, now = count + 1, end
     return None
 
 
-def _is_written(done: Sequence[dis.Instruction], at: int) -> bool:
-    """Whether an item of what is on the stack is assigned: `d[k] = v`, `d[k] += v`."""
-    depth = 0
-    for now in done[at : at + 8]:
-        if now.opname in _CONSTANTS or now.opname in _KEY_LOADS or now.opname in _CELL_LOADS:
-            depth += 1
-        elif now.opname in {"LOAD_FAST_LOAD_FAST", "LOAD_FAST_BORROW_LOAD_FAST_BORROW"}:
-            return False
-        elif now.opname in {"STORE_SUBSCR", "DELETE_SUBSCR"} or now.opname == "COPY":
-            # A key is copied only where the item is replaced by something made of it.
-            return depth == 1
-        elif now.opname not in _ATTRIBUTES or not depth:
-            return False
-    return False
+def _use_by_key(done: Sequence[dis.Instruction], at: int) -> Step | None:
+    """How an item of what is on the stack is used whose key is loaded there.
+
+    `d[k] = v` and `d[k] += v` write to it, and so does `del d[k]`. A key is copied only where the
+    item is replaced by something made of it.
+    """
+    end = _after_load(done, at)
+    if end is None or end >= len(done):
+        return None
+    if done[end].opname in {"STORE_SUBSCR", "DELETE_SUBSCR", "COPY"}:
+        return WRITTEN
+    return BY_KEY if _is_item(done[end]) else None
+
+
+def _after_load(done: Sequence[dis.Instruction], at: int) -> int | None:
+    """Where a value has been loaded that is a constant, a variable or an attribute of one."""
+    kind = done[at].opname
+    if kind not in _CONSTANTS and kind not in _KEY_LOADS and kind not in _CELL_LOADS:
+        return None
+    at += 1
+    while at < len(done) and done[at].opname == "LOAD_ATTR":
+        at += 1
+    return at

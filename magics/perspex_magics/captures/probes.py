@@ -9,6 +9,7 @@ and a sample of all of it each time.
 from __future__ import annotations
 
 import array
+import contextvars
 import hashlib
 import operator
 import types
@@ -244,6 +245,8 @@ def held_by(value: Any) -> Callable[[Any], list[Any]]:
         return _held_by_class
     if is_a(value, bytearray | array.array):
         return _held_by_bytes
+    if is_a(value, contextvars.ContextVar):
+        return lambda variable: [variable.get(None)]
     return held_by_object
 
 

@@ -27,6 +27,7 @@ _FIELDS = (
     types.GetSetDescriptorType,
     type(vars(namedtuple("_Example", "field"))["field"]),
 )
+_BY_ANY_NAME = {"getattr", "vars", "__dict__"}
 # Attributes by which code that was installed tells arrays from other objects.
 _OF_ARRAYS = {"aval", "dtype", "nbytes", "ndim", "shape", "sharding", "size", "weak_type"}
 # Members of every class, which say nothing of what it does.
@@ -66,6 +67,8 @@ class Readings:
         self.homes, self.in_doubt = homes, in_doubt
         # Whether something was met that may read attributes by names that cannot be seen.
         self.is_open = False
+        # Whether code may read attributes of objects by names that it makes.
+        self.by_any_name = False
         self._names: set[str] = set(_OF_ARRAYS) if in_doubt else set()
         # Those of which the code only calls methods that may write, and which.
         self._writes: dict[str, set[Write]] = {}
@@ -105,6 +108,11 @@ class Readings:
             self._stored |= code.stored_attributes
         self._stored_in_modules.setdefault(id(names), set()).update(code.stored)
         self.is_open |= self.in_doubt and code.is_open
+        self.by_any_name |= not code.names.isdisjoint(_BY_ANY_NAME)
+
+    def note_names(self, names: Iterable[str]) -> None:
+        """Attributes of these names are read, of which object is not known."""
+        self._names |= set(names)
 
     def note_taken(self, name: str, kind: type) -> None:
         """An attribute of this name is taken from an object of a class."""
@@ -135,6 +143,8 @@ class Readings:
     def _is_data(self, kind: type) -> bool:
         """Whether all attributes of the objects of a class count."""
         if self.in_doubt and (self.is_open or not self.homes.has_class(kind)):
+            return True
+        if self.by_any_name and self.homes.has_class(kind):
             return True
         return dataclasses.is_dataclass(kind) or kind is types.SimpleNamespace
 

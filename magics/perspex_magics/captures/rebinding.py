@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Mapping, Set
 from typing import Any
 
 import perspex
-from perspex_magics.captures.codes import known_code
+from perspex_magics.captures.touching import Function, touching, writing_words
 from perspex_magics.notebook.kinds import is_a
 from perspex_magics.notebook.names import (
     Changes,
@@ -32,6 +32,7 @@ from perspex_magics.notebook.user_names import UserNames
 # Built-in names while the extension is loaded; what the calls in a cell are of.
 REBOUND = "__perspex_rebound__"
 WRITTEN = "__perspex_written__"
+TOUCHED = "__perspex_touched__"
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _JITTED = type(perspex.jit(lambda: None))
@@ -68,9 +69,11 @@ class Rebinding:
         # The names whose objects the cell may change in place.
         self.written: set[str] = set()
         # Functions of the notebook by name, with what they read.
-        self.functions: dict[str, tuple[weakref.ref[Any], frozenset[str]] | None] = {}
+        self.functions: dict[str, tuple[weakref.ref[Any], Function] | None] = {}
         # All that they read, traced or not.
         self.reads: frozenset[str] = frozenset()
+        # The words in a cell that call those which write.
+        self.words: frozenset[str] = frozenset()
         self.listed: list[str] | None = None
         self.is_magic = False
         self.learn()
@@ -105,16 +108,19 @@ class Rebinding:
         for expression in named:
             name = expression.target.id
             changed[name] = max(changed.get(name, 0), expression.lineno)
-        if not changed:
+        touched: set[ast.stmt] = set()
+        if text is not None and not self.inside_ours:
+            touched = touching(tree.body, text, self.words)
+        if not changed and not touched:
             return tree
         self.lines.update(changed)
         if not self.inside_ours:
             wanted = changed.keys() & self.interesting(tree, changed.keys(), text)
             wanted |= self.aliases(tree, changes, wanted, text)
-            if wanted:
+            if wanted or touched:
                 if named:
                     _Checked(wanted).visit(tree)
-                tree.body = _with_calls(tree.body, wanted, changes, tree.body[-1])
+                tree.body = _with_calls(tree.body, wanted, changes, touched, tree.body[-1])
         return tree
 
     def interesting(self, tree: ast.Module, changed: Set[str], text: str | None) -> Set[str]:
@@ -161,21 +167,39 @@ class Rebinding:
         new = [(n, v) for n, v in values if (entry := found[n]) is None or entry[0]() is not v]
         if new or len(found) != len(known):
             for name, value in new:
-                found[name] = weakref.ref(value), _reads(value, self.namespace)
+                found[name] = weakref.ref(value), _function(name, value, self.namespace)
             self.functions = found
-            self.reads = frozenset().union(*[entry[1] for entry in found.values() if entry])
+            functions = {name: entry[1] for name, entry in found.items() if entry}
+            self.reads = frozenset().union(*[each.reads for each in functions.values()])
+            self.words = writing_words(functions)
 
 
-def _reads(value: Any, namespace: Mapping[str, Any]) -> frozenset[str]:
-    """The globals that a function of the notebook reads, jitted or not."""
-    while type(value) is _JITTED:
+def _function(name: str, value: Any, namespace: Mapping[str, Any]) -> Function:
+    """What a function of the notebook does with globals, or a class."""
+    codes: dict[str, types.CodeType] = {}
+    is_class = is_a(value, type)
+    if not is_class:
+        members = [(name, value)]
+    elif value.__module__ == namespace.get("__name__"):
+        members = list(value.__dict__.items())
+    else:
+        members = []
+    for member, each in members:
+        code = _code(each, namespace)
+        if code is not None:
+            codes[member] = code
+    return Function(name, codes, is_class)
+
+
+def _code(value: Any, namespace: Mapping[str, Any]) -> types.CodeType | None:
+    """The code of a function of the notebook, jitted or otherwise decorated."""
+    while type(value) is _JITTED or (
+        is_a(value, types.FunctionType) and "__wrapped__" in value.__dict__
+    ):
         value = value.__wrapped__
     if is_a(value, types.FunctionType) and value.__globals__ is namespace:
-        return known_code(value.__code__).reads
-    if is_a(value, type) and value.__module__ == namespace.get("__name__"):
-        members = [_reads(member, namespace) for member in list(value.__dict__.values())]
-        return frozenset().union(*members)
-    return frozenset()
+        return value.__code__
+    return None
 
 
 def _words(tree: ast.Module, text: str | None) -> set[str]:
@@ -221,7 +245,11 @@ def _cell_magic(tree: ast.Module) -> str | None:
 
 
 def _with_calls(
-    body: list[ast.stmt], wanted: Set[str], changes: dict[ast.stmt, Changes], last: ast.stmt | None
+    body: list[ast.stmt],
+    wanted: Set[str],
+    changes: dict[ast.stmt, Changes],
+    touched: Set[ast.stmt],
+    last: ast.stmt | None,
 ) -> list[ast.stmt]:
     new: list[ast.stmt] = []
     for node in body:
@@ -232,9 +260,11 @@ def _with_calls(
             for name in dict.fromkeys(names)
             if name in wanted
         ]
+        if node in touched:
+            calls.append(_call(TOUCHED, "", node))
         inside = blocks(node)
         for block in inside:
-            block[:] = _with_calls(block, wanted, changes, None)
+            block[:] = _with_calls(block, wanted, changes, touched, None)
         if type(node) is ast.Match and calls:
             _in_guards(node, calls)
         if inside:
@@ -242,6 +272,8 @@ def _with_calls(
             # a pattern before the block there.
             for block in inside if type(node) in _BINDS_IN_BLOCKS else inside[:1]:
                 block[:0] = calls
+            if node in touched and node is not last:
+                new.append(_call(TOUCHED, "", node))
         elif node is not last:
             new += calls
     return new

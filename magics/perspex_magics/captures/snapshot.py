@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import array
 import collections
+import contextvars
 import enum
 import hashlib
 import marshal
@@ -232,12 +233,18 @@ class Snapshot:
             return self._class(value, label, root)
         if is_own(value):
             return self._object(value, label, root)
+        if is_a(value, contextvars.ContextVar):
+            self.table.mutable.append((root, value))
+            self.value(value.get(None), f"{label}.get()", root)
+            return kind.__qualname__
         if is_a(value, _OPAQUE):
             self.functions.open_for(value)
             return Object(value)
         if is_a(value, _PICKERS):
             self.readings.is_open |= self.in_doubt and kind is not operator.itemgetter
             made: Any = value.__reduce__()
+            if kind is operator.attrgetter:
+                self.readings.note_names(part for name in made[1] for part in name.split("."))
             for i, part in enumerate(made[1:]):
                 self.value(part, f"{label}.arguments[{i}]", root)
             return kind.__qualname__

@@ -28,7 +28,7 @@ from perspex.jitted.stale import Change, Traced
 from perspex.runtime.dispatch import EVAL
 from perspex.tracing.trace import state
 from perspex_magics.captures.notice import show_warnings
-from perspex_magics.captures.rebinding import REBOUND, WRITTEN, Rebinding
+from perspex_magics.captures.rebinding import REBOUND, TOUCHED, WRITTEN, Rebinding
 from perspex_magics.captures.snapshot import of_function
 from perspex_magics.captures.tokens import State, Table
 from perspex_magics.captures.watched import Share, Watched
@@ -41,6 +41,8 @@ from perspex_magics.session import harmless
 # of the cell, within these bounds; and when one begins, if the last one ended some time before.
 _PART, _LEAST, _MOST = 5e-4, 15e-6, 60e-6
 _BEGIN_BUDGET, _SOON = 15e-6, 0.05
+# The same behind a statement that may have changed anything.
+_TOUCHED_BUDGET = 30e-6
 _OURS = "perspex_magics"
 
 
@@ -256,6 +258,19 @@ class Watcher:
             with self.lock:
                 self._suspect(name, self.watched.written(name))
 
+    def touched(self, name: str) -> None:
+        """A statement of the cell may have changed anything."""
+        watched = self.watched
+        if state.trace is not EVAL or not (watched.seen or watched.objects):
+            return
+        with self.lock:
+            for other in watched.rebound():
+                self._suspect(other, list(watched.take(other)), is_certain=True)
+            for held in watched.changed(False, time.perf_counter() + _TOUCHED_BUDGET):
+                for record in list(held.holders):
+                    for root in record.objects[held.key]:
+                        self._suspect(root, [record], is_certain=True)
+
     def _suspect(self, name: str, records: list[Record], is_certain: bool = False) -> None:
         if not records:
             return
@@ -288,8 +303,10 @@ _watchers: list[Watcher] = []
 
 def _install() -> None:
     """Make the checks known to cells. They stay, as code that calls them may still be running."""
-    checks = [each.watched.checks(each.rebound, each.written_to) for each in _watchers]
-    for at, name in enumerate((REBOUND, WRITTEN)):
+    checks = [
+        (*each.watched.checks(each.rebound, each.written_to), each.touched) for each in _watchers
+    ]
+    for at, name in enumerate((REBOUND, WRITTEN, TOUCHED)):
         each = [pair[at] for pair in checks]
 
         def check(name: str, each: list[Callable[[str], None]] = each) -> None:

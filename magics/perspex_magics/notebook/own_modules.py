@@ -21,7 +21,7 @@ _FOLDERS = {"site-packages", "dist-packages"}
 
 
 def is_own(module: Any) -> bool:
-    """Whether a module was read from a file of the user's, or is a folder of such files.
+    """Whether a module was read from a file of the user's, is a folder of such, or has no file.
 
     >>> import json
     >>> is_own(json)
@@ -33,6 +33,9 @@ def is_own(module: Any) -> bool:
     file = held.get("__file__")
     # A package without an `__init__.py` has folders only.
     files = [file] if file is not None else list(held.get("__path__") or ())
+    if not files and held.get("__spec__") is None and held.get("__loader__") is None:
+        # Made by hand, as the notebook's is, which is looked at by its names.
+        return held.get("__name__") != "__main__"
     return any(isinstance(file, str) and is_own_file(file) for file in files)
 
 

@@ -72,6 +72,8 @@ class Parts:
                 if kind not in _WRITABLE:
                     break
                 return
+            if step in (STRUCTURE, CALLED_LATER) and self.in_doubt:
+                break  # these are known by the name of what is called
             if step is STRUCTURE:
                 if not self._is_plain_tree(value):
                     break

@@ -37,7 +37,7 @@ _CELL_LOADS = {"LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"}
 _ATTRIBUTES = {"LOAD_ATTR", "LOAD_METHOD"}
 _KEY_LOADS = {"LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_BORROW", "LOAD_NAME", "LOAD_GLOBAL"}
 _GETS = {"get", "getenv"}
-_CALLBACKS = {"callback", "io_callback", "pure_callback"}
+_CALLBACKS = {"io_callback", "pure_callback"}
 _STRUCTURES = {"structure", "tree_structure"}
 _NOT_DONE = {"PUSH_NULL", "PRECALL", "COPY_FREE_VARS", "RESUME", "KW_NAMES"}
 
@@ -71,7 +71,7 @@ def _path(done: Sequence[dis.Instruction], start: int) -> Path:
     path: list[Step] = []
     before = done[start - 1] if start else None
     if before is not None and before.opname in _ATTRIBUTES:
-        if before.argval in _CALLBACKS:
+        if before.argval in _CALLBACKS or _is_debug_callback(done, start - 1):
             return (CALLED_LATER,)
         if before.argval in _STRUCTURES and done[start + 1].opname == "CALL":
             return (STRUCTURE,)
@@ -104,6 +104,11 @@ def _path(done: Sequence[dis.Instruction], start: int) -> Path:
         else:
             break
     return tuple(path)
+
+
+def _is_debug_callback(done: Sequence[dis.Instruction], at: int) -> bool:
+    """Whether `debug.callback` has been loaded there: other methods may have that name."""
+    return at > 0 and done[at].argval == "callback" and done[at - 1].argval == "debug"
 
 
 def _is_item(instruction: dis.Instruction) -> bool:

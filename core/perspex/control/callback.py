@@ -147,6 +147,9 @@ class HostCallback(Opaque):
         # Python is called once, with whole arrays.
         return [((),) * aval.ndim for aval in out]
 
+    def asked(self, params: dict[str, Any]) -> None:
+        """None: `sharding` says where Python runs, not how results lie."""
+
     def lower(self, b: Any, *values: Any, **params: Any) -> list[Any]:
         return self.emit(b, values, b.in_avals, params, bool(self.effects(params)), False)
 

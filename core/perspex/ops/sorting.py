@@ -7,6 +7,7 @@ equal to zero. Derivatives move tangents to where the elements went.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from perspex import dtypes
 from perspex.base.dimensions import is_at_least
 from perspex.hlo import types
 from perspex.ir.avals import ShapedArray
+from perspex.ir.jaxpr import ClosedJaxpr
 from perspex.ops import elementwise as ew
 from perspex.ops.elementwise import bitwise_and, bitwise_xor, lt, select
 from perspex.ops.expansions import real_dtype
@@ -28,6 +30,7 @@ from perspex.ops.structural import full_like, reshape, to_front, transpose, zero
 from perspex.ops.windows import GatherDimensionNumbers, GatherScatterMode
 from perspex.tracing import cuts
 from perspex.tracing.primitive import Primitive
+from perspex.tracing.staging import stage
 from perspex.tracing.trace import typeof
 
 _FLAG = ShapedArray((), np.dtype(bool))
@@ -293,10 +296,19 @@ class TopK(Primitive):
         return self(operands[0], axis=axis + (axis >= at), **params), [at, at]
 
 
+@functools.lru_cache(maxsize=64)
+def _ordered(is_greater: bool, value: ShapedArray, place: ShapedArray) -> ClosedJaxpr:
+    """Whether the first of two values with their places comes first."""
+    compare = ew.gt if is_greater else lt
+    jaxpr, _ = stage(lambda x, y, i, j: [compare(x, y)], [value, value, place, place])
+    return ClosedJaxpr(jaxpr.replace(eqns=[eqn.replace(source=None) for eqn in jaxpr.eqns]))
+
+
 class ApproxTopK(Primitive):
     """`top_k`, or of the least elements, some of which may be missing on accelerators.
 
-    Here none is: without `aggregate_to_topk`, which asks for candidates, all elements are returned.
+    On CPUs none is. Without `aggregate_to_topk`, which asks for candidates, all elements are
+    returned everywhere.
     """
 
     name = "approx_top_k"
@@ -315,15 +327,68 @@ class ApproxTopK(Primitive):
         count = k if aggregate_to_topk else x.shape[axis]
         return top_k.type(x, axis=axis, is_stable=True, k=count)
 
-    def lower(self, b: Any, x: Any, *, reduction_dimension: int, is_max_k: bool, **_: Any) -> Any:
+    def lower(
+        self,
+        b: Any,
+        x: Any,
+        *,
+        reduction_dimension: int,
+        is_max_k: bool,
+        aggregate_to_topk: bool,
+        **params: Any,
+    ) -> Any:
         axis = reduction_dimension % b.in_avals[0].ndim
         count = b.out_avals[0].shape[axis]
+        if b.platform != "cpu" and aggregate_to_topk:
+            return self._call(b, x, axis, count, is_max_k, **params)
 
         def exact(v: Any) -> list[Any]:
             found, places = top_k(v if is_max_k else ew.neg(v), axis=axis, is_stable=True, k=count)
             return [found if is_max_k else ew.neg(found), places]
 
         return expand(b, exact, x)
+
+    def _call(
+        self,
+        b: Any,
+        x: Any,
+        axis: int,
+        count: int,
+        is_max_k: bool,
+        *,
+        recall_target: float,
+        reduction_input_size_override: int,
+        **_: Any,
+    ) -> list[Any]:
+        """Emit the call of XLA's own algorithm, for TPUs (Chern et al. 2022), or a sort."""
+        given, outs = b.in_avals[0], b.out_avals
+        places = outs[1]
+        scalar = given.update(shape=(), weak_type=False)
+        place = places.update(shape=(), weak_type=False)
+        (numbers,) = expand(
+            b,
+            lambda: iota(dtype=places.dtype, shape=given.shape, dimension=axis),
+            avals=[],
+        )
+        least = b.constant(-np.inf if is_max_k else np.inf, scalar)
+        order = _ordered(is_max_k, scalar, place)
+        config = {
+            "top_k": types.integer(count),
+            "recall_target": types.attribute(f"{recall_target!r} : f32"),
+            "aggregate_to_topk": types.boolean(True),
+            "reduction_dim": types.integer(axis),
+            "reduction_input_size_override": types.integer(reduction_input_size_override),
+        }
+        if b.platform != "tpu":
+            config["is_fallback"] = types.boolean(True)
+        attributes = {
+            "call_target_name": types.string("ApproxTopK"),
+            "called_computations": types.array([types.symbol(b.module.function(order, "order"))]),
+            "mhlo.backend_config": types.dictionary(config),
+            "backend_config": types.string(""),
+        }
+        operands = [x, numbers, least, b.constant(-1, place)]
+        return list(b.ops("stablehlo.custom_call", operands, outs, attributes).results)
 
     def jvp(self, primals: Any, tangents: Any, *, reduction_dimension: int, **params: Any) -> Any:
         outs = self(*primals, reduction_dimension=reduction_dimension, **params)

@@ -11,7 +11,7 @@ import numpy as np
 from perspex import dtypes, tree
 from perspex.api.calls import Call
 from perspex.control.bodies import place
-from perspex.ir.avals import ShapedArray, shaped
+from perspex.ir.avals import ShapedArray
 from perspex.ir.references import is_ref_type
 from perspex.jitted.signature import function_name, name_after
 from perspex.tracing.array_type import ArrayLike
@@ -149,15 +149,3 @@ def check_reduce_axes(what: str, axes: Sequence[Any]) -> None:
         raise NotImplementedError(
             f"{what}: reduce_axes is not supported; sum over the axis with lax.psum in the function"
         )
-
-
-def weak_if(
-    given: Sequence[Any], wanted: Sequence[ShapedArray], avals: Sequence[ShapedArray]
-) -> Sequence[ShapedArray]:
-    """The types of what is linear in `given`: strong if one of these is where it need not be."""
-    if any(
-        aval.weak_type and is_differentiable(aval) and not shaped(x).weak_type
-        for x, aval in zip(given, wanted, strict=True)
-    ):
-        return [aval.strip_weak_type() for aval in avals]
-    return avals

@@ -35,6 +35,7 @@ from perspex.base.pytree_registry import Partial
 from perspex.ir.avals import ShapedArray, shaped
 from perspex.ops.refs import get as get_ref
 from perspex.ops.refs import set as set_ref
+from perspex.ops.structural import scalar_like
 from perspex.tracing.array_type import Array
 from perspex.tracing.trace import Reference
 from perspex.transforms import jvp as forward
@@ -119,7 +120,8 @@ def jvp(
         outs, out_ts = forward.jvp(call, call.leaves, ts, call.names)
     results = outs[: call.count]
     tangents_out = [
-        tangent_out(t, shaped(y)) for t, y in zip(out_ts[: call.count], results, strict=True)
+        tangent_out(t, shaped(y), as_primal=True)
+        for t, y in zip(out_ts[: call.count], results, strict=True)
     ]
     found = tree.unflatten(call.out_tree, results), tree.unflatten(call.out_tree, tangents_out)
     return (*found, call.aux(outs)) if has_aux else found
@@ -442,8 +444,8 @@ def _value_and_grad(
         outs, point, residuals = linearized_call(call)
         value = tree.unflatten(call.out_tree, outs[: call.count])
         check_scalar(what, value, point.out_avals, call, holomorphic)
-        one = point.out_avals[0].dtype.type(1)
-        found = point.pull(residuals, tree.unflatten(call.out_tree, [one]), plain=False)
+        one = scalar_like(outs[0], 1)
+        found = point.pull(residuals, tree.unflatten(call.out_tree, [one]))
         gradient = found if isinstance(argnums, Sequence) else found[0]
         return ((value, call.aux(outs)), gradient) if has_aux else (value, gradient)
 

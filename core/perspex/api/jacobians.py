@@ -208,8 +208,11 @@ def jacrev(
 
         def rows(*cts: Any) -> list[Any]:
             given = tree.unflatten(point.out_tree, cts)
-            pulled = point.pull(residuals, given, plain=False, mapped=True)
-            return pick(tree.leaves(pulled), point.wanted)
+            pulled = point.pull(residuals, given)
+            found = pick(tree.leaves(pulled), point.wanted)
+            avals = pick(point.in_avals, point.wanted)
+            # A Jacobian is weakly typed where the argument is.
+            return [array_of(c, aval) for c, aval in zip(found, avals, strict=True)]
 
         found, axes = batch(rows, size, basis, [0] * len(basis))
         columns = [

@@ -9,7 +9,6 @@ import numpy as np
 
 from perspex import dtypes, tree
 from perspex.api.calls import Call, argument_avals, array_of
-from perspex.api.differentiable import weak_if
 from perspex.base.pytree_registry import Partial, register_pytree_node
 from perspex.ir.avals import ShapedArray, shaped
 from perspex.ir.jaxpr import Jaxpr
@@ -56,11 +55,17 @@ class DidntWant(GradValue):
         return "DidntWant()"
 
 
-def tangent_out(t: Any, aval: ShapedArray) -> Any:
-    """A tangent or cotangent as it is handed to the user."""
+def tangent_out(t: Any, aval: ShapedArray, as_primal: bool = False) -> Any:
+    """A tangent or cotangent as it is handed to the user.
+
+    It is weakly typed where the rules that made it left it so, and a zero where the value is.
+    With `as_primal`, that of a strongly typed value is strong.
+    """
     if not is_differentiable(aval):
         return np.zeros(aval.shape, _FLOAT0)
-    return array_of(t, aval)
+    if t is None or (as_primal and not aval.weak_type):
+        return array_of(t, aval)
+    return array_of(t, aval.update(weak_type=shaped(t).weak_type))
 
 
 def _named(aval: ShapedArray) -> str:
@@ -92,13 +97,12 @@ class Point:
             )
         for t, aval in zip(given, self.in_avals, strict=True):
             self._check_tangent(t, aval)
-        avals = weak_if(given, self.in_avals, self.out_avals)
         outs = eval_jaxpr(self.jaxpr, residuals, *pick(given, self.wanted))
         return tree.unflatten(
             self.out_tree,
             [
                 tangent_out(t, aval)
-                for t, aval in zip(with_gaps(outs, self.nonzero), avals, strict=True)
+                for t, aval in zip(with_gaps(outs, self.nonzero), self.out_avals, strict=True)
             ],
         )
 
@@ -122,16 +126,12 @@ class Point:
         self,
         residuals: Sequence[Any],
         *given: Any,
-        plain: bool = True,
-        mapped: bool = False,
         wanted: Sequence[Any] = (),
     ) -> tuple[Any, ...]:
         """Cotangents of the arguments.
 
-        They are weakly typed where the arguments are; `plain` cotangents of the results, which have
-        a dtype of their own where the results have none, make them strong. `mapped` ones are those
-        of a Jacobian, one of many. `wanted` says for each argument where its cotangent goes, if not
-        all are returned: see `VJP.with_refs`.
+        `wanted` says for each argument where its cotangent goes, if not all are returned: see
+        `VJP.with_refs`.
         """
         if len(given) != 1:
             raise TypeError(
@@ -155,15 +155,11 @@ class Point:
         found = backward_pass(self.jaxpr, residuals, linear, [*pick(cts, self.nonzero), *late])
         if wanted:
             return self._settled(with_gaps(found, self.wanted), wanted)
-        avals = weak_if(cts, self.out_avals, self.in_avals) if plain else self.in_avals
-        # As in JAX: a complex number made of a real one has a dtype of its own.
-        real = not mapped and any(aval.dtype.kind == "f" for aval in self.out_avals)
-        made = [aval for aval in avals if real and aval.dtype.kind == "c"]
         pulled: tuple[Any, ...] = tree.unflatten(
             self.in_tree,
             [
-                tangent_out(c, aval.strip_weak_type() if c is not None and aval in made else aval)
-                for c, aval in zip(with_gaps(found, self.wanted), avals, strict=True)
+                tangent_out(c, aval)
+                for c, aval in zip(with_gaps(found, self.wanted), self.in_avals, strict=True)
             ],
         )
         return pulled

@@ -40,6 +40,7 @@ from perspex.ops.structural import (
     scalar_like,
     to_front,
     unbroadcast,
+    zero_like,
 )
 from perspex.tracing import cuts
 from perspex.tracing.primitive import Primitive
@@ -252,7 +253,7 @@ relu = unary(
     "relu",
     lambda b, x: b.op("stablehlo.maximum", x, b.constant(0, b.out_avals[0])),
     REAL,
-    lambda t, x, y: select(gt(x, scalar_like(x, 0)), t, scalar_like(t, 0)),
+    lambda t, x, y: select(gt(x, scalar_like(x, 0)), t, zero_like(t)),
 )
 
 # ---- Complex numbers ----------------------------------------------------------------------------
@@ -263,7 +264,7 @@ real: Elementwise = unary(
     COMPLEX,
     lambda t, x, y: real(t),
     dtype=real_dtype,
-    transposed=lambda ct, x: [complex(ct, scalar_like(ct, 0))],
+    transposed=lambda ct, x: [complex(ct, typeof(ct).dtype.type(0))],
 )
 real.says("The real part of a complex number.", "real(1 + 2j) -> 1.")
 imag: Elementwise = unary(
@@ -273,7 +274,7 @@ imag: Elementwise = unary(
     lambda t, x, y: imag(t),
     dtype=real_dtype,
     # The transpose is that of a complex-linear map, hence the minus sign: Re(-i x) = Im(x).
-    transposed=lambda ct, x: [complex(scalar_like(ct, 0), neg(ct))],
+    transposed=lambda ct, x: [complex(typeof(ct).dtype.type(0), neg(ct))],
 )
 imag.says("The imaginary part of a complex number.", "imag(1 + 2j) -> 2.")
 complex: Elementwise = binary(
@@ -388,14 +389,14 @@ class SelectN(Primitive):
         if all(t is None for t in ts):
             return out, None
         shape = typeof(out).shape
-        full = [scalar_like(c, 0) if t is None else t for c, t in zip(cases, ts, strict=True)]
+        full = [zero_like(c) if t is None else t for c, t in zip(cases, ts, strict=True)]
         tangent = self(which, *full)
         if typeof(tangent).shape != shape:
             tangent = broadcast_in_dim(tangent, shape=shape, broadcast_dimensions=())
         return out, tangent
 
     def transpose(self, ct: Any, which: Any, *cases: Any) -> Any:
-        zero = scalar_like(ct, 0)
+        zero = zero_like(ct)
         cts: list[Any] = [None]
         for i, case in enumerate(cases):
             if is_linear(case):
@@ -494,7 +495,7 @@ def _share(above: Any, x: Any, y: Any, z: Any) -> Any:
     The operands are compared, by `above`, and not the result with them: XLA may compute an operand
     again and round it otherwise, and then the result is neither. Complex numbers have no `above`.
     """
-    one, half, zero = scalar_like(z, 1), scalar_like(z, 0.5), scalar_like(z, 0)
+    one, half, zero = [typeof(z).dtype.type(n) for n in (1, 0.5, 0)]
     if is_complex(z):
         return mul(select(eq(x, z), one, zero), select(eq(y, z), half, one))
     return select(above(x, y), one, select(eq(x, y), half, zero))

@@ -29,7 +29,7 @@ from perspex.ops.lowering import expand
 from perspex.ops.prefixes import prefixes
 from perspex.ops.reductions import emit_region, highest, lowest
 from perspex.ops.shape import rev
-from perspex.ops.structural import Structural, full_like, zeros_like
+from perspex.ops.structural import Structural, full_like, zero_like
 from perspex.tracing import cuts
 from perspex.tracing.primitive import Primitive
 from perspex.tracing.trace import typeof
@@ -70,7 +70,7 @@ def _weight(x: Any, total: Any) -> Any:
     # An infinity that is all of the sum has no difference to it, and the share one.
     numbers = ew.bitwise_and(ew.eq(x, x), ew.eq(total, total))
     is_all = ew.bitwise_and(ew.ne(difference, difference), numbers)
-    return exp(select(is_all, zeros_like(difference), difference))
+    return exp(select(is_all, zero_like(difference), difference))
 
 
 log_add_exp_p = Elementwise(

@@ -289,7 +289,7 @@ class DotGeneral(Primitive):
         found = self(x, y, dimension_numbers=back.numbers, precision=precision, **params)
         if back.permutation is not None:
             found = transpose(found, permutation=back.permutation)
-        found = convert(found, wanted.aval.dtype)
+        found = convert(found, wanted.aval.dtype, typeof(found).weak_type)
         return [found, None] if to_lhs else [None, found]
 
     def batch(

@@ -98,9 +98,29 @@ def in_front(params: dict[str, Any], x: Any) -> dict[str, Any]:
     return {**params, "sharding": cuts.batched(params["sharding"], typeof(x), 0, 0)}
 
 
+def _weak_scalar(value: Any, dtype: Any) -> Any:
+    """A number of Python where that has the dtype, and else one of NumPy, which is strong."""
+    python = {"f": float, "c": complex}.get(dtype.kind)
+    if python is None or dtypes.canonicalize_dtype(python) != dtype:
+        return size_as(value, dtype)
+    return python(value)
+
+
 def scalar_like(x: Any, value: Any) -> Any:
-    """The number `value` in the dtype of `x`: elementwise operations broadcast it themselves."""
-    return size_as(value, typeof(x).dtype)
+    """The number `value` in the dtype of `x`: elementwise operations broadcast it themselves.
+
+    Beside a weakly typed scalar it is weakly typed too, as in JAX.
+    """
+    aval = typeof(x)
+    if aval.weak_type and not aval.shape:
+        return _weak_scalar(value, aval.dtype)
+    return size_as(value, aval.dtype)
+
+
+def zero_like(x: Any) -> Any:
+    """The number zero in the dtype of `x`, weakly typed where `x` is."""
+    aval = typeof(x)
+    return _weak_scalar(0, aval.dtype) if aval.weak_type else aval.dtype.type(0)
 
 
 def size_as(n: Any, dtype: Any) -> Any:

@@ -23,7 +23,7 @@ from perspex.tracing.past import UNKNOWN, Names
 from perspex.tracing.primitive import Primitive
 from perspex.tracing.staging import eval_jaxpr
 from perspex.tracing.trace import refuse_leaks
-from perspex.transforms.programs import by_program, cut, pick, program, strong, with_gaps
+from perspex.transforms.programs import by_program, cut, like_primals, pick, program, with_gaps
 from perspex.transforms.trace import PrimalTracer, TransformTrace
 
 
@@ -107,8 +107,8 @@ def jvp(
 
 
 def tangent_aval(aval: ShapedArray) -> ShapedArray:
-    """The type that a tangent has inside a program."""
-    return aval.strip_weak_type()
+    """The type that a tangent has inside a program: that of its primal, weak type included."""
+    return aval
 
 
 def is_differentiable(aval: ShapedArray) -> bool:
@@ -140,7 +140,7 @@ def jvp_jaxpr(
             for t, aval, want in zip(tangents, closed.out_avals, wanted, strict=True)
         ]
         out_nonzero = tuple([t is not None for t in tangents])
-        return [*results, *[strong(t) for t in tangents if t is not None]]
+        return [*results, *like_primals(tangents, closed.out_avals)]
 
     avals = [*closed.in_avals, *map(tangent_aval, pick(closed.in_avals, nonzero))]
     return program(dual, avals, closed.jaxpr.name), out_nonzero

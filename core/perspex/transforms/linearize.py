@@ -22,7 +22,7 @@ from perspex.tracing.primitive import Primitive
 from perspex.tracing.staging import JaxprTrace, JaxprTracer, eval_jaxpr
 from perspex.tracing.trace import typeof, under
 from perspex.transforms.dce import dce_jaxpr
-from perspex.transforms.jvp import jvp, tangent_aval
+from perspex.transforms.jvp import jvp
 from perspex.transforms.programs import by_program, embed, merge, partition, pick, program
 
 
@@ -120,7 +120,7 @@ def linearize(
     trace = PartialTrace(name or getattr(f, "__name__", "function"))
     try:
         tangents = [
-            trace.argument(tangent_aval(typeof(x))) if want else None
+            trace.argument(typeof(x)) if want else None
             for x, want in zip(primals, wanted, strict=True)
         ]
         outs, out_tangents = under(trace, jvp, f, primals, tangents, arg_names)

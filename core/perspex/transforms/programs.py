@@ -78,10 +78,16 @@ def with_gaps(xs: Iterable[T], flags: Sequence[Any]) -> list[T | None]:
 # ---- Values -------------------------------------------------------------------------------------
 
 
-def strong(x: Any) -> Any:
-    """`x` without weak type: the type that tangents and cotangents have inside programs."""
-    aval = typeof(x)
-    return convert(x, aval.dtype) if aval.weak_type else x
+def like_primals(tangents: Iterable[Any], avals: Iterable[ShapedArray]) -> list[Any]:
+    """Those tangents or cotangents that are not zero, weakly typed where their primals are.
+
+    So a program and its derivative agree about what goes around a loop.
+    """
+    return [
+        convert(t, typeof(t).dtype, aval.weak_type)
+        for t, aval in zip(tangents, avals, strict=True)
+        if t is not None
+    ]
 
 
 # ---- Programs -----------------------------------------------------------------------------------

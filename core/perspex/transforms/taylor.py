@@ -32,7 +32,7 @@ from perspex.tracing.staging import eval_jaxpr
 from perspex.tracing.trace import refuse_leaks, typeof, under
 from perspex.transforms.expansion import Expand, grouped
 from perspex.transforms.jvp import is_differentiable, tangent_aval
-from perspex.transforms.programs import by_program, cut, pick, program, strong, with_gaps
+from perspex.transforms.programs import by_program, cut, like_primals, pick, program, with_gaps
 from perspex.transforms.trace import PrimalTracer, TransformTrace
 
 # The terms of an operation's results: `rule(k)` lists those of order `k`, one for each result. It
@@ -331,7 +331,12 @@ def _taylor_jaxpr(
             for t, aval, want in zip(terms, closed.out_avals, wanted, strict=True)
         ]
         out_nonzero = tuple([t is not None for t in filled])
-        return [*results, *[strong(x) for t in filled if t is not None for x in t]]
+        found = [
+            like_primals(t, [aval] * order)
+            for t, aval in zip(filled, closed.out_avals, strict=True)
+            if t is not None
+        ]
+        return [*results, *[x for terms in found for x in terms]]
 
     avals = [tangent_aval(aval) for aval in pick(closed.in_avals, nonzero) for _ in range(order)]
     return program(expanded, [*closed.in_avals, *avals], closed.jaxpr.name), out_nonzero

@@ -19,7 +19,15 @@ from perspex.tracing.primitive import Linear
 from perspex.tracing.staging import number
 from perspex.tracing.trace import state
 from perspex.transforms.jvp import tangent_aval
-from perspex.transforms.programs import by_program, cut, merge, partition, pick, program, strong
+from perspex.transforms.programs import (
+    by_program,
+    cut,
+    like_primals,
+    merge,
+    partition,
+    pick,
+    program,
+)
 
 
 def add_cotangents(x: Any, y: Any) -> Any:
@@ -131,6 +139,6 @@ def transpose_jaxpr(
             for ct, aval, want in zip(found, mine, wanted, strict=True)
         ]
         out_nonzero = tuple([ct is not None for ct in found])
-        return [strong(ct) for ct in found if ct is not None]
+        return like_primals(found, mine)
 
     return program(backward, [*others, *ct_avals], closed.jaxpr.name), out_nonzero

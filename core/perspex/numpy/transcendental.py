@@ -48,10 +48,14 @@ def _logaddexp2(x: Any, y: Any) -> Any:
         out = ops.add(largest, ops.div(added, like(x, ln2)))
         half = real_dtype(x.dtype).type(np.pi / ln2)
         return ops.complex(ops.real(out), _wrapped(ops.imag(out), half))
+    # The derivative is weakly typed where the operand is: what comes back to it is converted.
+    weak = shaped(x).weak_type and shaped(y).weak_type
+    x, y = convert(x, x.dtype), convert(y, y.dtype)
     # What the smaller one adds to the larger. Equal infinities differ by 0, not by NaN.
     distance = ops.abs(ops.select(ops.eq(x, y), like(x, 0), ops.sub(x, y)))
     added = ops.log1p(ops.exp(ops.neg(ops.mul(distance, like(x, ln2)))))
-    return ops.add(ops.max(x, y), ops.mul(added, like(x, 1 / ln2)))
+    out = ops.add(ops.max(x, y), ops.mul(added, like(x, 1 / ln2)))
+    return convert(out, x.dtype, weak)
 
 
 def _wrapped(x: Any, half: Any) -> Any:

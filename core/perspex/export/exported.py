@@ -167,7 +167,7 @@ class Exported:
         >>> from perspex import export
         >>> exported = export.export(perspex.jit(lambda x: x**2))(3.0)
         >>> exported.vjp().call(3.0, 1.0)
-        (Array(6., dtype=float32),)
+        (Array(6., dtype=float32, weak_type=True),)
         """
         if self._get_vjp is None:
             raise ValueError(
@@ -194,7 +194,7 @@ class Exported:
         >>> from perspex import export
         >>> data = export.export(perspex.jit(lambda x: x**2))(3.0).serialize(vjp_order=1)
         >>> perspex.grad(export.deserialize(data).call)(3.0)
-        Array(6., dtype=float32, weak_type=True)
+        Array(6., dtype=float32)
         """
         return serialization.to_bytes(self, vjp_order)
 

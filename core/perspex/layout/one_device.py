@@ -30,6 +30,12 @@ class _OneDevice:
         return f"SingleDeviceSharding(device={self._device!r}, memory_kind={self.memory_kind})"
 
     @property
+    def asked_kind(self) -> str | None:
+        """The memory that was asked for, `None` for the usual one."""
+        kind: str | None = self._memory_kind
+        return kind
+
+    @property
     def memory_kind(self) -> str:
         """The memory of the device."""
         return self._memory_kind or self._device.default_memory().kind

@@ -49,7 +49,7 @@ def _logaddexp2(x: Any, y: Any) -> Any:
         half = real_dtype(x.dtype).type(np.pi / ln2)
         return ops.complex(ops.real(out), _wrapped(ops.imag(out), half))
     # The derivative is weakly typed where the operand is: what comes back to it is converted.
-    weak = shaped(x).weak_type and shaped(y).weak_type
+    weak = all(aval.weak_type and not aval.shape for aval in (shaped(x), shaped(y)))
     x, y = convert(x, x.dtype), convert(y, y.dtype)
     # What the smaller one adds to the larger. Equal infinities differ by 0, not by NaN.
     distance = ops.abs(ops.select(ops.eq(x, y), like(x, 0), ops.sub(x, y)))

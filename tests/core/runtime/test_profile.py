@@ -137,13 +137,16 @@ def test_an_executable_that_was_compiled_for_another_place_has_the_lines_of_this
     perspex.jit(defined(text, "<first>")["f"])(X)
     before = cache.counts.memory
     again = perspex.jit(defined("\n\n" + text, "<second>")["f"])
-    found = profiled(lambda: again(X))
-    assert cache.counts.memory > before  # the same executable
-    lines = {place: spent.seconds for place, spent in found.lines.items()}
-    here = [lines.pop(Place("<second>", line)) for line in (4, 5)]
-    # Copies that XLA has added belong to the call.
-    assert all(place.file == __file__ for place in lines)
-    assert sum(lines.values()) < 0.05 * sum(here)
+    parts = []
+    for _ in range(5):
+        found = profiled(lambda: again(X))
+        assert cache.counts.memory > before  # the same executable
+        lines = {place: spent.seconds for place, spent in found.lines.items()}
+        here = [lines.pop(Place("<second>", line)) for line in (4, 5)]
+        # Copies that XLA has added belong to the call.
+        assert all(place.file == __file__ for place in lines)
+        parts.append(sum(lines.values()) / sum(here))
+    assert min(parts) < 0.05, "where the machine does nothing else meanwhile"
 
 
 def test_an_operation_by_itself_counts_for_the_line_that_called_it() -> None:

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from perspex.ir.avals import ShapedArray
-from perspex.ops.elementwise import add, exp, mul, neg, square
+from perspex.ops.elementwise import abs, add, exp, min, mul, neg, square
 from perspex.ops.families import FLOAT, Elementwise, Rule, binary, unary
 from perspex.ops.structural import scalar_like
+from perspex.tracing.trace import typeof
 
 _DOUBLE = np.dtype("float64")
 
@@ -38,8 +39,12 @@ def _lower_digamma(b: Any, x: Any) -> Any:
 
 
 def _bell(t: Any, x: Any, factor: float) -> Any:
-    """`t factor exp(-x^2)`: how error functions change."""
-    return mul(mul(t, scalar_like(t, factor)), exp(neg(square(x))))
+    """`t factor exp(-x^2)`: how error functions change.
+
+    Beyond a size from which the exponential is zero it does not change, at infinity neither.
+    """
+    near = min(abs(x), scalar_like(x, 28 if typeof(x).dtype == _DOUBLE else 11))
+    return mul(mul(t, scalar_like(t, factor)), exp(neg(square(near))))
 
 
 def unknown(name: str, operand: str, kind: type[Exception] = NotImplementedError) -> Rule:

@@ -7,6 +7,7 @@ its `compile()` a `Compiled`, which can be called.
 from __future__ import annotations
 
 import dataclasses
+import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -20,12 +21,13 @@ from perspex.jitted import stateful
 from perspex.jitted.compiled import Compiled as Owner
 from perspex.jitted.compiled import Origin, Program
 from perspex.jitted.signature import Call
-from perspex.runtime.communication import Exchange, communication
 from perspex.runtime.executable import Executable, compile_lowered
 from perspex.runtime.lowered import Lowered as LoweredProgram
+from perspex.runtime.measuring import Exchange
 from perspex.runtime.placement import choose_place, is_abstract
 from perspex.runtime.planned import Planned, planned
 
+_LATER = "perspex.runtime.communication"  # few ask for it, and it takes 4 ms to import
 PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
 
 CompilerOptions = dict[str, str | bool | int | float]
@@ -392,7 +394,7 @@ class Compiled:
         >>> perspex.jit(lambda x: x + 1).lower(1.0).compile().communication()
         []
         """
-        return communication(self._executable)
+        return importlib.import_module(_LATER).communication(self._executable)
 
     def lowered_again(self, numbers: Mapping[Any, int]) -> Lowered:
         """The StableHLO that it was compiled from, whose locations name the equations.

@@ -6,28 +6,12 @@ that is cut, a product of arrays that lie differently. Lines are found as for a 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from perspex.base import events
+from perspex.runtime.measuring import Exchange, Place
 from perspex.runtime.placement import Spread
-from perspex.runtime.profile import Place, Program
-
-
-class Exchange(NamedTuple):
-    """A kind of collective at one line, over all runs of that line in a run of the program.
-
-    `place` is the line, or `None` where no line is known. `sent` are the bytes that each device
-    sends, by the ring algorithms; `times` is how often. `group` is the number of devices that
-    exchange with each other, the largest one. `share` is the part of the program's work, by the
-    estimate that a profile shares out the time of fusions with.
-    """
-
-    place: Place | None
-    collective: str
-    sent: float
-    times: float
-    group: int
-    share: float
+from perspex.runtime.profile import Program
 
 
 def communication(executable: Any) -> list[Exchange]:

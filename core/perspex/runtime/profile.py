@@ -33,6 +33,7 @@ from perspex.base import events, source, xla
 from perspex.hlo.instructions import Instructions, Share
 from perspex.hlo.numbering import Origin, origins
 from perspex.ir.jaxpr import ClosedJaxpr, sub_jaxprs
+from perspex.runtime.measuring import Place as Place
 from perspex.runtime.measuring import here
 
 _MARK = "perspex call "
@@ -44,13 +45,6 @@ _NANO = 1e-9
 _HOLDING = ("while", "conditional", "call")
 # At most so many calls are measured; later ones just run.
 _MOST_RUNS = 100_000
-
-
-class Place(NamedTuple):
-    """A line of a file, or of a cell."""
-
-    file: str
-    line: int
 
 
 @dataclass

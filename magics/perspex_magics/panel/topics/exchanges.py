@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perspex.runtime.communication import Exchange
+from perspex.runtime.measuring import Exchange
 from perspex_magics.compiling.compilations import Compilation
 from perspex_magics.panel.contract import ExchangeRow
 from perspex_magics.panel.texts import cut

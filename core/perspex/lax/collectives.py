@@ -399,7 +399,7 @@ def ppermute(x: T, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> T:
     Raises:
       ValueError: for pairs that are not as described.
       NameError: for a name that no `vmap` around has given.
-      NotImplementedError: for several names, one of which is that of a `vmap`.
+      NotImplementedError: for several names, if a `vmap` has given one of them.
 
     >>> from perspex import lax, numpy as jnp, vmap
     >>> shift = [(0, 1), (1, 2)]
@@ -414,7 +414,7 @@ def ppermute(x: T, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> T:
         if len(set(found)) != len(found) or any(not 0 <= i < size for i in found):
             raise ValueError(
                 f"ppermute: every {side} in perm must be a different number below {size}, the size "
-                f"of {names}, got {found}"
+                f"of {' times '.join(map(repr, names))}, got {found}"
             )
     return tree.map(
         lambda leaf: ops.ppermute(on_each(leaf, names), axis_name=tuple(names), perm=pairs), x
@@ -444,7 +444,7 @@ def pshuffle(x: T, axis_name: AxisName, perm: Sequence[int]) -> T:
     Raises:
       ValueError: if `perm` is not a permutation of the numbers of the examples.
       NameError: for a name that no `vmap` around has given.
-      NotImplementedError: for several names, one of which is that of a `vmap`.
+      NotImplementedError: for several names, if a `vmap` has given one of them.
 
     >>> from perspex import lax, numpy as jnp, vmap
     >>> vmap(lambda x: lax.pshuffle(x, "i", [2, 1, 0]), axis_name="i")(jnp.arange(3))

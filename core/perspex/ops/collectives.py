@@ -463,8 +463,8 @@ class Ppermute(Collective):
     ) -> tuple[Any, int | None]:
         if len(axis_name) > 1:
             raise NotImplementedError(
-                f"ppermute along {axis_name}, of which one is the axis of a vmap; map over one "
-                "axis of the product of their sizes"
+                "ppermute runs along several axes of a mesh, and a vmap has given one of "
+                f"{axis_name}; map over one axis of the product of their sizes"
             )
         if at is None and len(perm) == size:
             return x, None

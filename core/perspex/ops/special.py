@@ -41,7 +41,7 @@ def _lower_digamma(b: Any, x: Any) -> Any:
 def _bell(t: Any, x: Any, factor: float) -> Any:
     """`t factor exp(-x^2)`: how error functions change.
 
-    Beyond a size from which the exponential is zero it does not change, at infinity neither.
+    Where `x` is so large that the exponential is zero, its slope is zero too, also at infinity.
     """
     near = min(abs(x), scalar_like(x, 28 if typeof(x).dtype == _DOUBLE else 11))
     return mul(mul(t, scalar_like(t, factor)), exp(neg(square(near))))

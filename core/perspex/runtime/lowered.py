@@ -262,19 +262,21 @@ class Lowered:
         """The same program, so that it can be stopped where that is wanted."""
         if not stopping.are_wanted() or self.is_watched or self.is_foreign:
             return self
-        made = Lowered(
-            self.closed,
-            self.name,
-            self.place,
-            committed=self.committed,
-            donated=self.donated,
-            keep_unused=self.keep_unused,
-            is_ours=self.is_ours,
-            at=self.at,
-            origin=self.origin,
-            watched=True,
-        )
+        made = _again(self, is_ours=self.is_ours, at=self.at, origin=self.origin, watched=True)
         return made if made.is_watched else self
+
+
+def _again(of: Lowered | Shown, **options: Any) -> Lowered:
+    """The program lowered once more, with other options than those that belong to it."""
+    return Lowered(
+        of.closed,
+        of.name,
+        of.place,
+        committed=of.committed,
+        donated=of.donated,
+        keep_unused=of.keep_unused,
+        **options,
+    )
 
 
 class Shown:
@@ -300,16 +302,7 @@ class Shown:
 
         Without the page that ends its loops, unless it is asked for.
         """
-        return Lowered(
-            self.closed,
-            self.name,
-            self.place,
-            committed=self.committed,
-            donated=self.donated,
-            keep_unused=self.keep_unused,
-            numbers=numbers,
-            watched=watched,
-        )
+        return _again(self, numbers=numbers, watched=watched)
 
     def as_text(self) -> str:
         """The optimized HLO, with the names and lines of this program."""

@@ -47,12 +47,12 @@ class Planned(Shown):
         tokens = [0] * lowered.is_ordered
         shardings = results_of(made, self.place, [*tokens, *results], lowered.said)
         self.out_shardings = shardings[lowered.is_ordered :]
-        self.xla = self._told = _Told(made)
+        self.xla = _Told(made)
 
     @property
     def shown(self) -> _Told:
         """What XLA said of it."""
-        return self._told
+        return self.xla
 
     def __call__(self, args: Sequence[Any]) -> Never:
         raise ValueError(

@@ -296,8 +296,8 @@ def drop() -> bool:
     with _lock:
         unclosed = _unclosed[:]
         _unclosed.clear()
-        for page in unclosed:
-            page.close()
+        for one in unclosed:
+            one.close()
         for x in pending:
             if not x.is_deleted() and x.is_ready():
                 x.delete()

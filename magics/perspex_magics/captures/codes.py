@@ -17,7 +17,7 @@ _ATTRIBUTE_LOADS = {"LOAD_METHOD", "LOAD_ATTR"}
 _ATTRIBUTE_STORES = {"STORE_ATTR", "DELETE_ATTR"}
 _CALLS = {"CALL", "CALL_KW", "CALL_FUNCTION_EX"}
 # Who only calls these writes to the object and does not read it, where they return nothing.
-_WRITING = {"append", "appendleft", "add", "extend", "insert", "update", "write"}
+WRITING = frozenset({"append", "appendleft", "add", "extend", "insert", "update", "write"})
 _CONSTRUCTORS = {"__init__", "__post_init__", "__new__"}
 _NOT_DONE = {"CACHE", "EXTENDED_ARG", "NOP"}
 # With these, code may read attributes whose names are not written in it.
@@ -161,7 +161,7 @@ class _Loads:
         write: Write | None = None
         if following is not None and following.opname in _ATTRIBUTE_LOADS:
             method = following.argval
-            if method in _WRITING:
+            if method in WRITING:
                 write = Write(method, _is_dropped(instructions, at + 1))
         self.found.setdefault(name, set()).add(write)
 

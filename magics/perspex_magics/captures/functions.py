@@ -74,7 +74,8 @@ class Functions:
         self.owner: tuple[type, str] | None = None
         # The globals that were looked up: those of modules, and those of expressions.
         self._members: set[tuple[str, str]] = set()
-        # The globals that are read as a whole, those of which parts are, and the parts looked at.
+        # The globals that code reads as a whole, the parts that it reads of others, and the parts
+        # that have been looked at.
         self._whole: set[str] = set()
         self._partly: dict[str, set[Path]] = {}
         self._parts, self._followed = Parts(walk), set[tuple[str, Path]]()

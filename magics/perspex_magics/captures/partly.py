@@ -1,4 +1,4 @@
-"""Variables of which the code reads parts: what a snapshot looks at is these parts alone.
+"""A snapshot looks only at the parts of a variable that the code reads.
 
 A part is read here as Python reads it, but only where that runs no code of the user's: in Python's
 own containers, arrays, fields of dataclasses and namespaces, the environment, and variables of

@@ -42,11 +42,6 @@ _STRUCTURES = {"structure", "tree_structure"}
 _NOT_DONE = {"PUSH_NULL", "PRECALL", "COPY_FREE_VARS", "RESUME", "KW_NAMES"}
 
 
-def is_cell_load(instruction: dis.Instruction) -> bool:
-    """Whether an instruction loads a variable of the function or of one around it."""
-    return instruction.opname in _CELL_LOADS
-
-
 def find_paths(instructions: Iterable[dis.Instruction]) -> list[tuple[str, bool, Path]]:
     """Each reading of a variable: its name, whether it is a closure's, and the path.
 

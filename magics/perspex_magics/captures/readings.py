@@ -111,7 +111,7 @@ class Readings:
         self.by_any_name |= not code.names.isdisjoint(_BY_ANY_NAME)
 
     def note_names(self, names: Iterable[str]) -> None:
-        """Attributes of these names are read, of which object is not known."""
+        """Code reads attributes of these names, of objects that are not known."""
         self._names |= set(names)
 
     def note_taken(self, name: str, kind: type) -> None:

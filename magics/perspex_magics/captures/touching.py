@@ -2,8 +2,8 @@
 
 `set_rate(0.1)` assigns a global inside of a function, `exec(text)` anything. What a notebook's
 functions do is known from their code; a statement that names one that writes is followed by a look
-at all that is watched. Statements are told by the words in their lines, which costs a cell without
-such words next to nothing.
+at all that is watched. Such a statement is recognized by the words in its lines. A cell without
+such words costs next to nothing.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import re
 import types
 from collections.abc import Collection, Iterable, Mapping
 
-from perspex_magics.captures.codes import known_code
+from perspex_magics.captures.codes import WRITING, known_code
 from perspex_magics.notebook.kinds import is_a
 from perspex_magics.notebook.names import blocks, statements
 
 # By these names code changes variables and attributes that are not named in it.
 BY_NAME = frozenset({"exec", "globals", "setattr", "delattr", "patch", "vars", "__dict__"})
 # Methods that change their object. A statement that does nothing else is known by its form.
-_METHODS = frozenset({"append", "add", "extend", "insert", "update", "remove", "discard", "clear"})
+_METHODS = (WRITING - {"write"}) | {"remove", "discard", "clear"}
 _WORDS = BY_NAME | _METHODS
 _WORD = re.compile(r"\w+")
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)

@@ -13,7 +13,7 @@ import pytest
 
 from perspex.base import imports
 
-# A module that is short and seldom used.
+# No such module: the interrupt comes before Python looks for it.
 NAME = "xdrlib_of_nobody"
 
 

@@ -152,6 +152,17 @@ f(x)
 sys.setprofile(None)
 assert set(called) <= {"__hash__", "__eq__"}, called
 """,
+    "several axes are counted in the order of their names": """
+both = P(("x", "y"))
+back = on(lambda a: lax.pshuffle(a, ("x", "y"), range(7, -1, -1)), both, both)
+same(back(A), A[::-1])
+# Device (x, y) has row 2 x + y, and number 4 y + x.
+turned = on(lambda a: lax.ppermute(a, ("y", "x"), [(i, (i + 1) % 8) for i in range(8)]), both, both)
+rows = np.array([2 * (i % 4) + i // 4 for i in range(8)])
+expected = np.empty_like(A)
+expected[np.roll(rows, -1)] = A[rows]
+same(turned(A), expected)
+""",
     "pbroadcast backwards and along a batch": """
 f = on(lambda a: lax.pbroadcast(a, "x", 2))
 weights = np.arange(32, dtype=np.float32).reshape(4, 2, 4)

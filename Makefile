@@ -124,12 +124,9 @@ types: $(STAMP)
 house: $(STAMP)
 	$(BIN)/python -m pytest -q tests/house tests/test_tiny.py
 
-# On two processors: some tests wait for other processes, and another one can compute meanwhile.
-WORKERS ?= 3
-
 # `perspex.as_jax` acts when it is imported, so its examples run in processes of their own (tests/core).
 unit: $(STAMP)
-	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal --doctest-modules --doctest-glob='*.md' \
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal --doctest-modules --doctest-glob='*.md' \
 		--ignore=core/perspex/as_jax --ignore=tests/soak \
 		core magics kernel tests README.md docs $(ARGS)
 

@@ -71,6 +71,7 @@ class Guard:
         self._sleep = threading.Lock()
         self._sleep.acquire()
         self._watcher: threading.Thread | None = None
+        self._is_closed = False
 
     def begin(self, info: Any) -> None:
         """A cell begins."""
@@ -91,10 +92,20 @@ class Guard:
         """A cell has ended."""
         self.depth = max(0, self.depth - 1)
         if not self.depth and self.thread:
-            with self._lock:
-                if self.told:
-                    raise_in(self.thread, None)
-                self.thread = 0
+            self._leave()
+
+    def close(self) -> None:
+        """Watch no more. The cell that says so has not ended, and nobody will tell when it does."""
+        self._is_closed = True
+        self._leave()
+        if self._sleep.locked():
+            self._sleep.release()
+
+    def _leave(self) -> None:
+        with self._lock:
+            if self.told:
+                raise_in(self.thread, None)
+            self.told, self.thread = False, 0
 
     def look(self) -> bool:
         """End the cell if memory runs out; returns whether it did."""
@@ -117,7 +128,7 @@ class Guard:
         return True
 
     def _run(self) -> None:
-        while True:
+        while not self._is_closed:
             self._sleep.acquire()
             while self.thread:
                 time.sleep(_PATIENCE if self.look() else _PERIOD)
@@ -127,3 +138,4 @@ def guard_memory(session: Session) -> None:
     """End cells that take all memory."""
     guard = session.keep(Guard())
     session.on_cell(guard.begin, guard.end)
+    session.on_unload(guard.close)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import threading
 
 import pytest
+from support.shells import Notebook
 
 from perspex.runtime import memory
 from perspex_magics.memory import guard
 from perspex_magics.memory.guard import CellMemoryError, Guard
+from perspex_magics.session import find
 
 GIB = 1 << 30
 
@@ -102,3 +104,13 @@ def test_cells_inside_cells() -> None:
 def test_this_process() -> None:
     held = guard.resident()
     assert held is None or held > 1 << 20
+
+
+def test_unloaded_in_a_cell_it_watches_no_more(notebook: Notebook) -> None:
+    """`%unload_ext` ends with the cell, whose end nobody tells then."""
+    notebook.ok("x = 1")
+    watching = find(notebook.shell, Guard)
+    assert watching is not None and watching._watcher is not None
+    notebook.ok("%unload_ext perspex_magics")
+    watching._watcher.join(60)
+    assert not watching._watcher.is_alive()

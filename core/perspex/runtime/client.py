@@ -15,7 +15,7 @@ from perspex.base.xla import SEVERAL_RUN_AHEAD
 from perspex.layout.context import context_mesh
 from perspex.layout.formats import Format
 from perspex.layout.memories import usual
-from perspex.runtime import fork, platforms
+from perspex.runtime import fork, platforms, threads
 from perspex.runtime.processes import joining
 from perspex.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding
 
@@ -73,6 +73,7 @@ def client(platform: str | None = None) -> Any:
 
 def _started(asked: str) -> Any:
     """The client that somebody asks for. The caller holds the lock."""
+    threads.expect_client()
     if asked == _BEST:
         found = platforms.best() or ("cpu", None)
     else:
@@ -84,6 +85,7 @@ def _started(asked: str) -> Any:
     name, made = found
     if name not in _clients:
         _clients[name] = _cpu() if made is None else made
+        threads.look()
         fork.watch()
     return _clients[name]
 

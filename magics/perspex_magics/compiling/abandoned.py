@@ -10,18 +10,17 @@ programs there.
 from __future__ import annotations
 
 import contextvars
-import os
 import threading
 import time
 import uuid
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
 from perspex import config
 from perspex.api.waiting import live_arrays
-from perspex.runtime import interruptible
+from perspex.runtime import interruptible, threads
 from perspex_magics.compiling.stopped import INTERRUPTED, Stopping, listed, names_of
 from perspex_magics.display import notices
 from perspex_magics.display.table import Report
@@ -75,8 +74,8 @@ class Meter:
     Only Linux tells what threads have used; elsewhere `read` returns `None`.
     """
 
-    def __init__(self, also: Iterable[threading.Thread]) -> None:
-        self.also = {thread.native_id for thread in also}
+    def __init__(self, also: Collection[threading.Thread]) -> None:
+        self.also = also
         self.last = self._threads()
         self.seconds = 0.0
 
@@ -89,25 +88,7 @@ class Meter:
         return self.seconds if now else None
 
     def _threads(self) -> dict[int, float]:
-        pythons = {thread.native_id for thread in threading.enumerate()} - self.also
-        found = {}
-        try:
-            for name in os.listdir("/proc/self/task"):
-                if int(name) not in pythons:
-                    found[int(name)] = _cpu_time(name)
-        except OSError:
-            return {}
-        return found
-
-
-def _cpu_time(thread: str) -> float:
-    """Seconds of CPU that a thread has used; 0 if it has just ended."""
-    try:
-        with open(f"/proc/self/task/{thread}/stat", encoding="utf-8", errors="replace") as file:
-            fields = file.read().rpartition(")")[2].split()
-    except (FileNotFoundError, ProcessLookupError):
-        return 0.0
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return {thread: threads.used(thread) for thread in threads.native(self.also)}
 
 
 class Line:

@@ -4,9 +4,10 @@ Python dispatches a computation to the device and continues, so the time of a ce
 the time of its work. The core publishes tracing, lowering, compiling, transfers and waits; nested
 phases count once, for the innermost. The rest of a cell is Python, which includes the dispatch of
 compiled calls (in C++, where measuring it would slow each call), and time in which the thread did
-not run. Where other threads of the process ran meanwhile, that was a wait for the device at a place
-that the core does not see, as `numpy.asarray`; the rest is idle. A thread watches the arrays that
-are not computed when the cell ends, and never blocks anything.
+not run. Where XLA's threads ran meanwhile, that was a wait for the device at a place that the core
+does not see, as `numpy.asarray`; where other threads of the process did, it is Python; the rest is
+idle. A thread watches the arrays that are not computed when the cell ends, and never blocks
+anything.
 
 Measuring and showing are separate: readings are made while the clock is on, or while an observer
 (the panel) asks for them.
@@ -26,7 +27,7 @@ from typing import Any, Protocol
 from IPython.core.interactiveshell import InteractiveShell
 
 from perspex.base import environment, events
-from perspex.runtime import client
+from perspex.runtime import threads
 from perspex_magics.display import notices
 from perspex_magics.display.table import Report
 from perspex_magics.display.units import duration, size
@@ -99,6 +100,7 @@ class Reading:
     __slots__ = (
         *("after", "bytes", "cell", "count", "idle", "is_working", "python"),
         *("before", "seconds", "sources", "spans", "start", "status", "text_of_cell", "wall"),
+        "xla",
     )
 
     def __init__(self, text_of_cell: str, cell: str = "") -> None:
@@ -113,7 +115,7 @@ class Reading:
         self.is_working = False
         # Begin and length of phases, the outermost of those that ended.
         self.spans: list[tuple[float, float]] = []
-        self.before = events.outside_of_phases()
+        self.before, self.xla = events.outside_of_phases(), threads.times()
         self.start = time.perf_counter()
 
     def add(self, event: events.Event) -> None:
@@ -150,19 +152,27 @@ class Reading:
         away = left - thread
         if away <= least:
             return
-        self.python = left - away
-        # While this thread waited, other threads have worked so long: XLA's, where it has started.
+        # While this thread waited, other threads have worked so long, and XLA's among them.
         worked = min(away, max(0.0, process - thread))
-        if worked > least or worked > away - least:
-            away -= worked
-            if client.started:
-                self.seconds["wait"] += worked
-            else:
-                self.python += worked
-        if away > least:
-            self.idle = away
+        device = min(worked, self._by_xla(worked))
+        if device > _LONG_IDLE or device > away / 2:
+            self.seconds["wait"] += device
         else:
-            self.python += away
+            device = 0.0
+        others = worked - device
+        idle = away - device - (others if others > least else 0.0)
+        self.idle = idle if idle > least else 0.0
+        self.python = left - device - self.idle
+
+    def _by_xla(self, worked: float) -> float:
+        """For how long XLA's threads have worked, of which other threads of the process have."""
+        if self.xla is None:
+            return worked
+        if not self.xla:  # the client came with this cell
+            self.xla = dict.fromkeys(threads.times() or (), 0.0)
+        by_xla = sum(threads.used(thread) - then for thread, then in self.xla.items())
+        threads.look()
+        return max(0.0, by_xla)
 
     @property
     def head(self) -> str:

@@ -177,6 +177,28 @@ def test_waiting_where_the_core_does_not_look_is_time_of_the_device(timed: Noteb
         assert data["idle"] == pytest.approx(away - others, rel=0.1, abs=0.07), wait
 
 
+def test_what_other_threads_of_python_run_is_no_time_of_the_device(timed: Notebook) -> None:
+    """Neither while this thread sleeps, nor where it waits for them: threads that come and go."""
+    timed.ok(
+        "import threading\njnp.ones(3).block_until_ready()\n"
+        "def busy(seconds):\n"
+        "    end = time.thread_time() + seconds\n"
+        "    while time.thread_time() < end: pass\n"
+        "def spent(): return time.perf_counter(), time.thread_time()\n"
+        "%clock all"
+    )
+    for wait in ("thread.join()", "time.sleep(1.0); thread.join()"):
+        data, _ = reading_of(
+            timed,
+            "begun = spent()\nthread = threading.Thread(target=busy, args=(0.5,))\nthread.start()\n"
+            f"{wait}\nwaited, mine = [b - a for a, b in zip(begun, spent())]",
+        )
+        assert data["device"] == 0, wait
+        assert data["python"] >= 0.5, wait
+        # What is neither this thread's nor the other's.
+        assert data["idle"] <= timed.ns["waited"] - timed.ns["mine"] - 0.5 + 0.1, wait
+
+
 def test_a_sleep_is_idle_beside_a_wait(timed: Notebook) -> None:
     timed.ok(WORK)
     data, _ = reading_of(

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from support.session import Ran, Session
+from support.undisturbed import undisturbed
 
 CLOCK = "application/vnd.perspex.clock+json"
 HEARTBEAT = "application/vnd.perspex.heartbeat+json"
@@ -52,6 +53,7 @@ def test_on_by_default_and_after_all_other_outputs(live: Session, work: float) -
     assert sum(data[CLOCK][part] for part in PARTS) == pytest.approx(data[CLOCK]["wall"])
 
 
+@undisturbed
 def test_python_alone_shows_nothing(live: Session) -> None:
     live.ok("[x.block_until_ready() for x in perspex.live_arrays()]")  # of the cells before
     assert outputs(live.ok("x = 1")) == []
@@ -97,6 +99,7 @@ def lines_in(messages: list[dict[str, Any]], msg_type: str) -> list[dict[str, An
     ]
 
 
+@undisturbed
 def test_work_left_behind_is_told_later_and_holds_nothing_up(live: Session, work: float) -> None:
     messages = run_all(
         live,
@@ -137,6 +140,7 @@ def test_what_a_cell_captures_is_its_own(live: Session, work: float) -> None:
     assert live.ok("len(caught.outputs)").text == "0"
 
 
+@undisturbed
 def test_a_mixed_cell_adds_up(live: Session, work: float) -> None:
     live.ok("float(jnp.zeros((500, 500))[0, 0])")  # lest the device works while this is compiled
     ran = live.ok(
@@ -154,6 +158,7 @@ def test_a_mixed_cell_adds_up(live: Session, work: float) -> None:
     assert data["bytes"]["in"] >= 1_000_000
 
 
+@undisturbed
 def test_a_long_trace_shows_where_its_equations_come_from(live: Session, work: float) -> None:
     msg_id = live.send(
         "@perspex.jit\n"

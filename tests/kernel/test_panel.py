@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from support.page import TOPICS, Page, open_page, opening, run_cell
 from support.session import TIMEOUT, Session
+from support.undisturbed import undisturbed
 
 PARTS = ("trace", "lower", "compile", "device", "transfer", "python", "idle")
 PROGRAM = """\
@@ -293,6 +294,7 @@ def test_a_key_that_is_used_twice(session: Session) -> None:
         page.until(lambda: not named(page, "keys", "function", "split")[0]["reused"])
 
 
+@undisturbed
 def test_device_times_by_line(session: Session) -> None:
     """Of the text that a cell has now; and how often the program ran meanwhile."""
     cell = "m = jnp.ones((300, 300))\nfor _ in range(3):\n    power(m).block_until_ready()"

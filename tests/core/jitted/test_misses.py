@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.undisturbed import undisturbed
 
 import perspex
 import perspex.numpy as pnp
@@ -377,6 +378,7 @@ def test_the_nearest_calls_are_reported_and_no_others(calls: list[Made]) -> None
     assert miss.combination == all(seen(place) for place in frozenset().union(*nearest))
 
 
+@undisturbed
 def test_many_earlier_calls_take_no_time() -> None:
     def big(x, p, n):
         return x

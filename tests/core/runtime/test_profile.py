@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.undisturbed import undisturbed
 
 import perspex
 import perspex.numpy as jnp
@@ -132,6 +133,7 @@ def test_times_are_those_of_the_lines_apart(name: str) -> None:
 # ---- the right lines ----------------------------------------------------------------------------
 
 
+@undisturbed
 def test_an_executable_that_was_compiled_for_another_place_has_the_lines_of_this_one() -> None:
     text = "def f(x):\n    y = jnp.sin(x) @ x\n    return jnp.sort(y)\n"
     perspex.jit(defined(text, "<first>")["f"])(X)
@@ -162,6 +164,7 @@ def test_an_operation_by_itself_counts_for_the_line_that_called_it() -> None:
     assert 0 < found.device <= found.wall
 
 
+@undisturbed
 def test_a_fusion_is_shared_out_and_says_so() -> None:
     text = "def f(x):\n    y = jnp.exp(x)\n    z = jnp.tanh(y)\n    return y - 2 * z\n"
     f = perspex.jit(defined(text, "<fused>")["f"])

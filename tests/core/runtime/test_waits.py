@@ -7,6 +7,7 @@ import time
 
 import numpy as np
 import pytest
+from support.undisturbed import undisturbed
 
 import perspex
 import perspex.numpy as pnp
@@ -45,7 +46,9 @@ WAYS = {
 
 
 @pytest.mark.parametrize("wait", WAYS.values(), ids=WAYS)
+@undisturbed
 def test_waiting_is_told_of_and_timed(heard, work, wait) -> None:
+    heard.clear()
     y = work()
     start = time.perf_counter()
     wait(y)
@@ -55,6 +58,7 @@ def test_waiting_is_told_of_and_timed(heard, work, wait) -> None:
     assert heard[0].seconds == pytest.approx(took, rel=0.5, abs=0.02)
 
 
+@undisturbed
 def test_what_is_there_is_not_waited_for(heard) -> None:
     x = pnp.arange(5).block_until_ready()
     heard.clear()
@@ -115,6 +119,7 @@ def test_a_phase_knows_its_end() -> None:
     assert not events.is_inside("trace")
 
 
+@undisturbed
 def test_the_processors_time_in_phases_is_counted_once() -> None:
     def busy(seconds: float) -> None:
         end = time.thread_time() + seconds

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from support.shells import Notebook
+from support.undisturbed import undisturbed
 
 import perspex
 import perspex.numpy as pnp
@@ -207,6 +208,7 @@ def test_few_equations_of_a_line_are_no_loop() -> None:
     assert "lax.scan" in sentences(row(equations=1_001, line=line))[-1]
 
 
+@undisturbed
 def test_asleep_between_cells_and_cheap_to_wake(notebook: Notebook) -> None:
     pulse = Heartbeat(notebook.shell)
     costs = []

@@ -13,6 +13,7 @@ from IPython.core.completer import provisionalcompleter
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from support.shells import Notebook
+from support.undisturbed import undisturbed
 
 import perspex
 import perspex.numpy as pnp
@@ -75,6 +76,7 @@ alone = time.perf_counter() - begun
     "cell",
     ["", "# nothing", "x = 1", "sum(range(10))", "import time; time.sleep(0.15)", "def f(): 1"],
 )
+@undisturbed
 def test_a_cell_that_computes_nothing_shows_nothing(timed: Notebook, cell: str) -> None:
     timed.ok("kept = jnp.ones(3).block_until_ready()")
     timed.ok(cell)
@@ -92,6 +94,7 @@ def test_off_shows_nothing_and_listens_to_nothing(notebook: Notebook) -> None:
     assert perspex.events.audience("wait") == before
 
 
+@undisturbed
 def test_stages_add_up_to_the_wall_time(timed: Notebook) -> None:
     cell = (
         "begun, ran = time.perf_counter(), time.thread_time()\n"
@@ -130,6 +133,7 @@ def test_a_transfer_is_told_with_its_bytes() -> None:
     assert reading.text() == "100 ms: transfer 4.00 ms (8.58 MiB in, 12 B out), Python 96.0 ms"
 
 
+@undisturbed
 def test_compiling_is_what_the_clock_says_it_is(timed: Notebook) -> None:
     timed.ok("f = perspex.jit(lambda x: jnp.linalg.qr(x @ x)[0] * 1.375)\nx = jnp.ones((30, 30))")
     data, _ = reading_of(
@@ -143,6 +147,7 @@ def test_compiling_is_what_the_clock_says_it_is(timed: Notebook) -> None:
     assert staged == pytest.approx(timed.ns["took"], rel=0.2, abs=0.02)
 
 
+@undisturbed
 def test_waiting_is_measured_where_python_waits(timed: Notebook) -> None:
     timed.ok(WORK)
     for wait in ("y.block_until_ready()", "float(y[0, 0])", "y.sum().item()", "print(y)"):
@@ -156,6 +161,7 @@ def test_waiting_is_measured_where_python_waits(timed: Notebook) -> None:
         assert data["device"] == pytest.approx(timed.ns["waited"] - staged, rel=0.2, abs=0.05), wait
 
 
+@undisturbed
 def test_waiting_where_the_core_does_not_look_is_time_of_the_device(timed: Notebook) -> None:
     """NumPy asks C++ for the array's memory, and waits there. Nothing is idle while XLA works."""
     timed.ok(WORK)
@@ -177,6 +183,7 @@ def test_waiting_where_the_core_does_not_look_is_time_of_the_device(timed: Noteb
         assert data["idle"] == pytest.approx(away - others, rel=0.1, abs=0.07), wait
 
 
+@undisturbed
 def test_what_other_threads_of_python_run_is_no_time_of_the_device(timed: Notebook) -> None:
     """Neither while this thread sleeps, nor where it waits for them: threads that come and go."""
     timed.ok(
@@ -199,6 +206,7 @@ def test_what_other_threads_of_python_run_is_no_time_of_the_device(timed: Notebo
         assert data["idle"] <= timed.ns["waited"] - timed.ns["mine"] - 0.5 + 0.1, wait
 
 
+@undisturbed
 def test_a_sleep_is_idle_beside_a_wait(timed: Notebook) -> None:
     timed.ok(WORK)
     data, _ = reading_of(
@@ -211,6 +219,7 @@ def test_a_sleep_is_idle_beside_a_wait(timed: Notebook) -> None:
     assert data["idle"] >= timed.ns["slept"] - timed.ns["ran"] - 0.1
 
 
+@undisturbed
 def test_work_left_behind_is_measured_after_the_cell(timed: Notebook) -> None:
     timed.ok(WORK)
     timed.ok("begun = time.perf_counter()\ny = work(a)")
@@ -236,6 +245,7 @@ def printed_by_last(notebook: Notebook) -> str:
     return notebook.out
 
 
+@undisturbed
 def test_the_next_cell_is_not_held_up(timed: Notebook) -> None:
     timed.ok(WORK)
     timed.ok("y = work(a)")
@@ -340,6 +350,7 @@ def test_what_lies_inside_is_counted_once() -> None:
     assert reading.python + reading.idle == pytest.approx(3)
 
 
+@undisturbed
 def test_the_processors_time_in_phases_is_not_pythons(timed: Notebook) -> None:
     """Half a second of tracing that computes, a third that sleeps, a fifth of Python after it."""
     timed.ok("%clock all")
@@ -428,6 +439,7 @@ def test_the_watcher_lets_arrays_go() -> None:
     assert sys.getrefcount(x) == count
 
 
+@undisturbed
 def test_an_empty_cell_costs_little(notebook: Notebook) -> None:
     """A thousand names, a few of them arrays: both ends of a cell in under a millisecond."""
     notebook.ns.update({f"name{i}": i for i in range(1_000)})

@@ -32,6 +32,7 @@ from perspex.api.differentiable import (
 from perspex.api.jit import jit
 from perspex.api.points import VJP, Pull, Push, linearized_call, tangent_out
 from perspex.base.pytree_registry import Partial
+from perspex.base.source import transformed
 from perspex.ir.avals import ShapedArray, shaped
 from perspex.ops.refs import get as get_ref
 from perspex.ops.refs import set as set_ref
@@ -109,7 +110,9 @@ def jvp(
     if Reference.exist:
         ts = [get_ref(t) if isinstance(t, Reference) else t for t in ts]
         valued = Valued(call, call.leaves, [t is not None for t in ts])
-        outs, out_ts = forward.jvp(valued, valued.values, ts, call.names)
+        outs, out_ts = transformed(
+            "jvp", forward.jvp, valued, valued.values, ts, call.names
+        )
         for i, y, t in zip(
             valued.written, outs[valued.count :], out_ts[valued.count :], strict=True
         ):
@@ -117,7 +120,7 @@ def jvp(
             set_ref(given[i], None, array_of(t, shaped(y)))
         outs, out_ts = outs[: valued.count], out_ts[: valued.count]
     else:
-        outs, out_ts = forward.jvp(call, call.leaves, ts, call.names)
+        outs, out_ts = transformed("jvp", forward.jvp, call, call.leaves, ts, call.names)
     results = outs[: call.count]
     tangents_out = [
         tangent_out(t, shaped(y), as_primal=True)

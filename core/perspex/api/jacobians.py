@@ -22,6 +22,7 @@ from perspex.api.differentiable import (
 )
 from perspex.api.points import linearized_call
 from perspex.base.dimensions import Symbolic
+from perspex.base.source import transformed
 from perspex.ir.avals import ShapedArray, shaped
 from perspex.ops.elementwise import eq
 from perspex.ops.shape import iota, slice
@@ -107,7 +108,7 @@ def jacfwd(
         aux: list[Any] = []
 
         def columns(*tangents: Any) -> list[Any]:
-            outs, ts = jvp(call, call.leaves, tangents, call.names)
+            outs, ts = transformed("jvp", jvp, call, call.leaves, tangents, call.names)
             for y in outs[: call.count]:
                 _check_forward_output(shaped(y), holomorphic)
             aux.extend(outs[call.count :])
@@ -117,7 +118,7 @@ def jacfwd(
             ]
 
         size = sum([aval.size for aval in call.avals])
-        outs, axes = batch(columns, size, basis, [0] * len(basis))
+        outs, axes = transformed("vmap", batch, columns, size, basis, [0] * len(basis))
         found = []
         for y, at in zip(outs, axes, strict=True):
             whole = to_front(y, at, size)
@@ -214,7 +215,7 @@ def jacrev(
             # A Jacobian is weakly typed where the argument is.
             return [array_of(c, aval) for c, aval in zip(found, avals, strict=True)]
 
-        found, axes = batch(rows, size, basis, [0] * len(basis))
+        found, axes = transformed("vmap", batch, rows, size, basis, [0] * len(basis))
         columns = [
             _blocks(to_front(y, at, size), 0, point.out_avals)
             for y, at in zip(found, axes, strict=True)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from perspex import dtypes, tree
 from perspex.api.calls import Call, argument_avals, check_callable
+from perspex.base.source import transformed
 from perspex.base.tree_paths import PyTree
 from perspex.control.bodies import parameter, place
 from perspex.ir.avals import ShapedArray, shaped
@@ -117,7 +118,7 @@ def vmap(
         if Reference.exist:
             outs, places = _batch_refs(call, axis, axes)
         else:
-            outs, places = batch(call, axis, call.leaves, axes, call.names)
+            outs, places = transformed("vmap", batch, call, axis, call.leaves, axes, call.names)
         wanted = _flatten_axes("out_axes", call.out_tree, out_axes, lambda: "result")
         if sum_match:
             outs, places = _sum_match(outs, places, wanted)
@@ -174,7 +175,7 @@ def _batch_refs(
 ) -> tuple[list[Any], list[int | None]]:
     """`batch` of a call whose arguments may be refs: each example has its part of a mapped one."""
     valued = Valued(call, call.leaves, [at is not None for at in axes])
-    outs, places = batch(valued, axis, valued.values, axes, call.names)
+    outs, places = transformed("vmap", batch, valued, axis, valued.values, axes, call.names)
     count = valued.count
     for i, value, at in zip(valued.written, outs[count:], places[count:], strict=True):
         whole = move_axis(to_front(value, at, axis), 0, axes[i] or 0)

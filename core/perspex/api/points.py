@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from perspex import dtypes, tree
 from perspex.api.calls import Call, argument_avals, array_of
 from perspex.base.pytree_registry import Partial, register_pytree_node
+from perspex.base.source import transformed
 from perspex.ir.avals import ShapedArray, shaped
 from perspex.ir.jaxpr import Jaxpr
 from perspex.ops.refs import addupdate as add_to_ref
@@ -152,7 +154,8 @@ class Point:
         self._check_refs(wanted)
         late = pick([get_ref(wanted[i]) for i in self.written], self.after)
         linear = [Linear(v.aval) for v in self.jaxpr.invars]
-        found = backward_pass(self.jaxpr, residuals, linear, [*pick(cts, self.nonzero), *late])
+        cts = [*pick(cts, self.nonzero), *late]
+        found = transformed("transpose", backward_pass, self.jaxpr, residuals, linear, cts)
         if wanted:
             return self._settled(with_gaps(found, self.wanted), wanted)
         pulled: tuple[Any, ...] = tree.unflatten(
@@ -251,7 +254,8 @@ def linearized_call(call: Call) -> tuple[list[Any], Point, list[Any]]:
     def is_result(i: int) -> bool:
         return call.is_result(i) or i >= valued.count
 
-    found = linearized(valued, valued.values, wanted, call.name, is_result, call.names)
+    run = functools.partial(transformed, "jvp", valued)
+    found = linearized(run, valued.values, wanted, call.name, is_result, call.names)
     for i, value in zip(valued.written, found.outs[valued.count :], strict=True):
         set_ref(call.leaves[i], None, value)
     return found.outs[: valued.count], Point(call, found, valued), found.residuals

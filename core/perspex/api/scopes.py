@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from perspex.base import source
+from perspex.base.name_stack import NameStack
 from perspex.jitted.signature import function_name
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -47,7 +48,7 @@ class named_scope:  # noqa: N801 - used like a function, under the name that JAX
         if not isinstance(name, str):
             raise TypeError(f"named_scope takes its name as a string, got {name!r}")
         self.name = name
-        self._before: list[str] = []
+        self._before: list[NameStack] = []
 
     def __enter__(self) -> str:
         self._before.append(source.enter_scope(self.name))

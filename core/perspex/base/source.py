@@ -35,6 +35,7 @@ from typing import Any, NamedTuple
 import numpy
 
 from perspex.base import xla
+from perspex.base.name_stack import NO_NAMES, NameStack, Transform
 
 _getframe = sys._getframe
 
@@ -53,15 +54,22 @@ class Frame(NamedTuple):
 class Source:
     """An instruction of the user's code, remembered while tracing and resolved when asked for."""
 
-    __slots__ = ("_frame", "code", "lasti", "scope")
+    __slots__ = ("_frame", "_plain", "code", "lasti", "names", "scope")
 
     def __init__(
-        self, code: CodeType | None, lasti: int, frame: Frame | None = None, scope: str = ""
+        self,
+        code: CodeType | None,
+        lasti: int,
+        frame: Frame | None = None,
+        names: NameStack = NO_NAMES,
+        plain: Source | None = None,
     ) -> None:
         self.code = code
         self.lasti = lasti
         self._frame = frame
-        self.scope = scope  # the names of the scopes around it, as in "encoder/attention"
+        self.names = names
+        self.scope = names.text  # as in "jvp(encoder)/attention"
+        self._plain = self if plain is None else plain  # the same without names
 
     @property
     def frame(self) -> Frame:
@@ -74,7 +82,18 @@ class Source:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Code objects do not pickle; places do.
-        return Source, (None, self.lasti, self.frame, self.scope)
+        return Source, (None, self.lasti, self.frame, self.names)
+
+    def inside(self, names: NameStack) -> Source:
+        """With `names` around the names that it has; `names[source]` keeps the answer."""
+        return Source(
+            self.code, self.lasti, self._frame, names.holding(self.names), plain=self._plain
+        )
+
+    def without(self, outer: NameStack) -> Source:
+        """Without the names of `outer`, where its own begin with them."""
+        found: Source = self.names.without(outer)[self._plain]
+        return found
 
     def __repr__(self) -> str:
         return f"Source({summary(self)})"
@@ -105,18 +124,16 @@ _MOST_TABLES = 64
 _cell_namers: list[Callable[[str], str | None]] = []
 
 
-class _Scope(threading.local):
-    """Where this thread is among the scopes that the user named."""
+class _Here(threading.local):
+    """Where this thread is among the names of scopes and transformations."""
 
-    path = ""
+    names = NO_NAMES
 
 
-_scope = _Scope()
-# How many scopes are open on all threads: while there is none, `capture` pays for one truth test.
-_open_scopes = 0
+_here = _Here()
+# How many names are open on all threads: while there is none, `capture` pays for one truth test.
+_open_names = 0
 _counting = threading.Lock()
-# (source, path of scopes) -> the source in these scopes.
-_in_scopes: dict[tuple[Source, str], Source] = {}
 
 
 def capture(skip: int = 1) -> Source | None:
@@ -148,7 +165,7 @@ def capture(skip: int = 1) -> Source | None:
         found = _sources[id(code)][frame.f_lasti]
     except KeyError:
         found = _capture_first(frame)
-    return found if not _open_scopes else _scoped(found)
+    return found if not _open_names else _here.names[found]
 
 
 def user_frame(skip: int = 1) -> FrameType | None:
@@ -175,48 +192,61 @@ def _capture_first(frame: FrameType | None) -> Source | None:
     return places.setdefault(lasti, Source(code, lasti))
 
 
-def _scoped(found: Source | None) -> Source | None:
-    path = _scope.path
-    if not path or found is None:
-        return found
-    if len(_in_scopes) >= _MOST_CODES:
-        _in_scopes.clear()
-    key = found, path
-    if key not in _in_scopes:
-        _in_scopes[key] = Source(found.code, found.lasti, scope=path)
-    return _in_scopes[key]
+def names_here() -> NameStack | None:
+    """The names that this thread is inside; `None` if it is inside none."""
+    names = _here.names
+    return names if names.pieces else None
 
 
-def enter_scope(name: str) -> str:
+def enter_scope(name: str | Transform) -> NameStack:
     """Give what this thread captures from now on a name, inside of the names that it has.
 
     Returns:
       What `exit_scope` takes.
     """
-    global _open_scopes
-    before = _scope.path
+    global _open_names
+    before = _here.names
     with _counting:
-        _open_scopes += 1
-    _scope.path = f"{before}/{name}" if before and name else before or name
+        _open_names += 1
+    _here.names = before.within(name)
     return before
 
 
-def exit_scope(before: str) -> None:
+def exit_scope(before: NameStack) -> None:
     """Go back to the names that there were before the matching `enter_scope`."""
-    global _open_scopes
+    global _open_names
     with _counting:
-        _open_scopes -= 1
-    _scope.path = before
+        _open_names -= 1
+    _here.names = before
 
 
-def swap_scope(path: str) -> str:
-    """Make `path` the scopes of this thread, and return those that it had.
+def swap_names(names: NameStack) -> NameStack:
+    """Make `names` the names of this thread, and return those that it had.
 
     For programs: what is inside one must not depend on the scopes around its first use.
     """
-    before = _scope.path
-    _scope.path = path
+    before = _here.names
+    _here.names = names
     return before
+
+
+def named_as(names: NameStack, f: Callable[..., Any], *args: Any) -> Any:
+    """`f(*args)`, whose equations have `names` and no others around them."""
+    before = enter_scope("")
+    try:
+        _here.names = names
+        return f(*args)
+    finally:
+        exit_scope(before)
+
+
+def transformed(name: str, f: Callable[..., Any], *args: Any) -> Any:
+    """`f(*args)`, whose equations say that a transformation made them: `jvp(layer)`."""
+    before = enter_scope(Transform(name))
+    try:
+        return f(*args)
+    finally:
+        exit_scope(before)
 
 
 def _resolve(code: CodeType, lasti: int) -> Frame:

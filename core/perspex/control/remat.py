@@ -356,11 +356,11 @@ def _expanded(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 def _evaluate(jaxpr: Jaxpr, args: Sequence[Any]) -> list[Any]:
     env: dict[Any, Any] = dict(zip(jaxpr.invars, args, strict=True))
-    outer = state.source
+    outer, names = state.source, source.names_here()
     try:
         for eqn in jaxpr.eqns:
             operands = [number(v) if v.__class__ is Literal else env[v] for v in eqn.invars]
-            state.source = eqn.source
+            state.source = eqn.source if names is None else names[eqn.source]
             if eqn.primitive in (jit_p, remat_p):
                 outs = _evaluate(eqn.params["jaxpr"].jaxpr, operands)
             else:

@@ -9,6 +9,7 @@ import numpy as np
 
 from perspex import dtypes, tree
 from perspex.api.calls import Call, array_of, check_callable
+from perspex.base.source import transformed
 from perspex.base.tree_paths import PyTree
 from perspex.control.bodies import place
 from perspex.ir.avals import ShapedArray, shaped
@@ -77,7 +78,7 @@ def linear_transpose(
                 )
         linear = [Linear(v.aval) for v in smaller.invars]
         try:
-            found = backward_pass(smaller, residuals, linear, cts)
+            found = transformed("transpose", backward_pass, smaller, residuals, linear, cts)
         except (NotImplementedError, TypeError, ValueError) as error:
             known = "must be linear" in str(error)
             if not (known or isinstance(error, NotImplementedError)):

@@ -15,6 +15,7 @@ import numpy as np
 
 from perspex import config, dtypes
 from perspex.base import source
+from perspex.base.name_stack import NO_NAMES
 from perspex.base.dimensions import Symbolic
 from perspex.ir.avals import NOWHERE, PYTHON_SCALARS, ShapedArray, shaped
 from perspex.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, check
@@ -269,7 +270,7 @@ def stage(
     Returns the jaxpr and the values of its constants: arrays, or tracers of enclosing traces.
     """
     trace = JaxprTrace(name or getattr(f, "__name__", "function"), arg_names)
-    scope = source.swap_scope("")
+    names = source.swap_names(NO_NAMES)
     try:
         writing.append(trace)
         _collect_less()
@@ -285,7 +286,7 @@ def stage(
             writing.remove(trace)
         if not writing:
             _collect_as_before()
-        source.swap_scope(scope)
+        source.swap_names(names)
     if config.check_tracer_leaks.value:
         del args, outs
         refuse_leaks(trace)
@@ -337,11 +338,11 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
     trace = state.trace
     # What reads or writes refs does so before its trace is asked.
     is_plain = trace.writes or not Reference.exist
-    outer = state.source
+    outer, names = state.source, source.names_here()
     try:
         for eqn in jaxpr.eqns:
             operands = tuple([number(v) if v.__class__ is Literal else env[v] for v in eqn.invars])
-            state.source = eqn.source
+            state.source = eqn.source if names is None else names[eqn.source]
             if is_plain:
                 out = trace.bind(eqn.primitive, operands, eqn.params)
             else:

@@ -94,7 +94,7 @@ def in_its_place(rule: Callable[..., Any], *args: Any) -> Any:
         return rule(*args)
     try:
         state.source = None
-        return rule(*args)
+        return source.named_as(outer.names, rule, *args)
     finally:
         state.source = outer
 

@@ -15,6 +15,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from perspex.base import source
 from perspex.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from perspex.ops.structural import broadcast_in_dim
 from perspex.tracing.past import Names
@@ -44,12 +45,13 @@ class PartialTrace(JaxprTrace):
     With `late_effects` the rest has all effects: what has one is unknown, whatever it reads.
     """
 
-    __slots__ = ("late_effects",)
+    __slots__ = ("around", "late_effects")
     writes = False
 
     def __init__(self, name: str, late_effects: bool = False) -> None:
         super().__init__(name)
         self.late_effects = late_effects
+        self.around = source.names_here()
 
     def is_unknown(self, x: Any) -> bool:
         return x.__class__ is JaxprTracer and x._trace is self
@@ -87,7 +89,12 @@ class PartialTrace(JaxprTrace):
         jaxpr, residuals = self.finish(outs)
         constants = dict(zip(jaxpr.constvars, residuals, strict=True))
         smaller, needed = dce_jaxpr(jaxpr, [True] * len(outs))
-        smaller = smaller.replace(invars=jaxpr.invars)
+        eqns = smaller.eqns
+        around = self.around
+        if around is not None:
+            # Whoever runs the program has names around it, perhaps others.
+            eqns = [e.replace(source=e.source and e.source.without(around)) for e in eqns]
+        smaller = smaller.replace(invars=jaxpr.invars, eqns=eqns)
         return smaller, [constants[v] for v in smaller.constvars]
 
 

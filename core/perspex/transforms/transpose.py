@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from perspex.base import source
+from perspex.base.name_stack import NameStack
 from perspex.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 from perspex.ops.families import add_any
 from perspex.ops.structural import is_linear, zeros
@@ -47,21 +48,24 @@ def backward_pass(
     """
     values: dict[Any, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     values.update([(v, x) for v, x in zip(jaxpr.invars, args, strict=True) if not is_linear(x)])
-    outer = state.source
+    outer, names = state.source, source.names_here()
     try:
-        linear = _evaluate_coefficients(jaxpr, values)
+        linear = _evaluate_coefficients(jaxpr, values, names)
         found: dict[Any, Any] = {}
         for atom, ct in zip(jaxpr.outvars, cts, strict=True):
             if atom.__class__ is not Literal and atom not in values:
                 found[atom] = add_cotangents(found.get(atom), ct)
         for eqn in reversed(linear):
+            state.source = eqn.source if names is None else names[eqn.source]
             _transpose_eqn(eqn, values, found)
     finally:
         state.source = outer
     return [found.get(v) for v in jaxpr.invars]
 
 
-def _evaluate_coefficients(jaxpr: Jaxpr, values: dict[Any, Any]) -> list[JaxprEqn]:
+def _evaluate_coefficients(
+    jaxpr: Jaxpr, values: dict[Any, Any], names: NameStack | None
+) -> list[JaxprEqn]:
     """Evaluate the equations that read no linear value; returns the others."""
     linear = []
     trace = state.trace
@@ -70,7 +74,7 @@ def _evaluate_coefficients(jaxpr: Jaxpr, values: dict[Any, Any]) -> list[JaxprEq
             linear.append(eqn)
             continue
         operands = tuple([number(v) if v.__class__ is Literal else values[v] for v in eqn.invars])
-        state.source = eqn.source
+        state.source = eqn.source if names is None else names[eqn.source]
         out = trace.bind(eqn.primitive, operands, eqn.params)
         values.update(
             zip(eqn.outvars, out if eqn.primitive.multiple_results else [out], strict=True)
@@ -87,7 +91,6 @@ def _transpose_eqn(eqn: JaxprEqn, values: dict[Any, Any], found: dict[Any, Any])
         number(v) if v.__class__ is Literal else values[v] if v in values else Linear(v.aval)
         for v in eqn.invars
     ]
-    state.source = eqn.source
     try:
         given = primitive.transpose(
             cts if primitive.multiple_results else cts[0], *operands, **eqn.params

@@ -14,6 +14,8 @@ from perspex.as_jax.doors import primitive as opened
 from perspex.as_jax.doors.linear_util import UNKNOWN
 from perspex.as_jax.doors.zeros import tangent_type as tangent_type
 from perspex.base.effects import no_effects
+from perspex.base.name_stack import Transform, stack_of
+from perspex.base.source import Source
 from perspex.ir import avals, jaxpr
 from perspex.layout.one_device import SingleDeviceSharding
 from perspex.runtime.dispatch import EVAL, eager_callable
@@ -42,25 +44,28 @@ class SourceInfo(NamedTuple):
 
 
 class NameStack(NamedTuple):
-    """The names that the user gave to what is around an equation."""
+    """The names around an equation: those that the user gave, and the transformations there."""
 
-    stack: tuple[str, ...] = ()
+    stack: tuple[str | Transform, ...] = ()
 
     def extend(self, name: str) -> NameStack:
         """With one name more inside."""
         return NameStack((*self.stack, name))
 
+    def transform(self, name: str) -> NameStack:
+        """With one transformation more inside."""
+        return NameStack((*self.stack, Transform(name)))
+
     def __add__(self, other: Any) -> NameStack:
         return NameStack((*self.stack, *other.stack))
 
     def __str__(self) -> str:
-        return "/".join(self.stack)
+        return stack_of(*self.stack).text
 
 
 def _source_info(eqn: Any) -> SourceInfo:
     at = eqn.source
-    scope = getattr(at, "scope", "") or ""
-    return SourceInfo(at, NameStack(tuple([name for name in scope.split("/") if name])))
+    return SourceInfo(at, NameStack(at.names.pieces if isinstance(at, Source) else ()))
 
 
 def source_of(info: Any) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 from perspex.as_jax.doors.faces import NameStack as NameStack
 from perspex.as_jax.doors.faces import SourceInfo as SourceInfo
 from perspex.base import source
+from perspex.base.name_stack import Transform, stack_of
 from perspex.base.source import register_internal
 
 __all__ = [
@@ -30,9 +31,8 @@ def new_name_stack(name: str = "") -> NameStack:
 
 def current_name_stack() -> NameStack:
     """The names that the user has given to what is around."""
-    at = source.capture()
-    scope = at.scope if at is not None else ""
-    return NameStack(tuple([name for name in scope.split("/") if name]))
+    names = source.names_here()
+    return NameStack() if names is None else NameStack(names.pieces)
 
 
 def current() -> SourceInfo:
@@ -46,16 +46,17 @@ def new_source_info() -> SourceInfo:
 
 
 @contextlib.contextmanager
-def _scope(path: str) -> Iterator[None]:
-    before = source.swap_scope(path)
+def _named(names: Any) -> Iterator[None]:
+    before = source.enter_named(NameStack())
     try:
+        source.swap_names(stack_of(*getattr(names, "stack", [names])))
         yield
     finally:
-        source.swap_scope(before)
+        source.exit_scope(before)
 
 
 @contextlib.contextmanager
-def extend_name_stack(name: str) -> Iterator[NameStack]:
+def extend_name_stack(name: str | Transform) -> Iterator[NameStack]:
     """A context whose equations have one name more."""
     before = source.enter_scope(name)
     try:
@@ -64,17 +65,19 @@ def extend_name_stack(name: str) -> Iterator[NameStack]:
         source.exit_scope(before)
 
 
-transform_name_stack = extend_name_stack
+def transform_name_stack(name: str) -> Any:
+    """A context whose equations say that a transformation made them, as in `jvp(layer)`."""
+    return extend_name_stack(Transform(name))
 
 
 def set_name_stack(name_stack: Any) -> Any:
     """A context whose equations have these names."""
-    return _scope(str(name_stack))
+    return _named(name_stack)
 
 
 def reset_name_stack() -> Any:
     """A context whose equations have no names."""
-    return _scope("")
+    return _named(NameStack())
 
 
 @contextlib.contextmanager
@@ -83,7 +86,7 @@ def user_context(traceback: Any, *, name_stack: Any = None) -> Iterator[None]:
     if name_stack is None:
         yield
     else:
-        with _scope(str(name_stack)):
+        with _named(name_stack):
             yield
 
 

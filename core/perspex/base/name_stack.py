@@ -1,0 +1,99 @@
+"""The names around an equation: scopes that the user opened, and transformations that ran there.
+
+A stack is interned, so that equal stacks are one object, and it holds the sources that lie in it:
+`stack[source]` is the source with these names inside of the names around it. That is the question
+of every equation traced inside a scope or a derivative, and it costs one look into a `dict`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+_MOST = 10_000
+
+
+class Transform(NamedTuple):
+    """A transformation among the names: it is written round the next name, `jvp(layer)`."""
+
+    name: str
+
+
+class NameStack(dict[Any, Any]):
+    """Names from the outermost to the innermost: a text is a scope's, a `Transform` is one.
+
+    The entries of the `dict` are sources without these names, and the same with them.
+    """
+
+    __slots__ = ("_inner", "pieces", "text")
+
+    def __init__(self, pieces: tuple[str | Transform, ...]) -> None:
+        self.pieces = pieces
+        self.text = _text(pieces)
+        self._inner: dict[str | Transform, NameStack] = {}
+
+    def __missing__(self, source: Any) -> Any:
+        if source is None:
+            return None
+        if len(self) >= _MOST:
+            self.clear()
+        return self.setdefault(source, source.inside(self) if self.pieces else source)
+
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return stack_of, self.pieces
+
+    def within(self, piece: str | Transform) -> NameStack:
+        """With one name more inside; an empty one changes nothing."""
+        if not piece:
+            return self
+        found = self._inner.get(piece)
+        if found is None:
+            if len(self._inner) >= _MOST:
+                self._inner.clear()
+            found = self._inner.setdefault(piece, NameStack((*self.pieces, piece)))
+        return found
+
+    def holding(self, inner: NameStack) -> NameStack:
+        """With all names of `inner` inside."""
+        found = self
+        for piece in inner.pieces:
+            found = found.within(piece)
+        return found
+
+    def without(self, outer: NameStack) -> NameStack:
+        """Without the names of `outer`, where the stack begins with them."""
+        count = len(outer.pieces)
+        if self.pieces[:count] != outer.pieces:
+            return self
+        return stack_of(*self.pieces[count:])
+
+
+def _text(pieces: tuple[str | Transform, ...]) -> str:
+    """The path that locations show: `jvp(encoder)/attention`."""
+    names: list[str] = []
+    for piece in reversed(pieces):
+        if isinstance(piece, Transform):
+            names[-1:] = [f"{piece.name}({names[-1] if names else ''})"]
+        else:
+            names.append(piece)
+    return "/".join(reversed(names))
+
+
+NO_NAMES = NameStack(())
+
+
+def stack_of(*pieces: str | Transform) -> NameStack:
+    """The stack with these names.
+
+    >>> from perspex.base.name_stack import Transform, stack_of
+    >>> stack_of("model", Transform("vmap"), Transform("jvp"), "layer", "sin").text
+    'model/vmap(jvp(layer))/sin'
+    """
+    found = NO_NAMES
+    for piece in pieces:
+        found = found.within(piece)
+    return found

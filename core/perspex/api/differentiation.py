@@ -110,9 +110,7 @@ def jvp(
     if Reference.exist:
         ts = [get_ref(t) if isinstance(t, Reference) else t for t in ts]
         valued = Valued(call, call.leaves, [t is not None for t in ts])
-        outs, out_ts = transformed(
-            "jvp", forward.jvp, valued, valued.values, ts, call.names
-        )
+        outs, out_ts = transformed("jvp", forward.jvp, valued, valued.values, ts, call.names)
         for i, y, t in zip(
             valued.written, outs[valued.count :], out_ts[valued.count :], strict=True
         ):

@@ -38,7 +38,7 @@ class NameStack(dict[Any, Any]):
             self.clear()
         return self.setdefault(source, source.inside(self) if self.pieces else source)
 
-    __hash__ = object.__hash__
+    __hash__ = object.__hash__  # type: ignore[assignment]
 
     def __eq__(self, other: object) -> bool:
         return self is other

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from perspex.base import effects
+from perspex.base import effects, source
 from perspex.control.scan import Sizes, scan_p
 from perspex.control.scan_lowering import stacked
 from perspex.ir.avals import ShapedArray

@@ -15,8 +15,8 @@ import numpy as np
 
 from perspex import config, dtypes
 from perspex.base import source
-from perspex.base.name_stack import NO_NAMES
 from perspex.base.dimensions import Symbolic
+from perspex.base.name_stack import NO_NAMES
 from perspex.ir.avals import NOWHERE, PYTHON_SCALARS, ShapedArray, shaped
 from perspex.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, check
 from perspex.ir.references import is_ref_type

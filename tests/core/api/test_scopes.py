@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 import threading
 from typing import Any
 
 import numpy as np
+import pytest
 
 import perspex
 import perspex.numpy as jnp
+from oracle import records
 from perspex import lax
 from perspex.base import source
 
@@ -35,7 +38,33 @@ def test_scopes_nest_and_end() -> None:
 
 def test_derivatives_and_batches_keep_the_names() -> None:
     f = perspex.named_scope("layer")(lambda x: jnp.sin(x).sum())
-    assert {"layer/cos", "layer/mul"} <= names(perspex.vmap(perspex.grad(f)), np.ones((2, 3), "f4"))
+    found = names(perspex.vmap(perspex.grad(f)), np.ones((2, 3), "f4"))
+    assert {"vmap(jvp(layer))/cos", "vmap(transpose(jvp(layer)))/mul"} <= found
+
+
+RECORD: dict[str, list[list[str]]] = records.read("name_stacks")
+
+
+@pytest.mark.parametrize("program", RECORD)
+def test_equations_have_the_names_of_jax(program: str) -> None:
+    assert records.ours("name_stacks")[program] == RECORD[program]
+
+
+def test_an_error_inside_a_derivative_ends_its_name() -> None:
+    def f(x: Any) -> Any:
+        raise ValueError("no")
+
+    for transform in (perspex.grad, perspex.vmap, perspex.jacfwd):
+        with pytest.raises(ValueError, match="no"):
+            transform(f)(X)
+    assert source._open_names == 0 and source.names_here() is None
+
+
+def test_a_source_with_names_survives_a_pickle() -> None:
+    grad = perspex.grad(lambda x: perspex.named_scope("layer")(jnp.sin)(x))
+    at = perspex.make_jaxpr(grad)(1.0).jaxpr.eqns[0].source
+    again = pickle.loads(pickle.dumps(at))
+    assert again.scope == at.scope == "jvp(layer)" and again.names is at.names
 
 
 def test_a_loop_inside_a_scope_and_a_scope_inside_a_loop() -> None:
@@ -69,7 +98,7 @@ def test_an_error_ends_the_scope() -> None:
     except ValueError:
         pass
     assert names(lambda x: jnp.sin(x), X) & {"sin"}
-    assert source._open_scopes == 0
+    assert source._open_names == 0
 
 
 def test_threads_have_scopes_of_their_own() -> None:

@@ -47,7 +47,7 @@ def new_source_info() -> SourceInfo:
 
 @contextlib.contextmanager
 def _named(names: Any) -> Iterator[None]:
-    before = source.enter_named(NameStack())
+    before = source.enter_scope("")
     try:
         source.swap_names(stack_of(*getattr(names, "stack", [names])))
         yield

@@ -22,9 +22,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 class named_scope:  # noqa: N801 - used like a function, under the name that JAX gives it
     """Name the equations that are traced inside a `with` block or a decorated function.
 
-    Scopes nest. The derivative of what is inside has its name too: `jvp(layer)` where it goes forward,
-    `transpose(jvp(layer))` where it goes backward, and `vmap(layer)` where it is mapped. A function compiled or looped over inside one starts its own path: its program is
-    shared by all who call it, and only the call has the name.
+    Scopes nest. The derivative of what is inside has its name too: `jvp(layer)` where it goes
+    forward, `transpose(jvp(layer))` where it goes backward, and `vmap(layer)` where it is mapped. A
+    function compiled or looped over inside one starts its own path: its program is shared by all
+    who call it, and only the call has the name.
 
     Args:
       name: a piece of the path that locations show.

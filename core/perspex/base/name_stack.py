@@ -24,12 +24,13 @@ class NameStack(dict[Any, Any]):
     The entries of the `dict` are sources without these names, and the same with them.
     """
 
-    __slots__ = ("_inner", "pieces", "text")
+    __slots__ = ("_inner", "inside", "pieces", "text")
 
     def __init__(self, pieces: tuple[str | Transform, ...]) -> None:
         self.pieces = pieces
         self.text = _text(pieces)
         self._inner: dict[str | Transform, NameStack] = {}
+        self.inside = Inside(self)
 
     def __missing__(self, source: Any) -> Any:
         if source is None:
@@ -64,12 +65,26 @@ class NameStack(dict[Any, Any]):
             found = found.within(piece)
         return found
 
-    def without(self, outer: NameStack) -> NameStack:
-        """Without the names of `outer`, where the stack begins with them."""
-        count = len(outer.pieces)
-        if self.pieces[:count] != outer.pieces:
-            return self
-        return stack_of(*self.pieces[count:])
+
+class Inside(dict[Any, Any]):
+    """Sources by the same with the names of a stack, and perhaps more inside of those.
+
+    `stack.inside[stack[source]]` is `source`.
+    """
+
+    __slots__ = ("_outer",)
+
+    def __init__(self, outer: NameStack) -> None:
+        self._outer = outer
+
+    def __missing__(self, source: Any) -> Any:
+        if source is None:
+            return None
+        if len(self) >= _MOST:
+            self.clear()
+        outer, names = self._outer.pieces, source.names.pieces
+        count = len(outer) if names[: len(outer)] == outer else 0
+        return self.setdefault(source, stack_of(*names[count:])[source.plain])
 
 
 def _text(pieces: tuple[str | Transform, ...]) -> str:

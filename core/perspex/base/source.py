@@ -54,7 +54,7 @@ class Frame(NamedTuple):
 class Source:
     """An instruction of the user's code, remembered while tracing and resolved when asked for."""
 
-    __slots__ = ("_frame", "_plain", "code", "lasti", "names", "scope")
+    __slots__ = ("_frame", "code", "lasti", "names", "plain", "scope")
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Source:
         self._frame = frame
         self.names = names
         self.scope = names.text  # as in "jvp(encoder)/attention"
-        self._plain = self if plain is None else plain  # the same without names
+        self.plain = self if plain is None else plain  # the same without names
 
     @property
     def frame(self) -> Frame:
@@ -87,13 +87,8 @@ class Source:
     def inside(self, names: NameStack) -> Source:
         """With `names` around the names that it has; `names[source]` keeps the answer."""
         return Source(
-            self.code, self.lasti, self._frame, names.holding(self.names), plain=self._plain
+            self.code, self.lasti, self._frame, names.holding(self.names), plain=self.plain
         )
-
-    def without(self, outer: NameStack) -> Source:
-        """Without the names of `outer`, where its own begin with them."""
-        found: Source = self.names.without(outer)[self._plain]
-        return found
 
     def __repr__(self) -> str:
         return f"Source({summary(self)})"

@@ -89,12 +89,12 @@ class PartialTrace(JaxprTrace):
         jaxpr, residuals = self.finish(outs)
         constants = dict(zip(jaxpr.constvars, residuals, strict=True))
         smaller, needed = dce_jaxpr(jaxpr, [True] * len(outs))
-        eqns = smaller.eqns
-        around = self.around
-        if around is not None:
+        if self.around is not None:
             # Whoever runs the program has names around it, perhaps others.
-            eqns = [e.replace(source=e.source and e.source.without(around)) for e in eqns]
-        smaller = smaller.replace(invars=jaxpr.invars, eqns=eqns)
+            inside = self.around.inside
+            for eqn in smaller.eqns:
+                eqn.source = inside[eqn.source]
+        smaller = smaller.replace(invars=jaxpr.invars)
         return smaller, [constants[v] for v in smaller.constvars]
 
 

@@ -136,7 +136,6 @@ _ABSENT: dict[str, Absent] = {
     "jax.experimental.buffer_callback": Absent(
         "buffers of devices are not handed to Python", "jax.pure_callback", ...
     ),
-    "jax.experimental.compute_on": Absent(_LATER, "jax.device_put to the host", ...),
     "jax.experimental.fused": Absent("it is for kernels on GPUs", "jax.jit", ...),
     "jax.experimental.overlap": Absent(
         "XLA orders operations", "jax.lax.optimization_barrier", ...
@@ -159,7 +158,10 @@ _ABSENT: dict[str, Absent] = {
     ),
     "jax.experimental.thunky": Absent(_KERNELS, "a function of jax.numpy", ...),
     "jax.experimental.transfer": Absent("processes exchange whole programs", "jax.device_put", ...),
-    "jax.experimental.xla_metadata": Absent(_LATER, "jax.named_scope", ...),
+    "jax.experimental.xla_metadata": Absent(
+        _LATER, "jax.experimental.xla_metadata.set_xla_metadata",
+        ("annotations", "fuse_limit", "must_fuse_call", "xla_metadata_call", "xla_metadata_call2"),
+    ),
 }  # fmt: skip
 
 

@@ -18,19 +18,32 @@ class Transform(NamedTuple):
     name: str
 
 
+class Attributes(NamedTuple):
+    """Attributes of the operations inside, pairs of texts: not a name, it is not written."""
+
+    pairs: tuple[tuple[str, str], ...]
+
+
+Piece = str | Transform | Attributes
+
+
 class NameStack(dict[Any, Any]):
     """Names from the outermost to the innermost: a text is a scope's, a `Transform` is one.
+
+    `attributes` are those of all operations there; the inner ones hide outer ones of their names.
 
     The entries of the `dict` are sources without these names, and the same with them.
     """
 
-    __slots__ = ("_inner", "inside", "pieces", "text")
+    __slots__ = ("_inner", "attributes", "inside", "pieces", "text")
 
-    def __init__(self, pieces: tuple[str | Transform, ...]) -> None:
+    def __init__(self, pieces: tuple[Piece, ...]) -> None:
         self.pieces = pieces
         self.text = _text(pieces)
-        self._inner: dict[str | Transform, NameStack] = {}
+        self._inner: dict[Piece, NameStack] = {}
         self.inside = Inside(self)
+        held = [pair for piece in pieces if isinstance(piece, Attributes) for pair in piece.pairs]
+        self.attributes = tuple(dict(held).items())
 
     def __missing__(self, source: Any) -> Any:
         if source is None:
@@ -47,7 +60,12 @@ class NameStack(dict[Any, Any]):
     def __reduce__(self) -> tuple[Any, ...]:
         return stack_of, self.pieces
 
-    def within(self, piece: str | Transform) -> NameStack:
+    @property
+    def program(self) -> NameStack:
+        """What a program has that is traced here: the attributes, and no names."""
+        return stack_of(Attributes(self.attributes)) if self.attributes else NO_NAMES
+
+    def within(self, piece: Piece) -> NameStack:
         """With one name more inside; an empty one changes nothing."""
         if not piece:
             return self
@@ -87,13 +105,13 @@ class Inside(dict[Any, Any]):
         return self.setdefault(source, stack_of(*names[count:])[source.plain])
 
 
-def _text(pieces: tuple[str | Transform, ...]) -> str:
+def _text(pieces: tuple[Piece, ...]) -> str:
     """The path that locations show: `jvp(encoder)/attention`."""
     names: list[str] = []
     for piece in reversed(pieces):
         if isinstance(piece, Transform):
             names[-1:] = [f"{piece.name}({names[-1] if names else ''})"]
-        else:
+        elif isinstance(piece, str):
             names.append(piece)
     return "/".join(reversed(names))
 
@@ -101,7 +119,7 @@ def _text(pieces: tuple[str | Transform, ...]) -> str:
 NO_NAMES = NameStack(())
 
 
-def stack_of(*pieces: str | Transform) -> NameStack:
+def stack_of(*pieces: Piece) -> NameStack:
     """The stack with these names.
 
     >>> from perspex.base.name_stack import Transform, stack_of

@@ -35,7 +35,7 @@ from typing import Any, NamedTuple
 import numpy
 
 from perspex.base import xla
-from perspex.base.name_stack import NO_NAMES, NameStack, Transform
+from perspex.base.name_stack import NO_NAMES, NameStack, Piece, Transform
 
 _getframe = sys._getframe
 
@@ -193,7 +193,7 @@ def names_here() -> NameStack | None:
     return names if names.pieces else None
 
 
-def enter_scope(name: str | Transform) -> NameStack:
+def enter_scope(name: Piece) -> NameStack:
     """Give what this thread captures from now on a name, inside of the names that it has.
 
     Returns:
@@ -216,12 +216,21 @@ def exit_scope(before: NameStack) -> None:
 
 
 def swap_names(names: NameStack) -> NameStack:
-    """Make `names` the names of this thread, and return those that it had.
-
-    For programs: what is inside one must not depend on the scopes around its first use.
-    """
+    """Make `names` the names of this thread, and return those that it had."""
     before = _here.names
     _here.names = names
+    return before
+
+
+def enter_program() -> NameStack:
+    """Leave the names of scopes: a program must not depend on those around its first use.
+
+    Returns:
+      What `swap_names` takes to come back.
+    """
+    before = _here.names
+    if before.pieces:
+        _here.names = before.program
     return before
 
 

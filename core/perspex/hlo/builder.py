@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from perspex.base.xla import ir, load_dialect
-from perspex.hlo import types
+from perspex.hlo import frontend, types
 from perspex.hlo.manual import Manual
 from perspex.hlo.numbering import named
 from perspex.hlo.placed import as_typed
@@ -143,8 +143,8 @@ class Module:
         hidden = self.hidden(visibility)
         inputs = [*hidden, *[_tensor_type(v.aval) for v in jaxpr.invars]]
         outputs = [_tensor_type(v.aval) for v in jaxpr.outvars]
-        given = (argument_attributes, result_attributes)
-        block = self._block(symbol, visibility, inputs, outputs, *given)
+        given = symbol, visibility, inputs, outputs, argument_attributes, result_attributes
+        block = self._block(*given)
         values = list(block.arguments)
         b = self.writer(block, values[: len(hidden)])
         b.terminate("func.return", b.inline(jaxpr, values[len(hidden) :]))
@@ -486,8 +486,7 @@ class Builder:
             if numbers is not None:
                 self.loc = _numbered(self.loc, eqn, numbers) or outer
             self.source = at
-            in_avals = [v.aval for v in eqn.invars]
-            out_avals = [v.aval for v in eqn.outvars]
+            in_avals, out_avals = [v.aval for v in eqn.invars], [v.aval for v in eqn.outvars]
             params = eqn.params
             if primitive.elementwise:
                 shape = out_avals[0].shape
@@ -506,9 +505,11 @@ class Builder:
                 params = primitive.physical(in_avals, out_avals, params)
                 in_avals = [a.physical() for a in in_avals]
                 out_avals = [a.physical() for a in out_avals]
-            self.in_avals = in_avals
-            self.out_avals = out_avals
-            out = primitive.lower(self, *operands, **params)
+            self.in_avals, self.out_avals = in_avals, out_avals
+            if at is None or not at.names.attributes:
+                out = primitive.lower(self, *operands, **params)
+            else:
+                out = frontend.lower_marked(self, eqn, operands, params)
             if explicit is not None and not primitive.higher_order:
                 out = as_typed(self, eqn, out)
             if primitive.multiple_results:

@@ -16,7 +16,6 @@ import numpy as np
 from perspex import config, dtypes
 from perspex.base import source
 from perspex.base.dimensions import Symbolic
-from perspex.base.name_stack import NO_NAMES
 from perspex.ir.avals import NOWHERE, PYTHON_SCALARS, ShapedArray, shaped
 from perspex.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, check
 from perspex.ir.references import is_ref_type
@@ -270,7 +269,7 @@ def stage(
     Returns the jaxpr and the values of its constants: arrays, or tracers of enclosing traces.
     """
     trace = JaxprTrace(name or getattr(f, "__name__", "function"), arg_names)
-    names = source.swap_names(NO_NAMES)
+    names = source.enter_program()
     try:
         writing.append(trace)
         _collect_less()

@@ -14,7 +14,7 @@ from perspex.as_jax.doors import primitive as opened
 from perspex.as_jax.doors.linear_util import UNKNOWN
 from perspex.as_jax.doors.zeros import tangent_type as tangent_type
 from perspex.base.effects import no_effects
-from perspex.base.name_stack import Transform, stack_of
+from perspex.base.name_stack import Piece, Transform, stack_of
 from perspex.base.source import Source
 from perspex.ir import avals, jaxpr
 from perspex.layout.one_device import SingleDeviceSharding
@@ -46,7 +46,7 @@ class SourceInfo(NamedTuple):
 class NameStack(NamedTuple):
     """The names around an equation: those that the user gave, and the transformations there."""
 
-    stack: tuple[str | Transform, ...] = ()
+    stack: tuple[Piece, ...] = ()
 
     def extend(self, name: str) -> NameStack:
         """With one name more inside."""

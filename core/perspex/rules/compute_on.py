@@ -12,7 +12,7 @@ from perspex.jitted.call import Jit
 
 _STREAM = re.compile(r"gpu_stream:(\d+)")
 _ATTRIBUTES = {
-    "device": {},
+    "device": {"_xla_compute_type": "dense"},
     "device_host": {"_xla_compute_type": "host"},
     "tpu_sparsecore": {"_xla_compute_type": "sparseoffload"},
 }
@@ -59,10 +59,9 @@ class ComputeOn(Jit):
             return outs  # written out inside of a region, whose devices run all of it
         call, found = outs[0].owner, attributes(compute_type)
         frontend.mark_function(call, found)
-        if compute_type == "tpu_sparsecore":
+        if compute_type in ("device", "tpu_sparsecore"):
             found = {**found, "backend_config": compiler_options_json or "{}"}
-        if found:
-            frontend.mark(call, found)
+        frontend.mark(call, found)
         return outs
 
 

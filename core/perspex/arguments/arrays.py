@@ -56,15 +56,28 @@ def as_array(x: ArrayLike) -> Array:
     return x if hasattr(x, "aval") else constant(x, shaped(x))  # type: ignore[return-value]
 
 
+def scalar(x: Any, dtype: np.dtype) -> Any:
+    """A number of Python as one of a dtype. An integer that does not fit wraps, as arrays do.
+
+    Raises `OverflowError` if it does not fit the default integer dtype either.
+    """
+    try:
+        return dtype.type(x)
+    except OverflowError:
+        if not dtypes.issubdtype(dtype, np.integer):
+            raise
+        return np.asarray(x, shaped(x).dtype).astype(dtype)[()]
+
+
 def as_dtype(x: Any, dtype: np.dtype, weak: bool = False) -> Array:
     """`x` as `dtype`: a number becomes a number of that dtype, an array is converted if need be."""
     if x.__class__ in PYTHON_SCALARS:
-        return constant(x, ShapedArray((), dtype, True)) if weak else dtype.type(x)
+        return constant(x, ShapedArray((), dtype, True)) if weak else scalar(x, dtype)
     aval = getattr(x, "aval", None)
     if aval is None:
         if not weak:
             if not hasattr(x, "dtype"):  # a subclass of Python's numbers, such as an IntEnum
-                return dtype.type(x)
+                return scalar(x, dtype)
             return x.astype(dtype) if x.dtype != dtype else x
     elif aval.dtype == dtype and aval.weak_type == weak:
         return x

@@ -12,12 +12,21 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from perspex import config, dtypes
-from perspex.arguments.arrays import arraylike, as_array, as_dtype, check_arraylike, like, spread
+from perspex.arguments.arrays import (
+    arraylike,
+    as_array,
+    as_dtype,
+    check_arraylike,
+    like,
+    scalar,
+    spread,
+)
 from perspex.arguments.shapes import broadcast_shapes
 from perspex.arguments.types import Array
 from perspex.base import source
@@ -149,7 +158,8 @@ def _remember(args: Sequence[Any], avals: Sequence[ShapedArray], dtype: np.dtype
         weak = kind in PYTHON_SCALARS and kind is not bool
         if (weak or (kind is dtype.type and dtype.itemsize < 8)) and aval.dtype == dtype:
             if hasattr(x, "aval") and not aval.weak_type:
-                _literals[aval, kind] = dtype.type
+                wraps = kind is int and aval.dtype.kind in "iuV" and dtype != shaped(0).dtype
+                _literals[aval, kind] = partial(scalar, dtype=dtype) if wraps else dtype.type
             if dtypes.issubdtype(dtype, np.inexact):
                 _inexact.add(aval)
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import nbformat
+import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from perspex_kernel.run import _without_grammars
 
 
 def run(path: Path, *cells: str) -> subprocess.CompletedProcess[str]:
@@ -52,3 +57,18 @@ def test_a_failing_cell_stops_the_run(tmp_path: Path) -> None:
     assert "FAILED  %%jit ..." in ran.stdout and "ZeroDivisionError" in ran.stderr
     html = (tmp_path / "out" / "small.html").read_text()
     assert "before" in html and "ZeroDivisionError" in html and ">after" not in html
+
+
+def test_importing_nbformat_builds_no_grammars(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "rfc3987_syntax", raising=False)
+    with _without_grammars(), pytest.raises(ModuleNotFoundError):
+        importlib.import_module("rfc3987_syntax")
+    assert "rfc3987_syntax" not in sys.modules
+
+
+def test_grammars_that_are_there_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = ModuleType("rfc3987_syntax")
+    monkeypatch.setitem(sys.modules, "rfc3987_syntax", there)
+    with _without_grammars():
+        assert importlib.import_module("rfc3987_syntax") is there
+    assert sys.modules["rfc3987_syntax"] is there

@@ -47,6 +47,7 @@ __all__ = [
     "key_data",
     "key_dtype",
     "key_impl",
+    "reuse",
     "split",
     "wrap_key_data",
 ]
@@ -377,4 +378,31 @@ def clone(key: ArrayLike) -> Array:
     made = random_clone(key)
     if (record := lineage.recorder) is not None:
         record.add("clone", key, made)
+    return made
+
+
+def reuse(key: ArrayLike) -> Array:
+    """The same key, marked as one that is used again on purpose.
+
+    The notices of a notebook about keys that are used again leave it out from then on: for an
+    evaluation that draws the same noise each time, say. The flag `debug_key_reuse` takes the result
+    for a clone, which may be used once.
+
+    Args:
+      key: keys, typed or raw.
+
+    Returns:
+      Keys equal to `key`.
+
+    Raises:
+      TypeError: if `key` is not an array or a number.
+
+    >>> from perspex import random
+    >>> noise = random.reuse(random.key(0))
+    >>> random.normal(noise) == random.normal(noise)
+    Array(True, dtype=bool)
+    """
+    made = random_clone(key)
+    if (record := lineage.recorder) is not None:
+        record.add("reuse", key, made)
     return made

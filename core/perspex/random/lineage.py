@@ -17,14 +17,19 @@ from collections.abc import Callable, Iterator, Sequence
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from perspex.base import source
 from perspex.base.source import Source
 from perspex.base.xla import ArrayImpl
 from perspex.runtime import key_reuse
 from perspex.runtime.keys import KeyArray
 from perspex.tracing.staging import JaxprTracer
+from perspex.tracing.trace import state
+from perspex.transforms import vmap
 from perspex.transforms.jvp import JvpTracer
-from perspex.transforms.vmap import BatchTracer
+from perspex.transforms.trace import TransformTracer
+from perspex.transforms.vmap import BatchTrace, BatchTracer
 
 # Arrays of keys of more numbers are not kept.
 MOST_NUMBERS = 1 << 14
@@ -56,6 +61,8 @@ class Recorder:
         self.run: Any = None
         self.total = 0
         self._calls: deque[tuple[Any, ...]] = deque(maxlen=limit)
+        # Keys with which all examples of a `vmap` drew, and where.
+        self.unmapped: deque[tuple[Any, Source | None]] = deque(maxlen=limit)
 
     def add(self, function: str, given: Any, made: Any, depth: int = 1) -> None:
         """Keep one call, made by the user's innermost line, at least `depth` frames up.
@@ -73,6 +80,11 @@ class Recorder:
                 caller = _caller(frame.f_back)
         self.total += 1
         self._calls.append((function, numbers_of(given), numbers_of(made), at, caller, self.run))
+
+    def add_unmapped(self, key: Any) -> None:
+        """Keep that all examples of a `vmap` draw with `key`."""
+        if not inside.program:
+            self.unmapped.append((numbers_of(key), state.source or source.capture(2)))
 
     @property
     def calls(self) -> list[Call]:
@@ -95,6 +107,7 @@ class Recorder:
     def clear(self) -> None:
         """Forget all calls."""
         self._calls.clear()
+        self.unmapped.clear()
         self.total = 0
 
 
@@ -133,7 +146,24 @@ def noted(
         out = run(*arguments)
     if record is not None:
         record.add(name, arguments[0], out if makes_keys else None, 2)
+        if not makes_keys and state.trace.parent is not None and _is_unmapped(arguments[0]):
+            record.add_unmapped(arguments[0])
     return out
+
+
+def _is_unmapped(key: Any) -> bool:
+    """Whether the code that runs is mapped over an axis that `key` does not have."""
+    mapped = set()
+    while isinstance(key, TransformTracer):
+        mapped.add(id(key._trace))
+        key = key._inner
+    trace = state.trace
+    # What is traced into a program is batched with it, if at all.
+    while trace is not None and not trace.writes:
+        if trace.__class__ is BatchTrace and id(trace) not in mapped and trace.axis.size > 1:
+            return True
+        trace = trace.parent
+    return False
 
 
 def start(limit: int = MOST_CALLS) -> Recorder:
@@ -149,13 +179,14 @@ def start(limit: int = MOST_CALLS) -> Recorder:
     global recorder
     recorder = Recorder(limit)
     key_reuse.watcher = recorder.add
+    vmap.on_unmapped = recorder.add_unmapped
     return recorder
 
 
 def stop() -> None:
     """Record no more."""
     global recorder
-    recorder = key_reuse.watcher = None
+    recorder = key_reuse.watcher = vmap.on_unmapped = None
 
 
 def numbers_of(keys: Any) -> Any:
@@ -168,6 +199,8 @@ def numbers_of(keys: Any) -> Any:
         return keys if keys.aval.size <= MOST_NUMBERS else None
     if kind is ArrayImpl:
         return keys if keys.aval.size <= MOST_NUMBERS else None
+    if kind is np.ndarray and keys.dtype == np.uint32:
+        return keys.copy() if keys.size <= MOST_NUMBERS else None
     if kind is JaxprTracer:
         return keys._var
     if kind is JvpTracer:

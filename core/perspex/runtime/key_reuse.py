@@ -179,8 +179,11 @@ def drawn_with(closed: ClosedJaxpr) -> tuple[int, ...]:
         return ()
 
 
-def repeating(jaxpr: Jaxpr) -> Iterator[JaxprEqn]:
-    """The loops in a program, at any depth, that draw with the same key on each turn."""
+def repeating(jaxpr: Jaxpr) -> Iterator[tuple[JaxprEqn, list[JaxprEqn]]]:
+    """The loops in a program, at any depth, that draw with the same key on each turn.
+
+    With each come the equations of its body that do.
+    """
     for eqn in jaxpr.eqns:
         for closed in sub_jaxprs(eqn.params):
             yield from repeating(closed.jaxpr)
@@ -193,11 +196,12 @@ def repeating(jaxpr: Jaxpr) -> Iterator[JaxprEqn]:
         else:
             continue
         try:
-            uses = raw_uses_of(body)
+            read = _RawReading(body.jaxpr)
         except KeyReuseError:
             continue
-        if any(_is_kept(uses, i, consts, carry) for i in uses.consumed):
-            yield eqn
+        kept = [i for i in read.uses.consumed if _is_kept(read.uses, i, consts, carry)]
+        if kept:
+            yield eqn, [read.consumed[body.jaxpr.invars[i]] for i in kept]
 
 
 def checked(

@@ -28,6 +28,9 @@ from perspex.tracing.trace import refuse_leaks
 from perspex.transforms.programs import by_program, program
 from perspex.transforms.trace import TransformTrace, TransformTracer
 
+on_unmapped: Callable[[Any], object] | None = None
+"""Gets each key that all examples of a batch draw with; `None`: nobody asks."""
+
 # The types of examples by those of batches; avals are few, and live for ever.
 _examples: dict[tuple[ShapedArray, int], ShapedArray] = {}
 
@@ -88,6 +91,8 @@ class BatchTrace(TransformTrace):
                 operands.append(x)
                 axes.append(None)
         if not (batched or (primitive.takes_axis and self._is_named_by(primitive, params))):
+            if primitive.consumes_key and on_unmapped is not None and self.axis.size > 1:
+                on_unmapped(args[0])
             return self.below(self.parent.bind, (primitive, args, params), {})
         mine = self.axis if primitive.takes_axis else self.axis.size
         out, axis = self.below(primitive.batch, (mine, operands, axes), params)

@@ -20,7 +20,7 @@ from perspex.ir.jaxpr import Var
 from perspex.random.lineage import Call
 
 # A key may be used once, but for these: each number folded in gives another key.
-_KEEPS = ("fold_in", "clone")
+_KEEPS = ("fold_in", "clone", "reuse")
 
 
 @dataclass(eq=False)
@@ -28,13 +28,15 @@ class Key:
     """One key: the call that made it, which of the keys it made this is, and what used it.
 
     `made` is `None` where the call was not recorded; `traced` says that it stands for the keys that
-    a function will be called with.
+    a function will be called with;
+    `is_meant` that it was given to `random.reuse`.
     """
 
     made: Call | None
     row: int = 0
     parent: Key | None = None
     traced: bool = False
+    is_meant: bool = False
     uses: list[Call] = field(default_factory=list)
 
 
@@ -83,6 +85,9 @@ class Keys:
                 self._made(call, i, numbers, parents[i * len(parents) // len(rows)])
                 for i, numbers in enumerate(rows)
             ]
+        if call.function == "reuse":
+            for key in (*given, *self._in_array.get(id(call.made), ())):
+                key.is_meant = True
         return given
 
     def _made(self, call: Call, row: int, numbers: bytes | None, parent: Key | None) -> Key:
@@ -131,7 +136,7 @@ class Keys:
 
     def misuses(self, key: Key) -> list[Call]:
         """The calls that used a key, if there are several."""
-        if len(key.uses) < 2:
+        if len(key.uses) < 2 or key.is_meant:
             return []
         calls = [
             call for call in key.uses if call.function not in _KEEPS and self.is_current(call.run)
@@ -194,7 +199,7 @@ def _place(call: Call) -> tuple[Any, ...]:
 
 def _rows(array: Any) -> list[bytes | None]:
     """The numbers of each key in an array of them; a traced array counts as one key."""
-    if isinstance(array, Var) or array.is_deleted():
+    if isinstance(array, Var) or (not isinstance(array, np.ndarray) and array.is_deleted()):
         return [None]
     numbers = np.asarray(array)
     if numbers.ndim == 1:

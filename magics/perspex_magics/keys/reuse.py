@@ -89,7 +89,10 @@ class Watch:
         program = kept and kept()
         if program is not None and self.record.recorder is not None:
             jaxpr = getattr(program, "jaxpr", program)
-            self._loops += [eqn.source for eqn in key_reuse.repeating(jaxpr)]
+            self._loops += [
+                (eqn.source, [draw.source for draw in draws])
+                for eqn, draws in key_reuse.repeating(jaxpr)
+            ]
 
     def end_cell(self, result: Any) -> None:
         """Tell of the keys and loops of a cell that has ended."""
@@ -100,17 +103,43 @@ class Watch:
         # A cell without random calls costs this comparison.
         is_same = recorder is self._of and recorder.total == self._seen
         keys = [] if is_same else self._new_uses(recorder)
+        unmapped = list(recorder.unmapped)
+        recorder.unmapped.clear()
         if self.is_quiet:
             return
+        meant = self._meant(keys) if loops else set()
         told = [str(reuse) for reuse in self._fresh(keys)]
         told += [
             f"The loop at {place} uses the same random key on each turn, so every turn draws the "
             "same numbers. Make a key for each turn, with `random.fold_in` or `random.split`."
-            for place in dict.fromkeys([source.summary(at) for at in loops])
+            for place in dict.fromkeys(
+                [
+                    source.summary(at)
+                    for at, draws in loops
+                    if not all(draw and draw.frame in meant for draw in draws)
+                ]
+            )
             if self._is_new(place)
+        ]
+        told += [
+            f"`{text}` at {place} draws with the same key for each example of a `vmap`, so all "
+            "examples get the same numbers. Map over keys from `random.split(key, n)`, or use "
+            "`random.reuse(key)` if you mean it."
+            for text, place in dict.fromkeys(
+                [
+                    (_of_line(expression_at(at), "A draw"), source.summary(at))
+                    for numbers, at in unmapped
+                    if numbers is None or not any(key.is_meant for key in self._keys.find(numbers))
+                ]
+            )
+            if self._is_new(("vmap", place))
         ]
         if told:
             _show(told)
+
+    def _meant(self, keys: Iterable[Key]) -> set[Any]:
+        """The lines that used keys which are meant to be used again."""
+        return {call.at.frame for key in keys if key.is_meant for call in key.uses if call.at}
 
     def _new_uses(self, recorder: Recorder) -> list[Key]:
         """The keys that were used since the last time, if they were used before."""
@@ -176,8 +205,11 @@ def _is_public(call: Call) -> bool:
 
 
 def _text(call: Call) -> str:
-    text = expression_at(call.at)
-    return text if text and len(text) <= 60 else call.function
+    return _of_line(expression_at(call.at), call.function)
+
+
+def _of_line(text: str, otherwise: str) -> str:
+    return text if text and len(text) <= 60 else otherwise
 
 
 def _are_equal(calls: list[Call]) -> bool:

@@ -286,7 +286,8 @@ SOUND = {
         "perspex.vmap(lambda x, k: x + random.normal(k))(np.arange(4.), random.split(key, 4));"
     ],
     "vmap with fold_in": [
-        "perspex.vmap(lambda x, i: x + random.normal(random.fold_in(key, i)))(np.arange(4.), np.arange(4));"
+        "xs = np.arange(4.)\n"
+        "perspex.vmap(lambda x, i: x + random.normal(random.fold_in(key, i)))(xs, jnp.arange(4));"
     ],
     "vmap of a compiled function over keys": [
         _STEP + "\nperspex.vmap(step)(np.ones((4, 3)), random.split(key, 4));"

@@ -213,7 +213,8 @@ SOUND = {
     ],
     "reuse in a compiled loop": [
         "@perspex.jit\ndef f(key):\n    key = random.reuse(key)\n"
-        "    return lax.fori_loop(0, 4, lambda i, c: c + random.normal(key), 0.) + random.normal(key)\n"
+        "    x = lax.fori_loop(0, 4, lambda i, c: c + random.normal(key), 0.)\n"
+        "    return x + random.normal(key)\n"
         "f(key);"
     ],
     "common noise under vmap": [

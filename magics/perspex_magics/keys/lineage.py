@@ -28,8 +28,7 @@ class Key:
     """One key: the call that made it, which of the keys it made this is, and what used it.
 
     `made` is `None` where the call was not recorded; `traced` says that it stands for the keys that
-    a function will be called with;
-    `is_meant` that it was given to `random.reuse`.
+    a function will be called with; `is_meant` that it was given to `random.reuse`.
     """
 
     made: Call | None

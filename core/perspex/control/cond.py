@@ -197,14 +197,18 @@ class Cond(Expanding):
     ) -> list[Any]:
         linear = tuple([is_linear(x) for x in values])
         nonzero = tuple([ct is not None for ct in cts])
-        flags = _any_of([transpose_jaxpr(branch, linear, nonzero)[1] for branch in branches])
+        given = pick(cts, nonzero)
+        weak = tuple([typeof(ct).weak_type for ct in given])
+        flags = _any_of(
+            [transpose_jaxpr(branch, linear, nonzero, False, weak)[1] for branch in branches]
+        )
         backward = tuple(
-            [transpose_jaxpr(branch, linear, nonzero, flags)[0] for branch in branches]
+            [transpose_jaxpr(branch, linear, nonzero, flags, weak)[0] for branch in branches]
         )
         found: list[Any] = []
         if any(flags):
             coefficients = partition(values, linear)[0]
-            found = self(index, *coefficients, *pick(cts, nonzero), branches=backward, **choice)
+            found = self(index, *coefficients, *given, branches=backward, **choice)
         return [None, *merge(linear, [None] * linear.count(False), with_gaps(found, flags))]
 
     def dce(self, eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:

@@ -25,7 +25,7 @@ from perspex.ops.names import name_p
 from perspex.ops.structural import is_linear
 from perspex.tracing.axes import Axis
 from perspex.tracing.staging import number
-from perspex.tracing.trace import state
+from perspex.tracing.trace import state, typeof
 from perspex.transforms import discharge
 from perspex.transforms.checks import Checks
 from perspex.transforms.dce import dce_closed, dce_jaxpr, without_effects
@@ -164,8 +164,10 @@ class Remat(Expanding):
     ) -> list[Any]:
         linear = tuple([is_linear(x) for x in operands])
         nonzero = tuple([ct is not None for ct in cts])
-        body, out_nonzero = transpose_jaxpr(jaxpr, linear, nonzero)
-        given = [*partition(operands, linear)[0], *pick(cts, nonzero)]
+        given = pick(cts, nonzero)
+        weak = tuple([typeof(ct).weak_type for ct in given])
+        body, out_nonzero = transpose_jaxpr(jaxpr, linear, nonzero, False, weak)
+        given = [*partition(operands, linear)[0], *given]
         found: list[Any] = []
         if body.out_avals:
             found = self(*given, jaxpr=body, differentiated=True, **params)

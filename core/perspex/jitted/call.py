@@ -11,6 +11,7 @@ from perspex.ir.jaxpr import ClosedJaxpr, JaxprEqn
 from perspex.ops.structural import is_linear
 from perspex.tracing.axes import Axis
 from perspex.tracing.staging import hoist_consts
+from perspex.tracing.trace import typeof
 from perspex.transforms import discharge
 from perspex.transforms.checks import Checks
 from perspex.transforms.dce import dce_closed
@@ -100,8 +101,10 @@ class Jit(Expanding):
     def transpose(self, cts: Any, *operands: Any, jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
         linear = tuple([is_linear(x) for x in operands])
         nonzero = tuple([ct is not None for ct in cts])
-        body, out_nonzero = transpose_jaxpr(jaxpr, linear, nonzero)
-        given = [*partition(operands, linear)[0], *pick(cts, nonzero)]
+        given = pick(cts, nonzero)
+        weak = tuple([typeof(ct).weak_type for ct in given])
+        body, out_nonzero = transpose_jaxpr(jaxpr, linear, nonzero, False, weak)
+        given = [*partition(operands, linear)[0], *given]
         found = self.call(body, given, params) if body.out_avals else []
         return merge(linear, [None] * linear.count(False), with_gaps(found, out_nonzero))
 

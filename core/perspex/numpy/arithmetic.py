@@ -416,7 +416,7 @@ def imag(val: ArrayLike, /) -> Array:
     Array([2.], dtype=float32)
     """
     val = arraylike("imag", val)
-    return ops.imag(val) if val.dtype.kind == "c" else spread(like(val, 0), val.shape)
+    return ops.imag(val) if val.dtype.kind == "c" else spread(weak_like(val, 0), val.shape)
 
 
 @fused(static=("deg",))

@@ -102,14 +102,12 @@ def ediff1d(
     Array([0, 3, 5], dtype=int32)
     """
     x = flat(arraylike("ediff1d", ary))
-    parts = [
-        x if v is ary else flat(arraylike("ediff1d", v).astype(x.dtype))
-        for v in (to_begin, ary, to_end)
-        if v is not None
+    before, after = [
+        [] if v is None else [flat(arraylike("ediff1d", v).astype(x.dtype))]
+        for v in (to_begin, to_end)
     ]
-    inner = diff(x)
-    whole = [inner if v is x else v for v in parts]
-    return concatenate(*whole, dimension=0) if len(whole) > 1 else inner
+    parts = [*before, diff(x), *after]
+    return concatenate(*parts, dimension=0) if len(parts) > 1 else parts[0]
 
 
 def gradient(

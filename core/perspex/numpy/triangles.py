@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
-from perspex.arguments.arrays import arraylike, as_array, as_dtype, check_arraylike, flat, spread
+from perspex.arguments.arrays import (
+    arraylike,
+    as_array,
+    as_dtype,
+    check_arraylike,
+    flat,
+    spread,
+    weak_like,
+)
 from perspex.arguments.axes import canonical_axis
 from perspex.arguments.glossary import describe
 from perspex.arguments.shapes import canonical_shape
@@ -378,7 +386,7 @@ def _diag(v: Any, k: int) -> Any:
     if v.ndim != 1:
         raise ValueError(f"diag takes an array of one axis or two, got shape {v.shape}")
     size = v.size + abs(k)
-    zero = v.dtype.type(0)
+    zero = weak_like(v, 0)
     # Row i of the matrix holds v[i], or v[i + k] below the main diagonal.
     padded = pad(v, zero, padding_config=((max(0, -k), max(0, k), 0),)) if k else v
     rows = broadcast_in_dim(padded, shape=(size, size), broadcast_dimensions=(0,))

@@ -17,7 +17,7 @@ from perspex.ir.avals import ShapedArray
 from perspex.ops import elementwise as ops
 from perspex.ops.families import FLOAT, Elementwise, unary
 from perspex.ops.infix import Formula, emit, exp, horner, sign, sqrt, where
-from perspex.ops.structural import scalar_like
+from perspex.ops.structural import weak_like
 
 # By dtype: where the expansion takes over, and the numbers of terms.
 _SINGLE, _DOUBLE = (9.0, 26, 8), (20.0, 58, 28)
@@ -71,10 +71,10 @@ def _scaled(order: int) -> Callable[..., Any]:
 
 def _slope_of_i1e(t: Any, x: Any, y: Any) -> Any:
     # i0e(x) - (sign(x) + 1/x) i1e(x), and 1/2 at 0.
-    zero = ops.eq(x, scalar_like(x, 0))
-    inverse = ops.div(scalar_like(x, 1), ops.select(zero, scalar_like(x, 1), x))
+    zero, one = ops.eq(x, weak_like(x, 0)), weak_like(x, 1)
+    inverse = ops.div(one, ops.select(zero, one, x))
     slope = ops.sub(bessel_i0e(x), ops.mul(y, ops.add(ops.sign(x), inverse)))
-    return ops.mul(t, ops.select(zero, scalar_like(x, 0.5), slope))
+    return ops.mul(t, ops.select(zero, weak_like(x, 0.5), slope))
 
 
 bessel_i0e: Elementwise = unary(

@@ -44,7 +44,7 @@ def _bell(t: Any, x: Any, factor: float) -> Any:
     Where `x` is so large that the exponential is zero, its slope is zero too, also at infinity.
     """
     near = min(abs(x), scalar_like(x, 28 if typeof(x).dtype == _DOUBLE else 11))
-    return mul(mul(t, scalar_like(t, factor)), exp(neg(square(near))))
+    return mul(mul(t, typeof(t).dtype.type(factor)), exp(neg(square(near))))
 
 
 def unknown(name: str, operand: str, kind: type[Exception] = NotImplementedError) -> Rule:

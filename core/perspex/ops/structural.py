@@ -117,10 +117,15 @@ def scalar_like(x: Any, value: Any) -> Any:
     return size_as(value, aval.dtype)
 
 
+def weak_like(x: Any, value: Any) -> Any:
+    """The number `value` in the dtype of `x`, weakly typed where `x` is, whatever its shape."""
+    aval = typeof(x)
+    return _weak_scalar(value, aval.dtype) if aval.weak_type else aval.dtype.type(value)
+
+
 def zero_like(x: Any) -> Any:
     """The number zero in the dtype of `x`, weakly typed where `x` is."""
-    aval = typeof(x)
-    return _weak_scalar(0, aval.dtype) if aval.weak_type else aval.dtype.type(0)
+    return weak_like(x, 0)
 
 
 def size_as(n: Any, dtype: Any) -> Any:

@@ -32,7 +32,7 @@ from perspex.ops.families import (
     check_dtype,
     unary,
 )
-from perspex.ops.structural import convert, scalar_like
+from perspex.ops.structural import convert, scalar_like, weak_like
 from perspex.tracing.trace import typeof
 
 # ---- Exponentials and logarithms ----------------------------------------------------------------
@@ -63,7 +63,7 @@ logistic = accurate(
     "logistic",
     expansions.logistic,
     INEXACT,
-    lambda t, x, y: mul(t, mul(y, sub(scalar_like(y, 1), y))),
+    lambda t, x, y: mul(t, mul(y, sub(weak_like(y, 1), y))),
 )
 logistic.says("The logistic function `1 / (1 + exp(-x))`.", "logistic(0.0) -> 0.5")
 
@@ -229,7 +229,7 @@ reduce_precision = ReducePrecision()
 
 
 def _plus(x: Any, n: int) -> Any:
-    return add(x, scalar_like(x, n))
+    return add(x, weak_like(x, n))
 
 
 def _asinh_slope(x: Any) -> Any:

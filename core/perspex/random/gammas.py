@@ -12,6 +12,7 @@ distribution function, stayed the same (`ops.incomplete.gamma_sample`).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -117,47 +118,69 @@ def gamma_samples(
     count = math.prod(shape)
     given = reshape(stop_gradient(a), new_sizes=(count,))
     keys = random_split(key, shape=(count,))
-    drawn = vmap(lambda k, x: _one(k, x, logarithm))(keys, given)
+    drawn = _each(keys, given, logarithm)
     drawn = reshape(drawn, new_sizes=shape)
     return (log_gamma_sample if logarithm else gamma_sample)(a, drawn)
 
 
-def _one(key: Any, a: Any, logarithm: bool) -> Any:
-    """One gamma variate, by Marsaglia and Tsang."""
+def _each(keys: Any, a: Any, logarithm: bool) -> Any:
+    """One gamma variate for each key and each element of the vector `a`, by Marsaglia and Tsang."""
     dtype = a.dtype
     zero, one, two = [dtype.type(n) for n in (0, 1, 2)]
     third, squeeze = dtype.type(1 / 3), dtype.type(0.0331)
-    key, last = unstack(random_split(key, shape=(2,)), axis=0)
+    normals = vmap(lambda key: real_normal(key, (), dtype))
+    uniforms = vmap(lambda key: unit(key, (), dtype))
+    keys, last = _split(keys, 2)
     large = a >= one
     d = pnp.where(large, a, a + one) - third
     c = third / pnp.sqrt(d)
 
-    def rejected(state: Any) -> Any:
-        _, square, v, u = state
+    def rejected(_: Any, square: Any, v: Any, u: Any) -> Any:
         doubtful = u >= one - squeeze * (square * square)
         bound = square * dtype.type(0.5) + d * (one - v + pnp.log(v))
         return doubtful & (pnp.log(u) >= bound)
 
-    def draw(state: Any) -> Any:
-        key, normal_key, uniform_key = unstack(random_split(state[0], shape=(3,)), axis=0)
+    def draw(keys: Any, *_: Any) -> Any:
+        keys, normal_keys, uniform_keys = _split(keys, 3)
 
-        def again(inner: Any) -> Any:
-            inner_key, use = unstack(random_split(inner[0], shape=(2,)), axis=0)
-            x = real_normal(use, (), dtype)
-            return inner_key, x, one + x * c
+        def again(inner_keys: Any, *_: Any) -> Any:
+            inner_keys, use = _split(inner_keys, 2)
+            x = normals(use)
+            return inner_keys, x, one + x * c
 
-        start = normal_key, zero, dtype.type(-1)
-        _, x, v = while_loop(lambda inner: inner[2] <= zero, again, start)
-        return key, x * x, (v * v) * v, unit(uniform_key, (), dtype)
+        start = normal_keys, spread(zero, a.shape), spread(dtype.type(-1), a.shape)
+        _, x, v = _repeated(lambda _, x, v: v <= zero, again, start)
+        return keys, x * x, (v * v) * v, uniforms(uniform_keys)
 
     # The first state is one that is rejected.
-    _, _, v, _ = while_loop(rejected, draw, (key, zero, one, two))
+    start = keys, *[spread(number, a.shape) for number in (zero, one, two)]
+    _, _, v, _ = _repeated(rejected, draw, start)
     if logarithm:
-        log_u = pnp.log1p(-unit(last, (), dtype))
+        log_u = pnp.log1p(-uniforms(last))
         boost = pnp.where(large | (log_u == zero), zero, log_u * (one / a))
         return pnp.log(d) + pnp.log(v) + boost
-    u = one - unit(last, (), dtype)
+    u = one - uniforms(last)
     return d * v * pnp.where(large, one, pnp.power(u, one / a))
+
+
+def _split(keys: Any, count: int) -> list[Any]:
+    """So many vectors of keys, each made of the vector `keys`."""
+    return unstack(vmap(lambda key: random_split(key, shape=(count,)))(keys), axis=1)  # type: ignore[no-any-return]
+
+
+def _repeated(going: Callable[..., Any], turn: Callable[..., Any], state: Any) -> Any:
+    """The vectors `state`, each element of which takes turns for as long as it is `going`.
+
+    What `vmap` makes of a loop does the same, but `checkify` does not look into that.
+    """
+
+    def turned(state: Any) -> Any:
+        flags = going(*state)
+        return tuple(
+            [pnp.where(flags, new, old) for new, old in zip(turn(*state), state, strict=True)]
+        )
+
+    return while_loop(lambda state: pnp.any(going(*state)), turned, state)
 
 
 def _approximate(key: Any, a: Any) -> Any:

@@ -118,16 +118,21 @@ def transpose_jaxpr(
     linear: tuple[bool, ...],
     nonzero: tuple[bool, ...],
     instantiate: tuple[bool, ...] | bool = False,
+    weak: tuple[bool, ...] | None = None,
 ) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
     """The transpose of a program by its arguments marked `linear`.
 
     The program returned takes the other arguments and the cotangents of the results marked
     `nonzero`; it returns the cotangents of the linear arguments that the second value returned
-    marks. Those marked `instantiate` are returned in any case, as zeros if need be.
+    marks. Those marked `instantiate` are returned in any case, as zeros if need be. `weak` says
+    which of the cotangents taken are weakly typed; those returned then are as the rules leave them.
+    Without it, all are as their primals are, as loops need it.
     """
     others, mine = partition(closed.in_avals, linear)
     wanted = (instantiate,) * len(mine) if isinstance(instantiate, bool) else instantiate
     ct_avals = [tangent_aval(aval) for aval in pick(closed.out_avals, nonzero)]
+    if weak is not None:
+        ct_avals = [a.update(weak_type=w) for a, w in zip(ct_avals, weak, strict=True)]
     out_nonzero: tuple[bool, ...] = ()
 
     def backward(*args: Any) -> list[Any]:
@@ -142,6 +147,6 @@ def transpose_jaxpr(
             for ct, aval, want in zip(found, mine, wanted, strict=True)
         ]
         out_nonzero = tuple([ct is not None for ct in found])
-        return like_primals(found, mine)
+        return pick(found, out_nonzero) if weak is not None else like_primals(found, mine)
 
     return program(backward, [*others, *ct_avals], closed.jaxpr.name), out_nonzero

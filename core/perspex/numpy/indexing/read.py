@@ -111,6 +111,8 @@ _row: Any = _any_row
 
 
 def _known_row(x: Any, place: int, shape: tuple[int, ...]) -> Any:
+    if shape[0] == 1:
+        return squeeze(x, dimensions=(0,))
     start = place if place >= 0 else place + shape[0]
     zeros = (0,) * (len(shape) - 1)
     row = slice(

@@ -412,7 +412,8 @@ def diagflat(v: ArrayLike, k: int = 0) -> Array:
            [0, 2]], dtype=int32)
     """
     check_arraylike("diagflat", v)
-    return diag(flat(as_array(v)), k)
+    v = flat(as_array(v))
+    return diag(convert(v, v.dtype), k)  # strongly typed, as in JAX
 
 
 describe(

@@ -98,13 +98,13 @@ sin = accurate("sin", expansions.sine, INEXACT, lambda t, x, y: mul(t, cos(x)))
 sin.says("The sine of an angle in radians.", "sin(0.0) -> 0.")
 cos: Elementwise = accurate("cos", expansions.cosine, INEXACT, lambda t, x, y: neg(mul(t, sin(x))))
 cos.says("The cosine of an angle in radians.", "cos(0.0) -> 1.")
-tan = accurate("tan", "stablehlo.tan", INEXACT, lambda t, x, y: mul(t, _plus(square(y), 1)))
+tan = accurate("tan", "stablehlo.tan", INEXACT, lambda t, x, y: mul(t, _more(square(y))))
 tan.says("The tangent of an angle in radians.", "tan(0.0) -> 0.")
 asin = unary("asin", "chlo.asin", INEXACT, lambda t, x, y: mul(t, rsqrt(one_minus_square(x))))
 asin.says("The angle between -pi/2 and pi/2 whose sine is `x`.", "asin(0.0) -> 0.")
 acos = unary("acos", "chlo.acos", INEXACT, lambda t, x, y: mul(t, neg(rsqrt(one_minus_square(x)))))
 acos.says("The angle between 0 and pi whose cosine is `x`.", "acos(1.0) -> 0.")
-atan = unary("atan", "chlo.atan", INEXACT, lambda t, x, y: div(t, _plus(square(x), 1)))
+atan = unary("atan", "chlo.atan", INEXACT, lambda t, x, y: div(t, _more(square(x))))
 atan.says("The angle between -pi/2 and pi/2 whose tangent is `x`.", "atan(0.0) -> 0.")
 atan2 = binary(
     "atan2",
@@ -228,7 +228,13 @@ reduce_precision = ReducePrecision()
 # ---- Written-out rules --------------------------------------------------------------------------
 
 
+def _more(x: Any) -> Any:
+    """`x + 1`, weakly typed for a weakly typed scalar only, as in JAX."""
+    return add(x, scalar_like(x, 1))
+
+
 def _plus(x: Any, n: int) -> Any:
+    """`x + n`, as weakly typed as `x`."""
     return add(x, weak_like(x, n))
 
 

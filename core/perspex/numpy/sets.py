@@ -358,7 +358,7 @@ def _isin(element: Any, test: Any, invert: bool) -> Any:
     x, among = [asarray(v) for v in promote_dtypes("isin", element, test)]
     held = _held(flat(x), flat(among))
     held = ops.bitwise_not(held) if invert else held
-    return convert(reshape(held, new_sizes=x.shape), np.bool_)
+    return convert(reshape(held, new_sizes=x.shape), np.dtype(bool))
 
 
 def _held(x: Any, among: Any) -> Any:

@@ -165,7 +165,7 @@ def _each(keys: Any, a: Any, logarithm: bool) -> Any:
 
 def _split(keys: Any, count: int) -> list[Any]:
     """So many vectors of keys, each made of the vector `keys`."""
-    return unstack(vmap(lambda key: random_split(key, shape=(count,)))(keys), axis=1)  # type: ignore[no-any-return]
+    return unstack(vmap(lambda key: random_split(key, shape=(count,)))(keys), axis=1)
 
 
 def _repeated(going: Callable[..., Any], turn: Callable[..., Any], state: Any) -> Any:

@@ -43,6 +43,7 @@ REASONS = {
         hyp1f1_by_a hyp1f1_by_b
     """,
     "an identity: compared in `cases/memories.txt`": "device_put",
+    "compared in `cases/attributes.txt`": "compute_on xla_metadata_value",
     "has no results: compared in `recorders/meshes.py`": "inspect_sharding",
     "needs several devices: compared in `recorders/shardings.py`": "sharding_constraint",
     "needs several devices: compared in `recorders/explicit_axes.py`": "reshard",

@@ -200,6 +200,7 @@ OURS = {
     "jax.experimental": {"serialize_executable", "shard_map"},
     "jax.lax": {"zeros_like_array"},
     "jax.numpy.linalg": {"EigResult", "EighResult", "QRResult", "SVDResult", "SlogdetResult"},
+    "jax.random": {"reuse"},
     "jax.scipy": {"optimize", "spatial"},
     "jax.typing": {"Array"},
 }

@@ -42,7 +42,7 @@ for path in ("/proc/meminfo", "/proc/self/maps"):
 
 import numpy as np
 import perspex, perspex.numpy as jnp
-from perspex.runtime import memory
+from perspex.runtime import memory, threads
 from perspex.runtime.compiler import cache, compiling, pressure
 from perspex_magics.compiling.abandoned import Meter
 from perspex_magics.memory import guard
@@ -52,6 +52,7 @@ x = np.arange(3.0, dtype=np.float32)
 np.testing.assert_allclose(f(x), np.cos(x) * x + np.sin(x), rtol=1e-5)
 assert memory.available() is None
 memory.check_room("f", 1 << 60)  # nothing is known, so nothing is refused
+assert threads.times() is None
 assert guard.resident() is None and Meter([]).read() is None
 assert pressure.mappings() == 0
 assert compiling._killed_for_memory() == 0

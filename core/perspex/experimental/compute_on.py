@@ -35,7 +35,7 @@ def compute_on(
         `"tpu_sparsecore"`, or `"gpu_stream:#"` for the GPU's stream with a number.
       out_memory_spaces: where the results lie: a `memory.Space`, or a tree of such that is a prefix
         of the structure of the results.
-      compiler_options: what XLA is told about a computation on a TPU's sparse cores.
+      compiler_options: options for XLA, for a computation on the sparse cores of a TPU.
 
     Returns:
       A function with the arguments and results of `f`. It has derivatives and batches, which run

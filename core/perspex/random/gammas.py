@@ -169,7 +169,7 @@ def _split(keys: Any, count: int) -> list[Any]:
 
 
 def _repeated(going: Callable[..., Any], turn: Callable[..., Any], state: Any) -> Any:
-    """The vectors `state`, each element of which takes turns for as long as it is `going`.
+    """A loop over the vectors `state`: an element takes turns as long as it is `going`.
 
     What `vmap` makes of a loop does the same, but `checkify` does not look into that.
     """

@@ -165,7 +165,7 @@ class Reading:
         self.python = left - device - self.idle
 
     def _by_xla(self, worked: float) -> float:
-        """For how long XLA's threads have worked, of which other threads of the process have."""
+        """For how long XLA's threads have worked, where all other threads `worked` so long."""
         if self.xla is None:
             return worked
         if not self.xla:  # the client came with this cell

@@ -1,8 +1,8 @@
 """Cells as users write them: those that use a random key again, and those that use each one once.
 
 A scenario is a list of cells; cells of the same text are one cell that runs again. Before them
-`make` makes a typed or a raw key, and `key` is one. `REUSED` are the scenarios in which draws
-that should be independent are not.
+`make` makes a typed or a raw key, and `key` is one. In the scenarios of `REUSED`, draws depend on
+each other that should not.
 """
 
 from __future__ import annotations

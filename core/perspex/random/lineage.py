@@ -5,7 +5,8 @@ as a tuple: the arrays of keys themselves, by which they can be told apart later
 number is looked at, so nothing waits for a device.
 
 Keys that are traced are kept as the variables that stand for them. Of a compiled program the first
-runs are kept, under its name, if it draws with a key that it is given.
+runs are kept, under its name, if it draws with a key that it is given or has captured. A captured
+key is known when the program is traced; the run that follows is the same use.
 """
 
 from __future__ import annotations
@@ -61,6 +62,8 @@ class Recorder:
         self.run: Any = None
         self.total = 0
         self._calls: deque[tuple[Any, ...]] = deque(maxlen=limit)
+        # Numbers with which a program draws that was traced and has not run, by their ids.
+        self._traced: dict[int, Any] = {}
         # Keys with which all examples of a `vmap` drew, and where.
         self.unmapped: deque[tuple[Any, Source | None]] = deque(maxlen=limit)
 
@@ -80,6 +83,19 @@ class Recorder:
                 caller = _caller(frame.f_back)
         self.total += 1
         self._calls.append((function, numbers_of(given), numbers_of(made), at, caller, self.run))
+
+    def expect(self, key: Any) -> None:
+        """Note that a program uses a captured key: its next run is the use that was just added."""
+        numbers = numbers_of(key)
+        if numbers.__class__ is ArrayImpl and not inside.program:
+            if len(self._traced) >= MOST_CALLS:
+                self._traced.clear()
+            self._traced[id(numbers)] = numbers
+
+    def add_run(self, name: str, key: Any, made: None) -> None:
+        """Keep that a program runs which uses `key`."""
+        if self._traced.pop(id(numbers_of(key)), None) is None:
+            self.add(name, key, made, 2)
 
     def add_unmapped(self, key: Any) -> None:
         """Keep that all examples of a `vmap` draw with `key`."""
@@ -107,6 +123,7 @@ class Recorder:
     def clear(self) -> None:
         """Forget all calls."""
         self._calls.clear()
+        self._traced.clear()
         self.unmapped.clear()
         self.total = 0
 
@@ -146,6 +163,8 @@ def noted(
         out = run(*arguments)
     if record is not None:
         record.add(name, arguments[0], out if makes_keys else None, 2)
+        if name != "fold_in" and _is_written():
+            record.expect(arguments[0])
         if not makes_keys and state.trace.parent is not None and _is_unmapped(arguments[0]):
             record.add_unmapped(arguments[0])
     return out
@@ -166,6 +185,14 @@ def _is_unmapped(key: Any) -> bool:
     return False
 
 
+def _is_written() -> bool:
+    """Whether the code that runs becomes part of a program."""
+    trace = state.trace
+    while trace is not None and not trace.writes:
+        trace = trace.parent
+    return trace is not None
+
+
 def start(limit: int = MOST_CALLS) -> Recorder:
     """Begin to record, in all threads, and return the record.
 
@@ -178,7 +205,7 @@ def start(limit: int = MOST_CALLS) -> Recorder:
     """
     global recorder
     recorder = Recorder(limit)
-    key_reuse.watcher = recorder.add
+    key_reuse.watcher = recorder.add_run
     vmap.on_unmapped = recorder.add_unmapped
     return recorder
 

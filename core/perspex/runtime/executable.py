@@ -83,8 +83,9 @@ class Executable(Shown):
         ]
         self.out_shardings = shardings[lowered.is_ordered :]
         self.needs = self._needed() if self.device.platform == "cpu" else 0
-        # The arguments that are keys with which it draws, and how often that is still told.
+        # The arguments and constants that are keys with which it draws; how often that is told yet.
         self.draws = () if self.is_ours else key_reuse.drawn_with(self.closed)
+        self.captured = [] if self.is_ours else key_reuse.captured_by(self.closed)
         self.told = key_reuse.MOST_TOLD
 
     def __call__(self, args: Sequence[Any]) -> list[Any]:
@@ -98,7 +99,7 @@ class Executable(Shown):
             return key_reuse.checked(self.name, self.closed, args, self._run)
         if self.is_told:
             self.told -= 1
-            key_reuse.tell(self.name, [args[i] for i in self.draws])
+            key_reuse.tell(self.name, [*[args[i] for i in self.draws], *self.captured])
         if measuring.is_on():
             return measuring.measured(self, self._run, args)
         return self._run(args)
@@ -106,7 +107,8 @@ class Executable(Shown):
     @property
     def is_told(self) -> bool:
         """Whether a run says with which keys it draws, as the first ones do while somebody asks."""
-        return bool(self.draws and self.told and key_reuse.watcher is not None)
+        draws = self.draws or self.captured
+        return bool(draws and self.told and key_reuse.watcher is not None)
 
     def _needed(self) -> int:
         """The bytes that a run takes beyond its arguments, if they are many, else 0."""

@@ -19,6 +19,7 @@ import numpy as np
 
 from perspex.base import source
 from perspex.errors import KeyReuseError
+from perspex.ir.avals import ShapedArray
 from perspex.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, sub_jaxprs
 from perspex.transforms.programs import by_program
 
@@ -65,6 +66,7 @@ class _Reading:
             self.read(eqn)
         places = {var: i for i, var in enumerate(jaxpr.invars)}
         found = [places[var] for var in self.consumed if var in places]
+        self.captured = [i for i, var in enumerate(jaxpr.constvars) if var in self.consumed]
         self.uses = Uses(
             frozenset(found),
             tuple(
@@ -110,7 +112,8 @@ class _Reading:
             used = [self.inner(closed).consumed for closed in sub_jaxprs(eqn.params)]
             for i in frozenset[int]().union(*used):
                 self.consume(eqn.invars[1 + i], eqn)
-        elif eqn.primitive.higher_order:
+        elif eqn.primitive.higher_order and not eqn.params.get("differentiated"):
+            # `checkpoint` computes again, for its derivative, what has been drawn once.
             for closed in sub_jaxprs(eqn.params):
                 if len(closed.in_avals) == len(eqn.invars):
                     self.call(eqn, self.inner(closed))
@@ -169,14 +172,28 @@ def _is_kept(uses: Uses, i: int, consts: int, carry: int) -> bool:
     return i < consts
 
 
+def captured_by(closed: ClosedJaxpr) -> list[Any]:
+    """The keys that a program has captured and consumes; none if it uses one twice itself."""
+    if not any(map(_may_be_key, [var.aval for var in closed.jaxpr.constvars])):
+        return []
+    try:
+        return [closed.consts[i] for i in _RawReading(closed.jaxpr).captured]
+    except KeyReuseError:
+        return []
+
+
 def drawn_with(closed: ClosedJaxpr) -> tuple[int, ...]:
     """Which arguments are keys that a program consumes; none if it uses one twice itself."""
-    if not any(aval.is_extended or aval.dtype == np.uint32 for aval in closed.in_avals):
+    if not any(map(_may_be_key, closed.in_avals)):
         return ()
     try:
         return tuple(sorted(raw_uses_of(closed).consumed))
     except KeyReuseError:
         return ()
+
+
+def _may_be_key(aval: ShapedArray) -> bool:
+    return bool(aval.is_extended or aval.dtype == np.uint32)
 
 
 def repeating(jaxpr: Jaxpr) -> Iterator[tuple[JaxprEqn, list[JaxprEqn]]]:

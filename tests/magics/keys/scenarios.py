@@ -97,6 +97,14 @@ REUSED = {
         "@perspex.jit\ndef noisy(x): return x + random.normal(key, x.shape)\n"
         "x = np.ones(3)\nfor i in range(4): x = noisy(x)"
     ],
+    "a captured key in an inner function": [
+        "inner = perspex.jit(lambda x: x + random.normal(key))\n"
+        "f = perspex.jit(lambda x: inner(x) * 2)\nx = f(f(f(1.)))"
+    ],
+    "a gradient that captures the key": [
+        "g = perspex.jit(perspex.grad(lambda w: (w * random.normal(key, w.shape)).sum()))\n"
+        "w = np.ones(3)\nfor _ in range(3): w = w - g(w)"
+    ],
     "twice in a compiled program": [
         "@perspex.jit\ndef f(key): return random.normal(key), random.normal(key)\nf(key);"
     ],
@@ -265,6 +273,27 @@ SOUND = {
         "f(True, key);"
     ],
     "a gradient of one draw": ["perspex.grad(lambda w: w * random.normal(key))(1.);"],
+    "checkpoint of a function of the key": [
+        "f = perspex.checkpoint(lambda w, k: w * random.normal(k))\nperspex.grad(f)(1., key);"
+    ],
+    "checkpoint in a compiled program": [
+        "f = perspex.checkpoint(lambda w, k: w * random.normal(k))\n"
+        "perspex.jit(perspex.grad(f))(1., key);"
+    ],
+    "a branch with a captured key": [
+        "lax.cond(True, lambda x: x + random.normal(key), lambda x: x, 0.);"
+    ],
+    "a custom rule with a captured key": [
+        "@perspex.custom_jvp\ndef f(x): return x * random.normal(key)\n"
+        "f.defjvps(lambda t, y, x: t)\ny = f(2.)"
+    ],
+    "a captured key of an inner function": [
+        "inner = perspex.jit(lambda x: x + random.normal(key))\n"
+        "y = perspex.jit(lambda x: inner(x) * 2)(1.)"
+    ],
+    "the program of a captured key, shown": [
+        "f = lambda x: x + random.normal(key)\nperspex.make_jaxpr(f)(1.);"
+    ],
     "checkpoint": ["perspex.grad(perspex.checkpoint(lambda w: w * random.normal(key)))(1.);"],
     # ---- loops of a program
     "scan over keys": [

@@ -1,4 +1,4 @@
-"""Five notebooks of about twenty cells with usual mistakes: each problem is told once, and no other.
+"""Five notebooks of twenty cells with usual mistakes: each problem is told once, and no other.
 
 `day/*.txt` are the cells in the order in which they were run. What a cell should tell stands beside
 its marker and was decided before anything was run: the kind of notice, and a word that it says. The

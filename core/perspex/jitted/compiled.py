@@ -35,7 +35,7 @@ from perspex.jitted.signature import (
     position_name,
     take_apart,
 )
-from perspex.runtime import invalid, stopping
+from perspex.runtime import invalid, key_reuse, stopping
 from perspex.runtime.compiler import pressure
 from perspex.runtime.dispatch import EVAL, MOST_PROGRAMS, fast_callable, op_by_op
 from perspex.runtime.executable import Executable, compile_lowered
@@ -353,6 +353,8 @@ class Compiled:
         if held is not None:
             return tree.unflatten(out_tree, held.settle(outs)), None, False
         result = tree.unflatten(out_tree, outs)
+        if executable.is_watched_for_keys and not executable.told:
+            key_reuse.repeated(executable, self.come_to_python)
         # With `True` C++ asks again at the next call, where there is no fast path yet.
         return result, executable.fast_path(out_tree, result), executable.is_told
 

@@ -105,10 +105,14 @@ class Executable(Shown):
         return self._run(args)
 
     @property
+    def is_watched_for_keys(self) -> bool:
+        """Whether somebody wants to know with which keys it draws, if it does."""
+        return bool((self.draws or self.captured) and key_reuse.watcher is not None)
+
+    @property
     def is_told(self) -> bool:
-        """Whether a run says with which keys it draws, as the first ones do while somebody asks."""
-        draws = self.draws or self.captured
-        return bool(draws and self.told and key_reuse.watcher is not None)
+        """Whether a run says so, as the first ones do."""
+        return bool(self.told and self.is_watched_for_keys)
 
     def _needed(self) -> int:
         """The bytes that a run takes beyond its arguments, if they are many, else 0."""

@@ -6,7 +6,7 @@ moves keys (an element of an array of keys, say) makes a new name for one that i
 is the whole key. A key that has been consumed is remembered by the array of its numbers.
 
 Without the flag nothing is refused. A `watcher` that records what becomes of keys sees the first
-runs of each program that consumes one. C++ repeats the later runs.
+runs of each program that consumes one. C++ repeats the later runs, until `tell_again`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from perspex.transforms.programs import by_program
 _consumed: dict[int, Any] = {}
 
 MOST_TOLD = 16
-"""How many runs of a program the watcher sees."""
+"""How many runs of a program the watcher sees until `tell_again`."""
 
 watcher: Callable[[str, Any, None], object] | None = None
 """Gets the name of a program and a key that it consumes, before it runs; `None`: nobody asks."""
@@ -38,6 +38,31 @@ def tell(name: str, keys: Sequence[Any]) -> None:
     if watcher is not None:
         for key in keys:
             watcher(name, key, None)
+
+
+# Programs that draw and that C++ repeats by now, with what has it ask Python again.
+_repeated: weakref.WeakKeyDictionary[Any, weakref.WeakMethod[Callable[[], None]]] = (
+    weakref.WeakKeyDictionary()
+)
+
+
+def repeated(executable: Any, ask_again: Callable[[], None]) -> None:
+    """Note that the watcher does not see the runs of `executable` any more.
+
+    `ask_again` is a method, which is not kept alive.
+    """
+    _repeated[executable] = weakref.WeakMethod(ask_again)
+
+
+def tell_again() -> None:
+    """Have the watcher see the next runs of all programs."""
+    programs = list(_repeated.items())
+    _repeated.clear()
+    for executable, method in programs:
+        executable.told = MOST_TOLD
+        ask_again = method()
+        if ask_again is not None:
+            ask_again()
 
 
 class Uses(NamedTuple):

@@ -96,6 +96,7 @@ class Watch:
 
     def end_cell(self, result: Any) -> None:
         """Tell of the keys and loops of a cell that has ended."""
+        key_reuse.tell_again()
         loops, self._loops = self._loops, []
         recorder = self.record.recorder
         if recorder is None:

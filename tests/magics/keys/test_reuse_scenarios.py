@@ -8,12 +8,8 @@ from support.shells import Notebook
 from .scenarios import REUSED, SOUND
 
 KIND = "application/vnd.perspex.keyreuse+json"
-# The fast path repeats the later runs of a program; what a program folds into a key is not computed
-# a second time.
-MISSED = {
-    "a step long after the warm-up",
-    "fold_in in a program, and a child of split",
-}
+# What a program folds into a key is not computed a second time.
+MISSED = {"fold_in in a program, and a child of split"}
 
 
 def told_in(notebook: Notebook, make: str, scenarios: dict[str, list[str]]) -> dict[str, list[str]]:

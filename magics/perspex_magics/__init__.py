@@ -43,6 +43,7 @@ from perspex_magics.display.functions import (
 from perspex_magics.display.listing import preformatted
 from perspex_magics.display.trees import container_html, dataclass_html
 from perspex_magics.errors.tracebacks import show_user_frames
+from perspex_magics.fixed.magic import note_what_is_fixed
 from perspex_magics.keys.magic import record_keys
 from perspex_magics.memory.buffers import list_buffers
 from perspex_magics.memory.guard import guard_memory
@@ -79,6 +80,7 @@ _FEATURES: list[Callable[[Session], None]] = [
     follow_compilations,
     show_heartbeat,
     record_keys,
+    note_what_is_fixed,
     drive_cluster,
     time_cells,
     profile_cells,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from perspex_magics.captures.homes import is_harmless
 from perspex_magics.captures.paths import WHOLE, Path, find_paths
-from perspex_magics.notebook.names import GLOBAL_LOADS, READ_BY_NAME
+from perspex_magics.notebook.names import CALLED, GLOBAL_LOADS, READ, READ_BY_NAME, SHOWN
 
 _MOST = 10_000
 _STORES = {"STORE_GLOBAL", "DELETE_GLOBAL", "STORE_DEREF", "DELETE_DEREF"}
@@ -19,6 +19,8 @@ _CALLS = {"CALL", "CALL_KW", "CALL_FUNCTION_EX"}
 # Who only calls these writes to the object and does not read it, where they return nothing.
 WRITING = frozenset({"append", "appendleft", "add", "extend", "insert", "update", "write"})
 _CONSTRUCTORS = {"__init__", "__post_init__", "__new__"}
+# What cells call around the user's expressions: it means nothing.
+_SEEN = {CALLED, READ, SHOWN}
 _NOT_DONE = {"CACHE", "EXTENDED_ARG", "NOP"}
 # With these, code may read attributes whose names are not written in it.
 BY_OTHER_NAMES = {
@@ -104,6 +106,8 @@ class Code:
             self.is_open = self.is_open or not BY_OTHER_NAMES.isdisjoint(part.co_names)
             for i, at in enumerate(instructions):
                 kind, name = at.opname, at.argval
+                if kind in GLOBAL_LOADS and name in _SEEN:
+                    continue
                 if kind in GLOBAL_LOADS:
                     loads.add(name, instructions, i)
                     others.add(name)

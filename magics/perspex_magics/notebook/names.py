@@ -22,6 +22,9 @@ from dataclasses import dataclass
 from types import CodeType
 from typing import Any
 
+# Built-in names while the extension is loaded; cells call them where they do something that a trace
+# would do once (`fixed.calls`).
+CALLED, READ, SHOWN = "__perspex_called__", "__perspex_read__", "__perspex_shown__"
 GLOBAL_LOADS = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"}
 _MODULE_STORES = {"STORE_NAME", "STORE_GLOBAL", "DELETE_NAME", "DELETE_GLOBAL"}
 _FUNCTION_STORES = {"STORE_GLOBAL", "DELETE_GLOBAL"}

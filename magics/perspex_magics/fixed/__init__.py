@@ -1,0 +1,1 @@
+"""What a function does once, while it is traced, and what every later call reuses."""

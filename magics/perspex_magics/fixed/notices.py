@@ -1,0 +1,136 @@
+"""The line under a cell that says what ran once, while a function was traced there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from perspex import errors
+from perspex.base import events
+from perspex_magics.display import markup, notices, units
+from perspex_magics.fixed import record as records
+from perspex_magics.fixed import sources
+from perspex_magics.fixed.held import Held, held_in
+from perspex_magics.fixed.record import Reading, Record
+from perspex_magics.session import Session
+
+# More in one cell are counted, and listed by `%fixed`.
+_MOST_TOLD = 3
+# These are sound as configuration: they are listed and not told.
+_LISTED = {sources.ENVIRONMENT, sources.FILE}
+
+_REMEDIES = {
+    sources.RANDOM: "Draw with `perspex.random` and a key that is an argument.",
+    sources.CLOCK: "Read the clock outside of the function.",
+    sources.ITEM: "Take the item outside of the function, and pass it as an argument.",
+    sources.INPUT: "Ask outside of the function, and pass the answer as an argument.",
+    sources.ENVIRONMENT: "Pass the value as an argument if it is to change.",
+    sources.FILE: "Read the file outside of the function, and pass the value as an argument.",
+}
+
+
+def remedy(reading: Reading) -> str:
+    """What to do instead, in one sentence."""
+    if reading.kind not in (sources.PRINT, sources.TEXT):
+        return _REMEDIES[reading.kind]
+    if reading.kind == sources.TEXT or not reading.arguments:
+        return 'It has the type of the value and not its numbers; see `debug.print("{}", x)`.'
+    shown = [text for text in reading.arguments if not text.startswith(("'", '"', "f'", 'f"'))]
+    call = f'debug.print("{" ".join(["{}"] * len(shown))}", {", ".join(shown)})' if shown else ""
+    call = call or 'debug.print("{}", x)'
+    return f"It showed no numbers; `{call}` prints them at each call."
+
+
+def sentence(reading: Reading) -> str:
+    """What is told of a reading, in one line."""
+    many = f"{units.count(reading.times)} times" if reading.times > 1 else "once"
+    ran = f"`{_short(reading.text)}` at {reading.place} ran {many}, while `{reading.function}` "
+    if reading.kind in (sources.PRINT, sources.TEXT):
+        return f"{ran}was traced. {remedy(reading)}"
+    last = " (the last one)" if reading.times > 1 else ""
+    value = f"; every call reuses {reading.value}{last}" if reading.value else ""
+    return f"{ran}was traced{value}. {remedy(reading)}"
+
+
+def sentence_of_held(held: Held) -> str:
+    """What is told of traced values that a variable holds, in one line."""
+    more = f" and {units.count(held.count - 1)} more" if held.count > 1 else ""
+    return (
+        f"`{held.name}`{more} holds a traced value of `{held.function}`, which has no number. "
+        f"{held.stored + ' ' if held.stored else ''}That runs once, while `{held.function}` is "
+        "traced. Return the value instead."
+    )
+
+
+def _short(text: str) -> str:
+    return markup.shortened(text, 60)
+
+
+class Told:
+    """Looks at the end of each cell at what was traced in it."""
+
+    def __init__(self, record: Record, namespace: dict[str, Any]) -> None:
+        self.record, self.namespace = record, namespace
+        self.is_quiet = False
+        self._told: set[tuple[str, ...]] = set()
+        self._has_traced = False
+        self._looked: list[Reading] = []
+
+    def hear(self, event: events.Event) -> None:
+        """Note that the cell has traced something."""
+        self._has_traced = True
+
+    def look(self) -> None:
+        """Look at what has been noted since the last time."""
+        self._looked += self.record.take()
+
+    def end_cell(self, result: Any) -> None:
+        """Tell of a cell that has ended."""
+        has_traced, self._has_traced = self._has_traced, False
+        if not (has_traced or self.record.new or self._looked):
+            return
+        told = []
+        self.look()
+        readings, self._looked = self._looked, []
+        for reading in readings:
+            is_due = reading.entered and not reading.is_look and reading.kind not in _LISTED
+            function = records.function_text(reading)
+            if is_due and self._is_new((reading.kind, reading.text, function)):
+                told.append(sentence(reading))
+        error = getattr(result, "error_in_exec", None)
+        # The error about such a value says all of this.
+        if not isinstance(error, errors.UnexpectedTracerError):
+            for held in held_in(self.namespace):
+                if self._is_new((sources.HELD, held.root, held.stored.partition("` at ")[0])):
+                    told.append(sentence_of_held(held))
+        if told and not self.is_quiet:
+            _show(told)
+
+    def _is_new(self, what: tuple[str, ...]) -> bool:
+        if what in self._told:
+            return False
+        self._told.add(what)
+        return True
+
+
+def _show(told: list[str]) -> None:
+    shown = told[:_MOST_TOLD]
+    if len(told) > _MOST_TOLD:
+        shown.append(f"{len(told) - _MOST_TOLD} more: see `%fixed`.")
+    tag = markup.tag
+    rows = [tag("div", tag("strong", "Fixed at trace time:"), " ", markup.coded(t)) for t in shown]
+    html = tag(
+        "div",
+        *rows,
+        style="border-left:3px solid var(--jp-warn-color1,#e08000);padding:0 0.6em;"
+        "font-size:var(--jp-ui-font-size1,13px)",
+    )
+    text = "\n".join([f"Fixed at trace time: {text}" for text in shown])
+    notices.show("fixed", {"told": shown}, text, html)
+
+
+def tell_what_is_fixed(session: Session, record: Record) -> Told:
+    """Tell under each cell what ran there once, while a function was traced."""
+    told = session.keep(Told(record, session.shell.user_ns))
+    session.on_unload(events.subscribe(told.hear, ["trace"]))
+    session.on_cell(end=told.end_cell)
+    return told

@@ -52,6 +52,9 @@ class Calls(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
+        if self.depth and _is_of_environment(node.func):
+            # Around the call: stale captures know what is read by the form of it.
+            return _wrapped(READ, node, node)
         if self.depth and self._is_hot(node.func):
             node.func = _wrapped(CALLED, node.func, node)
         return node
@@ -60,8 +63,6 @@ class Calls(ast.NodeTransformer):
         match function:
             case ast.Name(id=name):
                 return name in WORDS or name in self.aliases
-            case ast.Attribute(value=ast.Attribute(attr="environ"), attr="get"):
-                return True
             case ast.Attribute(attr=name):
                 return name in WORDS
         return False
@@ -87,6 +88,17 @@ class Calls(ast.NodeTransformer):
         return node
 
     visit_FunctionDef = visit_AsyncFunctionDef = visit_Lambda = _visit_function
+
+
+def _is_of_environment(function: ast.expr) -> bool:
+    match function:
+        case ast.Name(id="getenv") | ast.Attribute(attr="getenv"):
+            return True
+        case ast.Attribute(
+            value=ast.Name(id="environ") | ast.Attribute(attr="environ"), attr="get"
+        ):
+            return True
+    return False
 
 
 def _wrapped(function: str, inside: ast.expr, where: ast.expr) -> ast.expr:

@@ -136,8 +136,9 @@ class Flows:
             # A part of an object counts if the object was made here.
             names &= _assigned(function)
         for node in ast.walk(function):
-            is_load = isinstance(node, ast.Name) and type(node.ctx) is ast.Load
-            if is_load and node.id in names and not any(node is x for x in ast.walk(target)):
+            if not isinstance(node, ast.Name) or type(node.ctx) is not ast.Load:
+                continue
+            if node.id in names and not any(node is each for each in ast.walk(target)):
                 yield node
 
     def _calls(self, node: ast.AST) -> Iterator[ast.AST]:

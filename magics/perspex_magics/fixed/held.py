@@ -21,14 +21,14 @@ _MOST_ITEMS = 256
 class Held(NamedTuple):
     """Traced values in a variable: what one of them is called, and which line stored it.
 
-    `function` is the one that was traced, `count` how many the variable holds.
+    `function` is the one that was traced, `number` how many the variable holds.
     """
 
     root: str
     name: str
     stored: str
     function: str
-    count: int
+    number: int
 
 
 def held_in(namespace: Mapping[str, Any]) -> Iterator[Held]:

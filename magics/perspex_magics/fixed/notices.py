@@ -53,7 +53,7 @@ def sentence(reading: Reading) -> str:
 
 def sentence_of_held(held: Held) -> str:
     """What is told of traced values that a variable holds, in one line."""
-    more = f" and {units.count(held.count - 1)} more" if held.count > 1 else ""
+    more = f" and {units.count(held.number - 1)} more" if held.number > 1 else ""
     return (
         f"`{held.name}`{more} holds a traced value of `{held.function}`, which has no number. "
         f"{held.stored + ' ' if held.stored else ''}That runs once, while `{held.function}` is "

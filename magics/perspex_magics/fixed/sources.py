@@ -77,8 +77,6 @@ def kind_of(function: Any) -> str | None:
     if owner is None:
         return None
     name = function.__name__
-    if owner is os.environ:
-        return ENVIRONMENT if name == "get" else None
     if is_a(owner, _GENERATORS):
         return SEED if name == "seed" else None if name in _NO_DRAWS else RANDOM
     if is_a(owner, type):
@@ -114,7 +112,6 @@ def _known() -> Iterator[tuple[Any, str]]:
     yield from ((maker, GENERATOR) for maker in _MAKERS)
     yield from ((getattr(np, name), FILE) for name in _LOADERS if hasattr(np, name))
     yield from ((function, FILE) for function in (builtins.open, io.open))
-    yield os.getenv, ENVIRONMENT
     yield builtins.next, ITEM
     yield builtins.print, PRINT
     yield from ((function, TEXT) for function in (str, repr, format))

@@ -1,7 +1,6 @@
 """Cells of training notebooks, as users write them: with something that is fixed, and sound ones.
 
-Those with a problem have the call that is to be told and the line of the last cell but one of its
-definition; each is told once. `{}` in an expected value means any.
+With each problem stands the text that is told, once, and its line in its cell.
 """
 
 from __future__ import annotations
@@ -132,7 +131,8 @@ FIXED: dict[str, tuple[list[str], str, int]] = {
     ),
     "the clock as a seed": (
         [
-            "@jit\ndef f(x):\n    key = jr.key(int(time.time()) % 99)\n    return x + jr.normal(key)\nf(1.0)"
+            "@jit\ndef f(x):\n    key = jr.key(int(time.time()) % 99)\n"
+            "    return x + jr.normal(key)\nf(1.0)"
         ],
         "time.time()",
         3,
@@ -140,7 +140,8 @@ FIXED: dict[str, tuple[list[str], str, int]] = {
     "a decay by the clock": (
         [
             "start = time.perf_counter()",
-            "@jit\ndef f(x):\n    dt = time.perf_counter() - start\n    return x * jnp.exp(-dt)\nf(1.0)",
+            "@jit\ndef f(x):\n    dt = time.perf_counter() - start\n"
+            "    return x * jnp.exp(-dt)\nf(1.0)",
         ],
         "time.perf_counter()",
         3,
@@ -176,7 +177,8 @@ FIXED: dict[str, tuple[list[str], str, int]] = {
     ),
     "an iterator in an object": (
         [
-            "class Loader:\n    def __init__(self):\n        self.it = iter([1.0, 2.0])\nloader = Loader()",
+            "class Loader:\n    def __init__(self):\n        self.it = iter([1.0, 2.0])\n"
+            "loader = Loader()",
             "@jit\ndef f(w):\n    return w * next(loader.it)\nf(1.0)",
         ],
         "next(loader.it)",
@@ -184,7 +186,8 @@ FIXED: dict[str, tuple[list[str], str, int]] = {
     ),
     "print of a loss": (
         [
-            "@jit\ndef f(x):\n    loss = (x ** 2).sum()\n    print('loss', loss)\n    return loss\nf(np.ones(3))"
+            "@jit\ndef f(x):\n    loss = (x ** 2).sum()\n    print('loss', loss)\n"
+            "    return loss\nf(np.ones(3))"
         ],
         "print('loss', loss)",
         4,
@@ -196,7 +199,8 @@ FIXED: dict[str, tuple[list[str], str, int]] = {
     ),
     "print in a loop": (
         [
-            "@jit\ndef f(x):\n    for i in range(3):\n        x = x * 2\n        print(i, x)\n    return x\nf(1.0)"
+            "@jit\ndef f(x):\n    for i in range(3):\n        x = x * 2\n        print(i, x)\n"
+            "    return x\nf(1.0)"
         ],
         "print(i, x)",
         5,
@@ -223,14 +227,16 @@ FIXED: dict[str, tuple[list[str], str, int]] = {
     ),
     "a dict of metrics": (
         [
-            "metrics = {}\n@jit\ndef f(x):\n    metrics['loss'] = x.sum()\n    return x\nf(np.ones(2))"
+            "metrics = {}\n@jit\ndef f(x):\n    metrics['loss'] = x.sum()\n    return x\n"
+            "f(np.ones(2))"
         ],
         "metrics['loss'] = x.sum()",
         4,
     ),
     "an attribute": (
         [
-            "class Model:\n    pass\nmodel = Model()\n@jit\ndef f(x):\n    model.state = x * 2\n    return x\nf(1.0)"
+            "class Model:\n    pass\nmodel = Model()\n@jit\ndef f(x):\n    model.state = x * 2\n"
+            "    return x\nf(1.0)"
         ],
         "model.state = x * 2",
         6,
@@ -242,8 +248,10 @@ FIXED: dict[str, tuple[list[str], str, int]] = {
     ),
     "a history in an object": (
         [
-            "class Trainer:\n    def __init__(self):\n        self.history = []\n    def step(self, x):\n"
-            "        self.history.append(x * 2)\n        return x\ntrainer = Trainer()\njit(trainer.step)(1.0)"
+            "class Trainer:\n    def __init__(self):\n        self.history = []\n"
+            "    def step(self, x):\n"
+            "        self.history.append(x * 2)\n        return x\ntrainer = Trainer()\n"
+            "jit(trainer.step)(1.0)"
         ],
         "self.history.append(x * 2)",
         5,
@@ -259,7 +267,8 @@ SOUND: dict[str, list[str]] = {
     ],
     "the time in milliseconds": [
         "@jit\ndef f(x):\n    t0 = time.perf_counter()\n    y = jnp.sin(x)\n"
-        "    dt = 1000 * (time.perf_counter() - t0)\n    print(f'{dt:.1f} ms')\n    return y\nf(1.0)"
+        "    dt = 1000 * (time.perf_counter() - t0)\n    print(f'{dt:.1f} ms')\n    return y\n"
+        "f(1.0)"
     ],
     "times in a list": [
         "times = []\n@jit\ndef f(x):\n    t0 = time.monotonic()\n    y = jnp.sin(x)\n"
@@ -306,30 +315,35 @@ SOUND: dict[str, list[str]] = {
         "    return jnp.stack(outs)\nf(1.0)"
     ],
     "a dict inside": [
-        "@jit\ndef f(x):\n    out = {}\n    out['a'] = x\n    out['b'] = x * 2\n    return out\nf(1.0)"
+        "@jit\ndef f(x):\n    out = {}\n    out['a'] = x\n    out['b'] = x * 2\n    return out\n"
+        "f(1.0)"
     ],
     "an iterator inside": [
         "@jit\ndef f(x):\n    it = iter([1.0, 2.0])\n    return x * next(it) + next(it)\nf(1.0)"
     ],
     "an iterator over arguments": [
-        "@jit\ndef f(xs):\n    it = iter(xs)\n    first = next(it)\n    return first + sum(it)\nf([1.0, 2.0])"
+        "@jit\ndef f(xs):\n    it = iter(xs)\n    first = next(it)\n    return first + sum(it)\n"
+        "f([1.0, 2.0])"
     ],
     "next of an expression": [
         "@jit\ndef f(x):\n    k = next(i for i in range(5) if i > 2)\n    return x * k\nf(1.0)"
     ],
     "a generator with a seed inside": [
-        "@jit\ndef f(x):\n    r = np.random.default_rng(0)\n    return x @ r.normal(size=(3, 3))\nf(np.ones(3))"
+        "@jit\ndef f(x):\n    r = np.random.default_rng(0)\n"
+        "    return x @ r.normal(size=(3, 3))\nf(np.ones(3))"
     ],
     "a seed inside": [
         "@jit\ndef f(x):\n    np.random.seed(0)\n    return x + np.random.rand(3)\nf(np.ones(3))"
     ],
     "the environment": [
-        "@jit\ndef f(x):\n    return x * float(os.environ.get('LR', '0.1')) + len(os.environ['PATH'])\nf(1.0)"
+        "@jit\ndef f(x):\n"
+        "    return x * float(os.environ.get('LR', '0.1')) + len(os.environ['PATH'])\nf(1.0)"
     ],
     "getenv": ["@jit\ndef f(x):\n    return x * int(os.getenv('N', '3'))\nf(1.0)"],
     "a file": [
-        "import tempfile\npath = tempfile.mkstemp()[1]\nopen(path, 'w').write('0.5')\n"
-        "@jit\ndef f(x):\n    return x * float(open(path).read())\nf(1.0)"
+        "import pathlib, tempfile\npath = pathlib.Path(tempfile.mkdtemp(), 'rate')\n"
+        "path.write_text('0.5')\n@jit\ndef f(x):\n"
+        "    return x * float(path.read_text()) * np.loadtxt(path)\nf(1.0)"
     ],
     "make_jaxpr": ["perspex.make_jaxpr(lambda x: x + np.random.rand())(1.0)"],
     "eval_shape": ["perspex.eval_shape(lambda x: x + np.random.rand(), 1.0)"],
@@ -341,7 +355,8 @@ SOUND: dict[str, list[str]] = {
     "grad without jit": ["perspex.grad(lambda x: x * np.random.rand())(1.0)"],
     "a callback": [
         "def host(x):\n    return np.float32(x + np.random.rand())\n"
-        "@jit\ndef f(x):\n    return perspex.pure_callback(host, perspex.ShapeDtypeStruct((), 'float32'), x)\n"
+        "@jit\ndef f(x):\n"
+        "    return perspex.pure_callback(host, perspex.ShapeDtypeStruct((), 'float32'), x)\n"
         "f(jnp.float32(1))"
     ],
     "debug.print": ["@jit\ndef f(x):\n    perspex.debug.print('x {}', x)\n    return x\nf(1.0)"],

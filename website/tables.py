@@ -93,6 +93,8 @@ KINDS = [
     ("recompile", "A function was compiled again: what differed, what it took.", "recompiles"),
     ("clock", "Where the time of the cell went.", "time"),
     ("heartbeat", "A trace or compilation takes long, and which line makes it long.", "time"),
+    ("keyreuse", "A key was used more than once, and where.", "keys"),
+    ("fixed", "What ran once, while a function was traced.", "fixed"),
     ("error", "The card of an error about a traced value.", "error-cards"),
     ("pinned", "Arrays that an error held, and that were released.", "memory"),
 ]

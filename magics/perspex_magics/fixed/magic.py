@@ -13,6 +13,7 @@ from perspex.base import events
 from perspex_magics.display.markup import MONO
 from perspex_magics.display.table import Column, Report, Table
 from perspex_magics.fixed.calls import Calls
+from perspex_magics.fixed.files import watch_files
 from perspex_magics.fixed.held import held_in
 from perspex_magics.fixed.notices import Told, remedy, tell_what_is_fixed
 from perspex_magics.fixed.record import Record, install
@@ -96,7 +97,7 @@ class FixedMagics(Magic):
 
 def note_what_is_fixed(session: Session) -> None:
     """Note what functions do while they are traced, tell of it, and list it on request."""
-    record = session.keep(Record())
+    record = session.keep(Record(watch_files(session)))
     session.on_unload(install(record))
     _see_calls(session, session.shell)
     FixedMagics(session, record, tell_what_is_fixed(session, record)).register()

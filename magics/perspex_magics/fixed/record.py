@@ -19,6 +19,7 @@ from perspex.runtime.dispatch import EVAL
 from perspex.tracing.trace import Tracer, state
 from perspex_magics.display.summaries import brief
 from perspex_magics.fixed import sources
+from perspex_magics.fixed.files import Files, path_read
 from perspex_magics.fixed.flows import Flows
 from perspex_magics.keys.lineage import expression_at
 from perspex_magics.notebook.kinds import dict_of, is_a, items, stops
@@ -59,7 +60,8 @@ class Reading:
 class Record:
     """The readings of one notebook, the latest of each line."""
 
-    def __init__(self) -> None:
+    def __init__(self, files: Files) -> None:
+        self.files = files
         self.readings: dict[tuple[Any, ...], Reading] = {}
         # Those of the cell that runs.
         self.new: list[Reading] = []
@@ -84,6 +86,11 @@ class Record:
             if kind == sources.PRINT:
                 self._print(args, named, count)
                 return function(*args, **named)
+            if kind == sources.FILE:
+                path = path_read(function, args, named)
+                if path is not None:
+                    self._note(kind, _Shown(self.files.note(_traced_function(), path)))
+                return function(*args, **named)
             inside = kind == sources.ITEM and not _is_outside(args[:1], sys._getframe(1))
             value = function(*args, **named)
             if kind == sources.SEED:
@@ -97,7 +104,7 @@ class Record:
                 if not self._is_repeatable(function, sys._getframe(1)):
                     self._note(kind, args[0] if value is None and args else value)
             elif not inside:
-                self._note(kind, args[0] if kind == sources.FILE and args else value)
+                self._note(kind, value)
             return value
 
         return seen
@@ -162,7 +169,13 @@ class Record:
         return new
 
 
+class _Shown(str):
+    """A text that is shown as it is."""
+
+
 def _text(value: Any) -> str:
+    if type(value) is _Shown:
+        return value
     if type(value) is float:
         return f"{value:.6g}"
     return brief(value) if type(value) is not str or value else ""

@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from IPython.core import interactiveshell
 
 from perspex_magics.notebook.kinds import is_a
 
@@ -96,6 +97,8 @@ def owner_of(function: Any) -> Any:
     return owner if is_a(owner, _GENERATORS) else None
 
 
+# What IPython puts in the place of `open` in a notebook.
+_OPEN = getattr(interactiveshell, "_modified_open", io.open)
 _BOUND = (types.BuiltinMethodType, types.MethodType)
 
 
@@ -111,7 +114,7 @@ def _known() -> Iterator[tuple[Any, str]]:
     yield np.random.seed, SEED
     yield from ((maker, GENERATOR) for maker in _MAKERS)
     yield from ((getattr(np, name), FILE) for name in _LOADERS if hasattr(np, name))
-    yield from ((function, FILE) for function in (builtins.open, io.open))
+    yield from ((function, FILE) for function in (builtins.open, io.open, _OPEN))
     yield builtins.next, ITEM
     yield builtins.print, PRINT
     yield from ((function, TEXT) for function in (str, repr, format))

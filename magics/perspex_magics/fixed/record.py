@@ -54,6 +54,7 @@ class Reading:
     entered: bool | None = None
     # The function that was called, if it is another than the one that was traced within it.
     outermost: str = ""
+    last: Any = None
     arguments: list[str] = field(default_factory=list)
 
 
@@ -70,6 +71,10 @@ class Record:
         # stay their own. And the owners of generators that a trace has seeded.
         self.made: dict[int, tuple[Any, bool]] = {}
         self.seeded: set[str] = set()
+        # The last trace that was found to be kept.
+        self.kept: Any = None
+        # The reading of a line in the trace that goes on, which keeps its id.
+        self.now: dict[tuple[source.Source, str], tuple[Any, Reading]] = {}
 
     # ---- what cells call ---------------------------------------------------------------------
 
@@ -78,7 +83,7 @@ class Record:
         kind = sources.kind_of(function)
         if kind is None and function is getattr(builtins, "input", None):
             kind = sources.INPUT
-        if kind is None or not self.is_on or not is_kept():
+        if kind is None or not self.is_on or not self._is_kept():
             return function
         count = len(self.new)
 
@@ -101,7 +106,7 @@ class Record:
                 if _has_tracer((*args, *named.values())):
                     self._note(kind, value)
             elif kind == sources.RANDOM:
-                if not self._is_repeatable(function, sys._getframe(1)):
+                if not self._is_repeatable(function):
                     self._note(kind, args[0] if value is None and args else value)
             elif not inside:
                 self._note(kind, value)
@@ -111,15 +116,25 @@ class Record:
 
     def shown(self, value: Any) -> Any:
         """A value in an f-string, while something is traced."""
-        if is_a(value, Tracer) and self.is_on and is_kept():
+        if is_a(value, Tracer) and self.is_on and self._is_kept():
             self._note(sources.TEXT, "")
         return value
 
     def read(self, value: Any) -> Any:
         """An item of the environment, while something is traced."""
-        if self.is_on and is_kept():
+        if self.is_on and self._is_kept():
             self._note(sources.ENVIRONMENT, value)
         return value
+
+    def _is_kept(self) -> bool:
+        """Whether what runs is written down as a program that is to be run again."""
+        trace = state.trace
+        if trace is self.kept:
+            return True
+        if not events.is_inside("trace") or _writing() is None:
+            return False
+        self.kept = trace
+        return True
 
     # ---- what is kept ------------------------------------------------------------------------
 
@@ -130,31 +145,40 @@ class Record:
         for reading in texts:
             self.new.remove(reading)
             self.readings = {k: r for k, r in self.readings.items() if r is not reading}
+            self.now.pop((reading.at, reading.kind), None)
         self._note(sources.PRINT, "")
 
-    def _is_repeatable(self, function: Any, frame: FrameType) -> bool:
+    def _is_repeatable(self, function: Any) -> bool:
         """Whether every trace draws the same, as from a generator that it seeds itself."""
-        owner = sources.owner_of(function)
-        made = self.made.get(id(owner))
-        if made is not None and made[0] is owner:
-            return not made[1]
-        return _home(function) in self.seeded
+        if self.made:
+            owner = sources.owner_of(function)
+            made = self.made.get(id(owner))
+            if made is not None and made[0] is owner:
+                return not made[1]
+        return bool(self.seeded) and _home(function) in self.seeded
 
     def _note(self, kind: str, value: Any) -> None:
         at = source.capture()
         if at is None:
             return
-        text = expression_at(at)
+        known = self.now.get((at, kind))
+        if known is not None and known[0] is _writing():
+            # The same line again, as in a loop of many.
+            known[1].times += 1
+            known[1].last = value
+            return
         name = _traced_function()
         key = (kind, at.frame.file, at.frame.line, at.frame.column, name)
         found = self.readings.pop(key, None)
         if found is None or not any(found is each for each in self.new):
+            text = expression_at(at)
             found = Reading(kind, text, source.summary(at), name, "", at, times=0)
             found.is_look, found.outermost = _is_look(), _outermost()
             self.new.append(found)
         found.times += 1
-        found.value = _text(value)
+        found.last = value
         self.readings[key] = found
+        self.now[at, kind] = _writing(), found
         while len(self.readings) > _MOST:
             del self.readings[next(iter(self.readings))]
 
@@ -163,7 +187,10 @@ class Record:
         new, self.new = self.new, []
         self.made.clear()
         self.seeded.clear()
+        self.now.clear()
+        self.kept = None
         for reading in new:
+            reading.value, reading.last = _text(reading.last), None
             reading.entered = enters(reading)
             reading.arguments = _arguments(reading)
         return new
@@ -230,11 +257,6 @@ def _flows(text: str) -> Flows | None:
 
 
 # ---- traces ------------------------------------------------------------------------------------
-
-
-def is_kept() -> bool:
-    """Whether what runs is written down as a program that is to be run again."""
-    return events.is_inside("trace") and _writing() is not None
 
 
 def _writing() -> Any:

@@ -256,8 +256,8 @@ def _shardings(given: Any, name: str) -> tuple[Places | None, set[Any]]:
 
 
 def _is_usual(sharding: Any) -> bool:
-    """Whether a sharding of one device names the memory where results lie by default."""
-    return sharding is None or sharding == client.sharding(xla.device_of(sharding))
+    """Whether a sharding of one device leaves open in which memory of it results lie."""
+    return sharding is None or sharding.asked_kind is None
 
 
 def _resolve(

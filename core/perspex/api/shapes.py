@@ -14,6 +14,7 @@ from perspex.ir.references import AbstractRef, is_ref_type
 from perspex.jitted.compiled import Compiled
 from perspex.jitted.signature import Options, function_name
 from perspex.layout.context import canonical_if_explicit
+from perspex.layout.memories import MemorySpace
 from perspex.tracing.axes import Axis
 
 
@@ -53,12 +54,14 @@ class ShapeDtypeStruct:
         sharding: Any = None,
         weak_type: bool = False,
         is_ref: bool = False,
+        _memory_space: MemorySpace | None = None,
     ) -> None:
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be given")
         dtype = dtypes.check_user_dtype(dtype, "ShapeDtypeStruct")
         placed = canonical_if_explicit(sharding)
-        aval = ShapedArray(tuple(shape), dtype, weak_type, sharding=placed)
+        space = _memory_space or MemorySpace.Device
+        aval = ShapedArray(tuple(shape), dtype, weak_type, sharding=placed, memory_space=space)
         self.aval: ShapedArray | AbstractRef = AbstractRef(aval) if is_ref else aval
         self.sharding = sharding
 
@@ -78,10 +81,16 @@ class ShapeDtypeStruct:
         >>> ShapeDtypeStruct.like(2.0)
         ShapeDtypeStruct(shape=(), dtype=float32, weak_type=True)
         """
-        aval = shaped(x)
+        return cls._of(shaped(x))
+
+    @classmethod
+    def _of(cls, aval: Any) -> ShapeDtypeStruct:
         is_ref = is_ref_type(aval)
         shape, dtype, weak = aval.shape, aval.dtype, aval.weak_type
-        return cls(shape, dtype, weak_type=weak, is_ref=is_ref, sharding=aval.cut)
+        space = aval.memory_space
+        return cls(
+            shape, dtype, weak_type=weak, is_ref=is_ref, sharding=aval.cut, _memory_space=space
+        )
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -129,6 +138,7 @@ class ShapeDtypeStruct:
             sharding=changes.get("sharding", self.sharding),
             weak_type=changes.get("weak_type", self.weak_type),
             is_ref=changes.get("is_ref", self.is_ref),
+            _memory_space=changes.get("_memory_space", self.aval.memory_space),
         )
 
     def __len__(self) -> int:
@@ -172,10 +182,7 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> PyTree:
     program = owner.trace(owner.call(args, kwargs))
     return tree.unflatten(
         program.out_tree,
-        [
-            ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type, sharding=a.cut)
-            for a in program.closed.out_avals
-        ],
+        [ShapeDtypeStruct._of(a) for a in program.closed.out_avals],
     )
 
 
@@ -230,10 +237,7 @@ def make_jaxpr(
             program = owner.trace(owner.call(held, tree.map(_with_aval, kwargs)))
         if not return_shape:
             return program.closed
-        structs = [
-            ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type, sharding=a.cut)
-            for a in program.closed.out_avals
-        ]
+        structs = [ShapeDtypeStruct._of(a) for a in program.closed.out_avals]
         return program.closed, tree.unflatten(program.out_tree, structs)
 
     made.__name__ = f"make_jaxpr({function_name(fun)})"

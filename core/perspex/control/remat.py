@@ -16,11 +16,14 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from perspex.base import effects, source
+from perspex.base.xla import ALWAYS_COPY
 from perspex.control.scan import Sizes, scan_p
 from perspex.control.scan_lowering import stacked
 from perspex.ir.avals import ShapedArray
 from perspex.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, map_programs
 from perspex.jitted.call import jit_p
+from perspex.layout.memories import space_of
+from perspex.ops.memory import DevicePut, device_put
 from perspex.ops.names import name_p
 from perspex.ops.structural import is_linear
 from perspex.tracing.axes import Axis
@@ -61,14 +64,17 @@ Recompute = Verdict("Recompute")
 
 
 class Offloadable(NamedTuple):
-    """To be stored in another memory than it is in; where there is only one, to be stored."""
+    """To be stored in another memory than it is in, named `dst`, and brought back to `src`."""
 
     src: Any
     dst: Any
 
 
-def is_saved(policy: Policy | None, eqn: JaxprEqn) -> bool:
-    """Whether the results of an equation are stored; what the world sees happens only once."""
+def is_saved(policy: Policy | None, eqn: JaxprEqn) -> bool | Offloadable:
+    """Whether the results of an equation are stored; what the world sees happens only once.
+
+    True, false, or in which memory.
+    """
     if effects.is_io(eqn.effects):
         return True
     if policy is None:
@@ -77,7 +83,7 @@ def is_saved(policy: Policy | None, eqn: JaxprEqn) -> bool:
     if isinstance(found, Verdict):
         return found is Saveable
     if isinstance(found, Offloadable):
-        return True
+        return found
     if found is True or found is False:
         return found
     raise TypeError(
@@ -205,7 +211,7 @@ def _split_call(jaxpr: ClosedJaxpr, unknown: tuple[bool, ...], policy: Policy | 
     # A policy is asked about each operation, also in calls.
     known = (halves.known if policy is None else _expanded(halves.known)).jaxpr
     plan = _plan(known, known.outvars[results:], policy)
-    forward = plan.known.replace(outvars=[*known.outvars[:results], *plan.saved])
+    forward = plan.known.replace(outvars=[*known.outvars[:results], *plan.stored])
     forward, _ = dce_jaxpr(forward, [True] * len(forward.outvars))
     # The known arguments stand for the rest, whether they are needed or not.
     forward = forward.replace(invars=known.invars)
@@ -218,7 +224,7 @@ def _split_call(jaxpr: ClosedJaxpr, unknown: tuple[bool, ...], policy: Policy | 
     needed = {v for eqn in plan.again for v in eqn.invars} | set(atoms)
     given = tuple([v in needed for v in known.invars])
     rest = late.replace(
-        invars=[*pick(known.invars, given), *plan.saved, *others],
+        invars=[*pick(known.invars, given), *plan.stored, *others],
         eqns=[*plan.again, *[_renamed(eqn, here) for eqn in late.eqns]],
         outvars=[here.get(v, v) for v in late.outvars],
     )
@@ -226,15 +232,17 @@ def _split_call(jaxpr: ClosedJaxpr, unknown: tuple[bool, ...], policy: Policy | 
 
 
 class _Plan(NamedTuple):
-    """How residuals come about a second time: from the `saved` variables, by equations `again`.
+    """How residuals come about a second time: from the `stored` variables, by equations `again`.
 
-    `known` is the program that computes them the first time. `same[v]` is the variable that stands
-    for `v`, before or behind its name.
+    `known` is the program that computes them the first time. `saved` are the variables whose values
+    are stored, `stored` the same or what they are in another memory. `same[v]` is the variable that
+    stands for `v`, before or behind its name.
     """
 
     known: Jaxpr
     again: list[JaxprEqn]
     saved: list[Var]
+    stored: list[Var]
     same: dict[Any, Atom]
 
     def read(self, atom: Any) -> Any:
@@ -244,7 +252,7 @@ class _Plan(NamedTuple):
 
 
 def _plan(known: Jaxpr, residuals: Sequence[Atom], policy: Policy | None) -> _Plan:
-    plan = _Plan(known.replace(), [], [], {})
+    plan = _Plan(known.replace(), [], [], [], {})
     stored = {id(eqn): is_saved(policy, eqn) for eqn in known.eqns}
     named: set[Any] = set()
     for eqn in known.eqns:
@@ -286,7 +294,28 @@ def _plan(known: Jaxpr, residuals: Sequence[Atom], policy: Policy | None) -> _Pl
             plan.again.append(again)
             need(again.invars)
     plan.again.reverse()
+    places = {v: stored[id(eqn)] for eqn in known.eqns for v in eqn.outvars}
+    for v in plan.saved:
+        place = places.get(v)
+        plan.stored.append(_moved(plan, v, place) if isinstance(place, Offloadable) else v)
     return plan
+
+
+def _moved(plan: _Plan, v: Var, place: Offloadable) -> Var:
+    """The value of `v` in another memory, moved there and back by the two programs of a plan."""
+    away = Var(v.aval.update(memory_space=space_of(place.dst)))
+    eqns = plan.known.eqns
+    at = next(i for i, eqn in enumerate(eqns) if v in eqn.outvars)
+    eqns.insert(at + 1, _put(v, away, eqns[at]))
+    first = next((i for i, eqn in enumerate(plan.again) if v in eqn.invars), len(plan.again))
+    plan.again.insert(first, _put(away, v, eqns[at]))
+    return away
+
+
+def _put(x: Var, y: Var, like: JaxprEqn) -> JaxprEqn:
+    params = {"devices": (y.aval.memory_space,), "copy_semantics": (ALWAYS_COPY,)}
+    DevicePut.is_used = True
+    return JaxprEqn(device_put, [x], [y], params, like.source)
 
 
 class _Loop(NamedTuple):
@@ -315,9 +344,9 @@ def _loop(eqn: JaxprEqn, used: Sequence[bool], policy: Policy) -> _Loop | None:
         smaller = scan_p.dce(eqn, wanted)
         keep = [v in smaller.outvars for v in eqn.outvars]
         plan = _plan(step, pick(step.outvars, keep), policy)
-        stacks = [Var(stacked(v.aval, params["length"])) for v in plan.saved]
+        stacks = [Var(stacked(v.aval, params["length"])) for v in plan.stored]
         saved += stacks
-        body = plan.known.replace(outvars=[*step.outvars, *plan.saved])
+        body = plan.known.replace(outvars=[*step.outvars, *plan.stored])
         first = eqn.replace(
             outvars=[*eqn.outvars, *stacks], params=sizes.params(params, ClosedJaxpr(body))
         )
@@ -325,7 +354,7 @@ def _loop(eqn: JaxprEqn, used: Sequence[bool], policy: Policy) -> _Loop | None:
         of_consts, of_carry, of_xs = cut(eqn.invars, *sizes)
         mine = keep[: sizes.carry]
         body = step.replace(
-            invars=[*consts, *pick(carry, mine), *xs, *plan.saved],
+            invars=[*consts, *pick(carry, mine), *xs, *plan.stored],
             eqns=plan.again,
             outvars=[plan.read(v) for v in pick(step.outvars, keep)],
         )

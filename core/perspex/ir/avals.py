@@ -17,12 +17,14 @@ import numpy as np
 from perspex import dtypes
 from perspex.base.dimensions import Symbolic, size
 from perspex.layout.context import get_abstract_mesh
+from perspex.layout.memories import MemorySpace
 from perspex.layout.named import NamedSharding
 from perspex.layout.spec import PartitionSpec
 from perspex.layout.types import explicit_part
 
 # The axes along which a value outside `shard_map` varies.
 NOWHERE: frozenset[str] = frozenset()
+_DEVICE = MemorySpace.Device
 
 
 class ShapedArray:
@@ -32,7 +34,7 @@ class ShapedArray:
     values ("varying manual axes").
 
     `cut` says how the array is cut along the explicit axes of a mesh; `None` if it is not, which is
-    all that programs without such meshes ever have.
+    all that programs without such meshes ever have. `memory_space` is the memory where it lies.
 
     Two calls with equal arguments return the same object.
 
@@ -40,14 +42,19 @@ class ShapedArray:
     True
     """
 
-    __slots__ = ("__weakref__", "cut", "dtype", "ndim", "shape", "size", "vma", "weak_type")
+    __slots__ = (
+        "__weakref__", "cut", "dtype", "memory_space", "ndim", "shape", "size", "vma", "weak_type",
+    )  # fmt: skip
     pool: ClassVar[dict[Any, ShapedArray]] = {}
+    # Whether any lies in another memory than the device's: where none does, nobody looks.
+    are_spaces_used: ClassVar[bool] = False
 
     shape: tuple[int, ...]
     dtype: Any
     weak_type: bool
     vma: frozenset[str]
     cut: NamedSharding | None
+    memory_space: MemorySpace
     ndim: int
     size: int
 
@@ -59,9 +66,10 @@ class ShapedArray:
         vma: frozenset[str] = NOWHERE,
         *,
         sharding: NamedSharding | None = None,
+        memory_space: MemorySpace = _DEVICE,
     ) -> ShapedArray:
-        if vma or sharding is not None:
-            return ShapedArray(shape, dtype, weak_type)._on_mesh(vma, sharding)
+        if vma or sharding is not None or memory_space is not _DEVICE:
+            return ShapedArray(shape, dtype, weak_type)._placed(vma, sharding, memory_space)
         try:
             return cls.pool[shape, dtype, weak_type]
         except (KeyError, TypeError):
@@ -71,30 +79,37 @@ class ShapedArray:
             dtype = np.dtype(dtype)
         key = (shape, dtype, bool(weak_type))
         aval = cls.pool.get(key)
-        return cls._made(key, NOWHERE, None) if aval is None else aval
+        return cls._made(key, NOWHERE, None, _DEVICE) if aval is None else aval
 
     @classmethod
-    def _made(cls, key: Any, vma: frozenset[str], cut: NamedSharding | None) -> ShapedArray:
+    def _made(
+        cls, key: Any, vma: frozenset[str], cut: NamedSharding | None, memory_space: MemorySpace
+    ) -> ShapedArray:
         aval: ShapedArray = object.__new__(cls)
         aval.shape, aval.dtype, aval.weak_type = key[:3]
-        aval.vma, aval.cut = vma, cut
+        aval.vma, aval.cut, aval.memory_space = vma, cut, memory_space
         aval.ndim = len(aval.shape)
         aval.size = math.prod(aval.shape)
         return cls.pool.setdefault(key, aval)
 
-    def _on_mesh(self, vma: frozenset[str], sharding: NamedSharding | None) -> ShapedArray:
+    def _placed(
+        self, vma: frozenset[str], sharding: NamedSharding | None, memory_space: MemorySpace
+    ) -> ShapedArray:
         cut = None if sharding is None else explicit_part(sharding, self.shape)
-        if not vma and cut is None:
+        if not vma and cut is None and memory_space is _DEVICE:
             return self
-        key = (self.shape, self.dtype, self.weak_type, frozenset(vma), cut)
+        if memory_space is not _DEVICE:
+            ShapedArray.are_spaces_used = True
+        key = (self.shape, self.dtype, self.weak_type, frozenset(vma), cut, memory_space)
         found = self.pool.get(key)
-        return self._made(key, key[3], cut) if found is None else found
+        return self._made(key, key[3], cut, memory_space) if found is None else found
 
     def __reduce__(self) -> Any:
-        return _aval, (self.shape, self.dtype, self.weak_type, self.vma, self.cut)
+        placed = (self.vma, self.cut, self.memory_space)
+        return _aval, (self.shape, self.dtype, self.weak_type, *placed)
 
     def update(self, **changes: Any) -> ShapedArray:
-        """The aval with `shape`, `dtype`, `weak_type`, `vma` or `sharding` replaced.
+        """The aval with `shape`, `dtype`, `weak_type` or one of the other properties replaced.
 
         A new shape without a sharding is cut nowhere.
         """
@@ -110,6 +125,7 @@ class ShapedArray:
             changes.get("weak_type", self.weak_type),
             changes.get("vma", self.vma),
             sharding=cut,
+            memory_space=changes.get("memory_space", self.memory_space),
         )
 
     @property
@@ -129,11 +145,7 @@ class ShapedArray:
 
     def uncut(self) -> ShapedArray:
         """The aval of an array that is cut nowhere."""
-        return (
-            self
-            if self.cut is None
-            else ShapedArray(self.shape, self.dtype, self.weak_type, self.vma)
-        )
+        return self if self.cut is None else self.update(sharding=None)
 
     def strip_weak_type(self) -> ShapedArray:
         return self.update(weak_type=False) if self.weak_type else self
@@ -155,7 +167,7 @@ class ShapedArray:
         """
         if isinstance(self.dtype, dtypes.KeyType):
             shape = (*self.shape, *self.dtype.key_shape)
-            return ShapedArray(shape, np.dtype("uint32"), sharding=self.cut)
+            return self.update(shape=shape, dtype=np.dtype("uint32"), vma=NOWHERE, sharding=self.cut)
         return self.update(dtype=np.dtype(bool)) if self.is_float0 else self
 
     @property
@@ -167,10 +179,13 @@ class ShapedArray:
     def str_short(self, short_dtypes: bool = True) -> str:
         """`f32[3,4]`, as it is written in jaxprs.
 
-        `f32[3@x,4]` is cut along the axis `x` of a mesh, `f32[3,4]{V:x}` varies along it. `U` and
-        `R` mark axes along which it is unreduced and reduced.
+        `f32<host>[3]` lies in the memory of the host. `f32[3@x,4]` is cut along the axis `x` of a
+        mesh, `f32[3,4]{V:x}` varies along it; `U` and `R` mark axes along which it is unreduced and
+        reduced.
         """
         name = dtypes.short_name(self.dtype) if short_dtypes else self.dtype.name
+        if self.memory_space is not _DEVICE:
+            name = f"{name}<{self.memory_space.name.lower()}>"
         sizes, sets = [str(n) for n in self.shape], {"V": self.vma}
         if self.cut is not None:
             sizes, sets = _with_cuts(sizes, sets, self.cut)
@@ -191,9 +206,14 @@ class ShapedArray:
 
 
 def _aval(
-    shape: Any, dtype: Any, weak_type: bool, vma: frozenset[str], cut: NamedSharding | None
+    shape: Any,
+    dtype: Any,
+    weak_type: bool,
+    vma: frozenset[str],
+    cut: NamedSharding | None,
+    memory_space: MemorySpace,
 ) -> ShapedArray:
-    return ShapedArray(shape, dtype, weak_type, vma, sharding=cut)
+    return ShapedArray(shape, dtype, weak_type, vma, sharding=cut, memory_space=memory_space)
 
 
 def _together(names: Sequence[str]) -> str:

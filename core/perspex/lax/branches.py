@@ -274,7 +274,8 @@ def _check_same(name: str, first: Branch, second: Branch) -> None:
     ]
     lines = []
     for i, (path, a, b) in enumerate(zip(paths, body_1.out_avals, body_2.out_avals, strict=True)):
-        if a.shape != b.shape or a.dtype != b.dtype or a.cut != b.cut:
+        same = a.shape == b.shape and a.dtype == b.dtype and a.cut == b.cut
+        if not same or a.memory_space is not b.memory_space:
             lines.append(
                 f"the result{path} of {name_1} has type {a.str_short(short_dtypes=False)}"
                 f"{origin(body_1, i)}, that of {name_2} has type "

@@ -108,6 +108,9 @@ def check_types(
         remedy = f"Return it with `.astype({old.dtype.name!r})`, or start from {new.dtype.name}."
     elif old.cut != new.cut:
         remedy = "Return it through `jax.sharding.reshard`, or start from a value that is cut so."
+    elif old.memory_space is not new.memory_space:
+        space = old.memory_space.name
+        remedy = f"Return it with `jax.device_put(..., jax.memory.Space.{space})`."
     else:
         axes = tuple(sorted(old.vma - new.vma))
         remedy = f"Return it with `lax.pcast(..., {axes}, to='varying')`."
@@ -124,6 +127,7 @@ def differing(a: ShapedArray, b: ShapedArray) -> str:
         ("dtypes", a.dtype != b.dtype),
         ("shardings", a.shape == b.shape and a.cut != b.cut),
         ("manual axis types", a.vma != b.vma),
+        ("memory spaces", a.memory_space is not b.memory_space),
     )
     return " and ".join([word for word, differs in words if differs])
 

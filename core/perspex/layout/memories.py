@@ -32,6 +32,17 @@ def kind_of(place: Any) -> str:
     return kind
 
 
+def space_of(place: Any) -> MemorySpace:
+    """The space that a space, a sharding, or the name of a memory means.
+
+    `"pinned_host"` is the one memory of the host that types tell from that of the device.
+    """
+    if isinstance(place, MemorySpace):
+        return place
+    kind = place if isinstance(place, str) or place is None else place.asked_kind
+    return MemorySpace.Host if kind == "pinned_host" else MemorySpace.Device
+
+
 def usual(sharding: Any) -> str:
     """The memory in which the devices of a sharding keep their arrays."""
     device = next(iter(sharding.device_set))

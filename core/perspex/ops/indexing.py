@@ -53,6 +53,7 @@ from perspex.ops.windows import (
     window_dims,
     window_sizes,
 )
+from perspex.tracing import spaces
 from perspex.tracing.primitive import Primitive
 from perspex.tracing.trace import typeof
 
@@ -289,6 +290,7 @@ class Scatter(Primitive):
     # The operation that combines an element and its update.
     combine: Primitive | None = None
     cut = scatter_cut
+    memory = staticmethod(spaces.of_first)
 
     def __call__(self, operand: Any, indices: Any, updates: Any, **params: Any) -> Any:
         if "update_jaxpr" not in params:

@@ -67,6 +67,7 @@ class OptimizationBarrier(Primitive):
     degree = 1
     only_moves = True
     multiple_results = True
+    memory = None
 
     def type(self, *avals: ShapedArray) -> Any:
         return avals

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from perspex.base import xla
-from perspex.hlo import foreign, types
+from perspex.hlo import types
 from perspex.hlo.placed import constrained
 from perspex.ir.avals import ShapedArray
 from perspex.ir.jaxpr import Jaxpr, Var
 from perspex.layout import memories
 from perspex.layout.abstract import UnreducedKind
 from perspex.layout.spec import UNCONSTRAINED
+from perspex.ops.memory import DevicePut, device_put, in_memory
 from perspex.ops.structural import Structural
 from perspex.sharding import Mesh, NamedSharding, PartitionSpec
 from perspex.tracing import cuts
@@ -44,6 +45,7 @@ class ShardingConstraint(OnMesh, Structural):
     """The operand, cut over the devices of a mesh as `sharding` says."""
 
     name = "sharding_constraint"
+    memory = None
     takes_axis = True
     keeps_elements = True
     printed: ClassVar[dict[str, Any]] = {
@@ -62,9 +64,10 @@ class ShardingConstraint(OnMesh, Structural):
     def type(self, x: ShapedArray, *, sharding: NamedSharding) -> ShapedArray:
         sharding.check(x.shape, "the operand of sharding_constraint")
         self.use()
-        if sharding.asked_kind is not None:
-            DevicePut.is_used = True
-        return x
+        if sharding.asked_kind is None:
+            return x
+        DevicePut.is_used = True
+        return x.update(memory_space=memories.space_of(sharding))
 
     def asked(self, params: dict[str, Any]) -> None:
         # It is for automatic axes, and types have none of those.
@@ -78,7 +81,7 @@ class ShardingConstraint(OnMesh, Structural):
         placed = types.attribute(f"#sdy.sharding{sharding.in_program(out.physical().ndim)}")
         x = b.op("sdy.sharding_constraint", x, attributes={"sharding": placed}, aval=out)
         kind = sharding.asked_kind
-        return x if kind is None else _in_memory(b, x, kind)
+        return x if kind is None else in_memory(b, x, kind)
 
     def physical(self, in_avals: Any, out_avals: Any, params: dict[str, Any]) -> dict[str, Any]:
         return params
@@ -100,61 +103,7 @@ class ShardingConstraint(OnMesh, Structural):
         return self(x, sharding=batched), at
 
 
-def _in_memory(b: Any, x: Any, kind: str) -> Any:
-    """Emit what puts a value into a memory. A processor has one, whatever its name."""
-    if b.platform == "cpu":
-        return x
-    placement = types.dictionary({"_xla_buffer_placement": types.string(kind)})
-    (out,) = b.out_avals
-    return foreign.custom_call(
-        "annotate_device_placement",
-        [x],
-        [types.tensor_type(out)],
-        has_side_effect=True,
-        api_version=1,
-        extra_attributes={"mhlo.frontend_attributes": placement},
-        ip=b.ip,
-        loc=b.loc,
-    ).result
-
-
-class DevicePut(Structural):
-    """The operand, in a memory of its device: `devices` has one space or sharding that says which.
-
-    What is computed with it lies in the usual memory again.
-    """
-
-    name = "device_put"
-    printed: ClassVar[dict[str, Any]] = {
-        "copy_semantics": (xla.REUSE_INPUT,),
-        "srcs": (None,),
-    }
-    # Whether any program has one: where none has, nobody looks for them.
-    is_used: ClassVar[bool] = False
-
-    def type(self, x: ShapedArray, *, devices: tuple[Any]) -> ShapedArray:
-        memories.kind_of(devices[0])
-        DevicePut.is_used = True
-        return x
-
-    def cut(self, out: ShapedArray, x: ShapedArray, **params: Any) -> cuts.Parts:
-        return cuts.parts(x)
-
-    def lower(self, b: Any, x: Any, *, devices: tuple[Any]) -> Any:
-        return _in_memory(b, x, memories.kind_of(devices[0]))
-
-    def physical(self, in_avals: Any, out_avals: Any, params: dict[str, Any]) -> dict[str, Any]:
-        return params
-
-    def transpose(self, ct: Any, x: Any, *, devices: tuple[Any]) -> Any:
-        return [ct]
-
-    def batch(self, axis_size: int, operands: Any, axes: Any, *, devices: tuple[Any]) -> Any:
-        return self(operands[0], devices=devices), axes[0]
-
-
 sharding_constraint = ShardingConstraint()
-device_put = DevicePut()
 
 
 class Reshard(OnMesh, Structural):
@@ -165,6 +114,7 @@ class Reshard(OnMesh, Structural):
     """
 
     name = "reshard"
+    memory = None
     quiet: ClassVar[dict[str, Any]] = {"dst_sharding": ..., "concrete_mesh": ...}
 
     def mesh(self, params: dict[str, Any]) -> Mesh | None:
@@ -259,12 +209,12 @@ def in_program(x: Any, sharding: Any) -> Any:
         return _on_mesh(x, sharding)
     if sharding is None or sharding.asked_kind is None:
         return x
-    return device_put(x, devices=(sharding,))
+    return device_put(x, devices=(sharding,), copy_semantics=(xla.REUSE_INPUT,))
 
 
 def results_in_memory(jaxpr: Jaxpr) -> list[str | None]:
     """For each result of a program the memory that the program puts it in itself."""
-    if not DevicePut.is_used:
+    if not (DevicePut.is_used or ShapedArray.are_spaces_used):
         return [None] * len(jaxpr.outvars)
     kinds: dict[Any, str | None] = {}
     for eqn in jaxpr.eqns:
@@ -272,4 +222,10 @@ def results_in_memory(jaxpr: Jaxpr) -> list[str | None]:
             kinds[eqn.outvars[0]] = memories.kind_of(eqn.params["devices"][0])
         elif eqn.primitive is sharding_constraint:
             kinds[eqn.outvars[0]] = eqn.params["sharding"].asked_kind
-    return [kinds.get(v) if isinstance(v, Var) else None for v in jaxpr.outvars]
+    return [kinds.get(v, in_types(v.aval)) if isinstance(v, Var) else None for v in jaxpr.outvars]
+
+
+def in_types(aval: ShapedArray) -> str | None:
+    """The memory that a type names; `None` for the usual one."""
+    space = aval.memory_space
+    return None if space in (None, memories.MemorySpace.Device) else memories.kind_of(space)

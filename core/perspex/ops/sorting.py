@@ -121,6 +121,7 @@ class Sort(Primitive):
 
     name = "sort"
     multiple_results = True
+    memory = None
 
     def type(
         self, *avals: ShapedArray, dimension: int, is_stable: bool, num_keys: int

@@ -18,7 +18,8 @@ from perspex.hlo import types
 from perspex.ir.avals import ShapedArray
 from perspex.layout.abstract import UnreducedKind
 from perspex.layout.named import NamedSharding
-from perspex.tracing import cuts
+from perspex.ops.memory import like_primal
+from perspex.tracing import cuts, spaces
 from perspex.tracing.array_type import Array
 from perspex.tracing.axes import Axis
 from perspex.tracing.primitive import Linear, Primitive
@@ -63,7 +64,7 @@ def zeros(aval: ShapedArray) -> Any:
     if aval.dtype == dtypes.float0:
         return np.zeros(aval.shape, dtypes.float0)
     zero = aval.dtype.type(0)
-    if aval.shape:
+    if aval.shape or aval.memory_space is not spaces.DEVICE:
         zero = broadcast_like(zero, aval)
     return JaxprTrace.varying(zero, aval.vma) if aval.vma else zero
 
@@ -80,10 +81,10 @@ def full_like(x: Any, value: Any) -> Any:
 
 
 def broadcast_like(x: Any, aval: ShapedArray, dims: tuple[int, ...] = ()) -> Any:
-    """`x` broadcast to the shape of `aval`, and cut as that is."""
-    if aval.cut is None:
-        return broadcast_in_dim(x, shape=aval.shape, broadcast_dimensions=dims)
-    return broadcast_in_dim(x, shape=aval.shape, broadcast_dimensions=dims, sharding=aval.cut)
+    """`x` broadcast to the shape of `aval`, cut as that is, and in its memory."""
+    asked: dict[str, Any] = {} if aval.cut is None else {"sharding": aval.cut}
+    out = broadcast_in_dim(x, shape=aval.shape, broadcast_dimensions=dims, **asked)
+    return like_primal(out, aval) if ShapedArray.are_spaces_used else out
 
 
 def reshape_like(x: Any, aval: ShapedArray) -> Any:
@@ -244,6 +245,7 @@ class BroadcastInDim(Structural):
 
     name = "broadcast_in_dim"
     keeps_elements = True
+    memory = staticmethod(spaces.of_first)
     # `x[:, None] - mean` broadcasts in two steps; in one, its transpose is one sum.
     merges = True
     quiet: ClassVar[dict[str, Any]] = {"shape": ..., "broadcast_dimensions": (), "sharding": ...}

@@ -33,6 +33,7 @@ from perspex.ops.families import (
     unary,
 )
 from perspex.ops.structural import convert, scalar_like, weak_like
+from perspex.tracing import spaces
 from perspex.tracing.trace import typeof
 
 # ---- Exponentials and logarithms ----------------------------------------------------------------
@@ -179,6 +180,8 @@ class Round(Elementwise):
 
 class ReducePrecision(Elementwise):
     """The operand rounded to fewer exponent and mantissa bits, in its own dtype."""
+
+    memory = staticmethod(spaces.of_first)
 
     def __init__(self) -> None:
         super().__init__(

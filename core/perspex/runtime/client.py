@@ -222,7 +222,7 @@ def resolve(place: Any) -> Any:
         return place
     if isinstance(place, PartitionSpec):
         return on_context_mesh(place)
-    if isinstance(place, SingleDeviceSharding) and place._memory_kind not in (None, usual(place)):
+    if isinstance(place, SingleDeviceSharding) and place._memory_kind is not None:
         return place
     return sharding(resolve_device(place))
 

@@ -23,7 +23,7 @@ from perspex.dtypes import float0
 from perspex.ir.avals import PYTHON_SCALARS, ShapedArray, shaped
 from perspex.ir.jaxpr import ClosedJaxpr, Jaxpr, Literal
 from perspex.layout.memories import MemorySpace, kind_of
-from perspex.ops.placing import device_put as device_put_p
+from perspex.ops.memory import moved
 from perspex.ops.placing import in_program
 from perspex.runtime import client, invalid, stopping
 from perspex.runtime.compiler import pressure
@@ -368,7 +368,7 @@ def put_beside(out: Any, like: Any) -> Any:
 def _put_in_memory(x: Any, space: MemorySpace) -> Any:
     """`x` where it lies, or on the default device, but in that memory."""
     if isinstance(x, Tracer):
-        return device_put_p(x, devices=(space,))
+        return moved(x, space)
     array = getattr(x, "base", x) if hasattr(x, "aval") else x
     is_array = array.__class__ is xla.ArrayImpl
     lies = xla.sharding_of(array) if is_array else client.sharding(client.default_device())

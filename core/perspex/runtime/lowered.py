@@ -18,7 +18,7 @@ from perspex.hlo.located import located
 from perspex.hlo.watched import WatchedModule
 from perspex.ir.avals import ShapedArray
 from perspex.ir.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, count_eqns
-from perspex.ops.placing import OnMesh, results_in_memory
+from perspex.ops.placing import OnMesh, in_types, results_in_memory
 from perspex.runtime import client as platform
 from perspex.runtime import stopping
 from perspex.runtime.placed import placed
@@ -96,7 +96,12 @@ class Lowered:
         self.place = place
         self.committed = committed
         self.in_avals = closed.in_avals
-        self.in_shardings = arguments(place, len(self.in_avals))
+        self.in_shardings = [
+            sharding if (kind := in_types(aval)) is None else sharding.with_memory_kind(kind)
+            for sharding, aval in zip(
+                arguments(place, len(closed.in_avals)), closed.in_avals, strict=True
+            )
+        ]
         self.out_avals = closed.out_avals
         self.signature = signature(self.in_avals)
         self.at = at
@@ -130,6 +135,9 @@ class Lowered:
         for i, kind in enumerate(self.memories):
             if kind is not None:
                 results[i]["mhlo.memory_kind"] = types.string(kind)
+        for var, attributes in zip(reversed(jaxpr.invars), reversed(given), strict=False):
+            if (kind := in_types(var.aval)) is not None:
+                attributes["mhlo.memory_kind"] = types.string(kind)
         self.is_foreign = tuple(platforms) not in ((), (here,))
         target = platforms[0] if platforms else here
         made = WatchedModule if self.is_watched else Module

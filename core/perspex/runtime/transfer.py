@@ -10,6 +10,7 @@ import numpy as np
 
 from perspex.base import events, xla
 from perspex.ir.avals import ShapedArray, shaped
+from perspex.layout.memories import space_of
 from perspex.runtime import client as platform
 from perspex.sharding import Index, NamedSharding, SingleDeviceSharding
 
@@ -42,10 +43,12 @@ def put(x: Any, place: Any, committed: bool = False, aval: ShapedArray | None = 
         # jaxlib may keep reading the caller's memory, which the caller may write to.
         host = host.copy()
     if place.__class__ is NamedSharding:
-        out = _put_parts(host, place, aval.update(sharding=place))
+        aval = aval.update(sharding=place, memory_space=space_of(place))
+        out = _put_parts(host, place, aval)
     else:
         if place.__class__ is SingleDeviceSharding:
             sharding, device = place, xla.device_of(place)
+            aval = aval.update(memory_space=space_of(place))
         else:
             sharding, device = platform.sharding(place), place
         out = _batched_device_put(aval, sharding, [host], [device], committed, enable_x64=True)
@@ -74,13 +77,14 @@ def copy_to(x: Any, sharding: Any, committed: bool = True) -> Any:
             return put(assembled(x), sharding, aval=x.aval)
         devices = sharding.mesh.local_devices
         copies = [x] * len(devices)
-        return _batched_device_put(x.aval.uncut(), sharding, copies, devices, True)
+        aval = x.aval.update(sharding=None, memory_space=space_of(sharding))
+        return _batched_device_put(aval, sharding, copies, devices, True)
     if xla.sharding_of(x).__class__ is NamedSharding:
         device = xla.device_of(sharding)
         if not xla.sharding_of(x).is_fully_replicated:
-            return put(assembled(x), device, committed, x.aval.uncut())
+            return put(assembled(x), sharding, committed, x.aval.uncut())
         x = part(x, 0)
-    aval = x.aval.uncut()
+    aval = x.aval.update(sharding=None, memory_space=space_of(sharding))
     return _batched_device_put(aval, sharding, [x], [xla.device_of(sharding)], committed)
 
 
@@ -88,7 +92,7 @@ def part(x: Any, i: int) -> Any:
     """What the local device number `i` of an array's mesh holds, as an array on that device."""
     sharding = xla.sharding_of(x)
     shape = sharding.shard_shape(x.aval.shape)
-    aval = ShapedArray(shape, x.aval.dtype, x.aval.weak_type)
+    aval = x.aval.update(shape=shape, sharding=None)
     device = sharding.mesh.local_devices[i]
     one = platform.sharding(device).with_memory_kind(sharding.memory_kind)
     return xla.with_type(xla.parts_of(x)[i], aval, one)

@@ -10,7 +10,7 @@ from perspex.errors import ShardingTypeError
 from perspex.ir.avals import NOWHERE, ShapedArray
 from perspex.ir.references import is_ref_type
 from perspex.layout.named import NamedSharding
-from perspex.tracing import cuts
+from perspex.tracing import cuts, spaces
 from perspex.tracing.cuts import NO_SUMS, Sums
 from perspex.tracing.trace import state
 
@@ -125,6 +125,9 @@ class Primitive:
     degree: int | None = None
     # Two in a row are one: `merged(first, params)` gives its operands and params.
     merges: bool = False
+    # In which memory the results lie, given the name and the types of the operands; `None` where
+    # `type` is given these as they are and says it itself.
+    memory: Any = staticmethod(spaces.joined)
     # Params that are not printed: always (`...`), or when they have the given value.
     quiet: ClassVar[dict[str, Any]] = {}
     # Params that JAX prints and that have only one value here.
@@ -160,6 +163,11 @@ class Primitive:
         """`type`, and along which axes of a mesh the results vary."""
         if not self.takes_refs:
             refuse_refs(self, avals)
+            if ShapedArray.are_spaces_used and self.memory is not None:
+                here = tuple([aval.update(memory_space=spaces.DEVICE) for aval in avals])
+                if here != avals:
+                    out = self.fresh_type(here, params)
+                    return spaces.over(out, self.memory(self.name, avals))
         if any([aval.cut for aval in avals]) or (params and self.asked(params)):
             out = self.cut_type(avals, params)
         else:

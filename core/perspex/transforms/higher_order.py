@@ -34,6 +34,7 @@ class HigherOrder(Primitive):
     takes_axis = True
     lowers_keys = True
     takes_refs = True
+    memory = None
     # Whether it repeats a program, so that its results are what the last turn left.
     is_loop = False
     # Two of its programs may have the same ref, each as an operand.
@@ -164,7 +165,8 @@ def check_operands(name: str, avals: Sequence[ShapedArray], wanted: Sequence[Sha
     if len(avals) != len(wanted):
         raise TypeError(f"{name} takes {len(wanted)} operands, got {len(avals)}")
     for i, (aval, want) in enumerate(zip(avals, wanted, strict=True)):
-        if aval.shape != want.shape or aval.dtype != want.dtype or aval.cut != want.cut:
+        same = aval.shape == want.shape and aval.dtype == want.dtype and aval.cut == want.cut
+        if not same or aval.memory_space is not want.memory_space:
             raise TypeError(
                 f"{name}: operand {i} has type {aval.str_short(short_dtypes=False)}, "
                 f"but its program takes {want.str_short(short_dtypes=False)}; convert it"

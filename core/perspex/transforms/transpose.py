@@ -13,8 +13,10 @@ from typing import Any
 
 from perspex.base import source
 from perspex.base.name_stack import NameStack
+from perspex.ir.avals import ShapedArray
 from perspex.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 from perspex.ops.families import add_any
+from perspex.ops.memory import like_primal
 from perspex.ops.structural import is_linear, zeros
 from perspex.tracing.primitive import Linear
 from perspex.tracing.staging import number
@@ -102,6 +104,8 @@ def _transpose_eqn(eqn: JaxprEqn, values: dict[Any, Any], found: dict[Any, Any])
         raise
     for v, x, ct in zip(eqn.invars, operands, given, strict=True):
         if ct is not None and x.__class__ is Linear:
+            if ShapedArray.are_spaces_used:
+                ct = like_primal(ct, x.aval)
             found[v] = add_cotangents(found.get(v), ct)
 
 

@@ -85,7 +85,7 @@ WRITTEN_OUT = (
 )
 OTHER = {
     # Memory spaces and types inside `shard_map`: not yet built (docs/names.md).
-    "jax / ShapeDtypeStruct": "manual_axis_type _memory_space",
+    "jax / ShapeDtypeStruct": "manual_axis_type",
     # Rules that are told which tangents are zero, or that keep logs: not yet built.
     "jax / custom_gradient": "fun with_logs remat with_accums",
     "jax.custom_derivatives / custom_gradient": "fun with_logs remat with_accums",

@@ -137,8 +137,6 @@ _FACES: dict[type, dict[str, Any]] = {
         "to_tangent_aval": tangent_type,
         "to_ct_aval": tangent_type,
         "at_least_vspace": tangent_type,
-        # Types say nothing of memories here.
-        "memory_space": None,
         "named_shape": property(lambda self: {}),
         "is_high": False,
     },

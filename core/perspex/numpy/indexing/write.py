@@ -42,10 +42,12 @@ from perspex.ops.indexing import (
     scatter_mul,
     scatter_sub,
 )
+from perspex.ops.memory import like_primal
 from perspex.ops.shape import rev
 from perspex.ops.structural import broadcast_in_dim, reshape
 from perspex.ops.windows import GatherScatterMode, ScatterDimensionNumbers
 from perspex.tracing.staging import stage
+from perspex.tracing.trace import typeof
 
 # What each update makes of an element and the value, and the scatter that does so for many.
 OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
@@ -220,13 +222,20 @@ def _written(x: Any, index: Index, value: Any, options: Options) -> Any:
     combine = OPERATIONS[options.operation]
     value = _as_value(value, x.dtype) if options.operation in _FREE else value
     if tuple(block) == x.shape:
-        return spread(combine(x, value), x.shape)
+        return spread(combine(x, _beside(x, value)), x.shape)
     places = as_starts(starts)
     old = x
     if options.operation != "set":
         old = dynamic_slice(x, *places, slice_sizes=tuple(block))
-    new = spread(combine(old, value), tuple(block))
+    new = _beside(x, spread(combine(old, _beside(x, value)), tuple(block)))
     return dynamic_update_slice(as_dtype(x, new.dtype), new, *places)
+
+
+def _beside(x: Any, value: Any) -> Any:
+    """The value in the memory of `x`, as scatter leaves it to XLA to fetch it from another."""
+    if not (ShapedArray.are_spaces_used and np.ndim(value)):
+        return value
+    return like_primal(value, typeof(x))
 
 
 def fitted(value: Any, shape: tuple[int, ...]) -> Any:

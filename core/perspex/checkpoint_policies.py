@@ -216,7 +216,7 @@ def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Callab
 
     Args:
       offload_src: the name of the memory that results come from, `"device"`.
-      offload_dst: the name of the memory that they wait in. A CPU has one memory.
+      offload_dst: the name of the memory that they wait in, `"pinned_host"`.
 
     Returns:
       A policy.
@@ -247,7 +247,8 @@ def save_and_offload_only_these_names(
     Args:
       names_which_can_be_saved, names_which_can_be_offloaded: names of `checkpoint_name`; none of
         them in both.
-      offload_src, offload_dst: names of memories. A CPU has one memory; there both are stored.
+      offload_src, offload_dst: names of memories, `"device"` and `"pinned_host"`. A program for a
+        CPU stores both in its one memory.
 
     Returns:
       A policy.

@@ -184,7 +184,7 @@ def iscomplexobj(x: Any) -> bool:
     """Whether an object has a complex dtype, whatever its values.
 
     Args:
-      x: an array, a number or nested lists of numbers.
+      x: an array, a number, nested lists of numbers, or a type such as `jnp.complex64`.
 
     Returns:
       A Python bool.
@@ -196,9 +196,11 @@ def iscomplexobj(x: Any) -> bool:
     >>> jnp.iscomplexobj(jnp.array([1j])), jnp.iscomplexobj(2.0)
     (True, False)
     """
-    if x is None or isinstance(x, (str, type)):
-        return False
     dtype = getattr(x, "dtype", None)
+    if isinstance(x, type):  # one of NumPy's has its dtype only as an instance
+        return isinstance(dtype, np.dtype) and dtype.kind == "c"
+    if x is None or isinstance(x, str):
+        return False
     return (np.asarray(x).dtype if dtype is None else dtype).kind == "c"
 
 

@@ -167,7 +167,8 @@ class ShapedArray:
         """
         if isinstance(self.dtype, dtypes.KeyType):
             shape = (*self.shape, *self.dtype.key_shape)
-            return self.update(shape=shape, dtype=np.dtype("uint32"), vma=NOWHERE, sharding=self.cut)
+            where = self.memory_space
+            return ShapedArray(shape, np.dtype("uint32"), sharding=self.cut, memory_space=where)
         return self.update(dtype=np.dtype(bool)) if self.is_float0 else self
 
     @property

@@ -14,7 +14,6 @@ from perspex.base import environment, source, xla
 from perspex.base.xla import SEVERAL_RUN_AHEAD
 from perspex.layout.context import context_mesh
 from perspex.layout.formats import Format
-from perspex.layout.memories import usual
 from perspex.runtime import fork, platforms, threads
 from perspex.runtime.processes import joining
 from perspex.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding

@@ -80,7 +80,6 @@ def copy_to(x: Any, sharding: Any, committed: bool = True) -> Any:
         aval = x.aval.update(sharding=None, memory_space=space_of(sharding))
         return _batched_device_put(aval, sharding, copies, devices, True)
     if xla.sharding_of(x).__class__ is NamedSharding:
-        device = xla.device_of(sharding)
         if not xla.sharding_of(x).is_fully_replicated:
             return put(assembled(x), sharding, committed, x.aval.uncut())
         x = part(x, 0)

@@ -18,7 +18,7 @@ AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help docs docs-serve lab demo panel panel-test check test test-all soak fuzz bench format clean lint types house \
+.PHONY: help docs docs-serve lab demo panel panel-test check test test-all soak fuzz gpu-test gpu-bench bench format clean lint types house \
 	unit programs newest panel-check panel-contract panel-types panel-lint panel-models \
 	panel-check-if-node panel-ui-if-node ecosystem suites libraries
 
@@ -165,6 +165,13 @@ $(OTHER)/.installed: pyproject.toml
 	$(OTHER)/bin/python -m pip install --quiet "jaxlib>=0.12,<0.13" ml_dtypes numpy opt_einsum \
 		hypothesis pytest pytest-timeout pytest-xdist scipy
 	@touch $@
+
+# What is true of every device, on the fastest that is there; on the CPU a rehearsal.
+gpu-test: $(STAMP)  ## tests of the device and a report in build/gpu-test.md; ARGS="--platform cuda"
+	$(BIN)/python tests/devices/run.py $(ARGS)
+
+gpu-bench: $(STAMP)  ## against real jax and the device's limits, into build/gpu.md; ARGS="--small"
+	$(BIN)/python benchmarks/gpu.py $(ARGS)
 
 fuzz: $(OTHER)/.installed  ## MINUTES=10 of random programs, held against real jax on Python 3.13
 	PYTHONPATH=core:tests $(OTHER)/bin/python -m fuzz --minutes $(MINUTES) $(ARGS) \

@@ -116,6 +116,11 @@ release_garbage = _jax.collect_garbage
 from_dlpack = _jax.dlpack_managed_tensor_to_buffer
 
 
+def stream_of(device: Any) -> int:
+    """The stream of a GPU that waits for what other libraries compute."""
+    return int(device.get_stream_for_external_ready_events())
+
+
 def to_dlpack(x: Any, stream: Any, max_version: tuple[int, int] | None, copied: bool) -> Any:
     """An array as a capsule of DLPack, of a version that its consumer takes where jaxlib can."""
     if jaxlib_version < (0, 12):  # it makes capsules without a version, which every consumer takes
@@ -160,6 +165,11 @@ def load_plugin(platform: str, library: str | None, api: Any = None) -> Any:
 
 
 _plugin_apis: dict[str, Any] = {}
+
+
+def platform_of(client: Any) -> str:
+    """What programs of a client are lowered for: `cuda` or `rocm` where its name is `gpu`."""
+    return str(client._raw_platform)
 
 
 def make_plugin_client(platform: str, options: dict[str, Any]) -> Any:

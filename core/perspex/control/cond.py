@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from perspex.base import xla
 from perspex.base.effects import is_io
 from perspex.ir.avals import ShapedArray
 from perspex.ir.jaxpr import ClosedJaxpr, JaxprEqn, Var
@@ -356,7 +357,7 @@ class PlatformIndex(Primitive):
         return _INDEX
 
     def evaluate(self, *, platforms: Platforms) -> Any:
-        platform = client.default_device().client.platform
+        platform = xla.platform_of(client.default_device().client)
         return _INDEX.dtype.type(branch_for(platform, platforms))
 
     def lower(self, b: Any, *, platforms: Platforms) -> Any:

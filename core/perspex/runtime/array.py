@@ -16,7 +16,7 @@ from perspex.base import events, xla
 from perspex.errors import JaxRuntimeError
 from perspex.ir.avals import ShapedArray
 from perspex.layout.formats import Format, Layout
-from perspex.runtime import client, interruptible, stopping
+from perspex.runtime import capsules, client, interruptible, stopping
 from perspex.runtime.callbacks import explained
 from perspex.runtime.keys import KeyArray
 from perspex.runtime.placed import deleted_error
@@ -295,8 +295,8 @@ class _Face(array_type.Array):
     def __dlpack_device__(self) -> tuple[int, int]:
         _check_single(self)
         device = xla.device_of(xla.sharding_of(self))
-        kinds = {"cpu": 1, "cuda": 2, "gpu": 2, "rocm": 10}
-        return kinds[device.platform], device.local_hardware_id or 0
+        kind = capsules.KINDS[xla.platform_of(device.client)]
+        return kind, device.local_hardware_id or 0
 
 
 def _wait_for_others(x: Any, others: Connection) -> Any:

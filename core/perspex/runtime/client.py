@@ -171,6 +171,16 @@ def default_backend() -> str:
     return client().platform
 
 
+def lowered_as(name: str) -> str:
+    """The platform that a name of devices stands for: that of the GPUs that there are for `gpu`.
+
+    >>> lowered_as("cpu"), lowered_as("gpu")
+    ('cpu', 'cuda')
+    """
+    several = platforms.names(name)
+    return next((one for one in several if one in _clients), several[0])
+
+
 def process_index(backend: str | None = None) -> int:
     """This process among those that compute together."""
     return client(backend).process_index()

@@ -9,11 +9,9 @@ import numpy as np
 from perspex import dtypes
 from perspex.base import xla
 from perspex.ir.avals import ShapedArray
-from perspex.runtime import client
+from perspex.runtime import capsules, client
 from perspex.runtime.dispatch import device_put
 from perspex.runtime.transfer import put
-
-_CPU = 1
 
 
 def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = None) -> Any:
@@ -41,12 +39,10 @@ def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = Non
             f"from_dlpack takes an object with the method __dlpack__, got "
             f"{type(external_array).__name__}; use jnp.asarray for lists and numbers"
         )
-    kind, _ = external_array.__dlpack_device__()
-    if kind != _CPU:
-        raise RuntimeError(
-            f"from_dlpack: this process cannot reach memory of DLPack device type {int(kind)}; "
-            "move it to the CPU first"
-        )
+    kind, number = external_array.__dlpack_device__()
+    if kind != capsules.CPU:
+        array = _from_accelerator(external_array, int(kind), number, copy)
+        return array if device is None else device_put(array, device)
     source = client.local_devices(backend="cpu")[0]
     if isinstance(external_array, xla.ArrayImpl):
         aval = external_array.aval
@@ -67,6 +63,28 @@ def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = Non
     # jaxlib gives the array no aval.
     array = xla.with_type(shared, aval, client.sharding(source))
     return array if device is None else device_put(array, device)
+
+
+def _from_accelerator(x: Any, kind: int, number: int, copy: bool | None) -> Any:
+    """An array of the memory of an accelerator, where its library left it."""
+    platform = capsules.PLATFORMS.get(kind)
+    there = [] if platform is None else client.client(platform).local_devices()
+    found = [device for device in there if (device.local_hardware_id or 0) == number]
+    if not found:
+        raise RuntimeError(
+            f"from_dlpack: this process cannot reach memory of DLPack device type {kind}, device "
+            f"{number}; move it to the CPU first"
+        )
+    # The library makes this stream wait for what it is still computing.
+    capsule = x.__dlpack__(stream=xla.stream_of(found[0]))
+    aval = capsules.type_of(capsule)
+    if aval.dtype != dtypes.canonicalize_dtype(aval.dtype):
+        raise TypeError(
+            f"from_dlpack: arrays of {aval.dtype.name} need enable_x64; convert the array before "
+            "it is exported, or set config.update('enable_x64', True)"
+        )
+    shared = xla.from_dlpack(capsule, found[0], xla.stream_of(found[0]), copy)
+    return xla.with_type(shared, aval, client.sharding(found[0]))
 
 
 def is_supported_dtype(dtype: Any) -> bool:

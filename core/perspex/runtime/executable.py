@@ -82,7 +82,7 @@ class Executable(Shown):
             for aval, sharding in zip(results, shardings, strict=True)
         ]
         self.out_shardings = shardings[lowered.is_ordered :]
-        self.needs = self._needed() if self.device.platform == "cpu" else 0
+        self.needs = self._needed()
         # The arguments and constants that are keys with which it draws; how often that is told yet.
         self.draws = () if self.is_ours else key_reuse.drawn_with(self.closed)
         self.captured = [] if self.is_ours else key_reuse.captured_by(self.closed)
@@ -115,11 +115,19 @@ class Executable(Shown):
         return bool(self.told and self.is_watched_for_keys)
 
     def _needed(self) -> int:
-        """The bytes that a run takes beyond its arguments, if they are many, else 0."""
+        """The bytes that a run takes beyond its arguments, if they are many, else 0.
+
+        Devices of the CPU share the memory of the machine; others have their own.
+        """
+        least = memory.large_on(self.device)
+        if least is None:
+            return 0
         stats = self.xla.get_compiled_memory_stats()
         made = stats.output_size_in_bytes - stats.alias_size_in_bytes
-        needed = (made + stats.temp_size_in_bytes) * len(devices_of(self.place))
-        return needed if needed >= memory.LARGE else 0
+        needed = made + stats.temp_size_in_bytes
+        if self.device.platform == "cpu":
+            needed *= len(devices_of(self.place))
+        return needed if needed >= least else 0
 
     def _check_given_once(self, buffers: Sequence[Any]) -> None:
         """Raise for a donated argument that is there twice: XLA before 0.11 ends the process."""
@@ -133,7 +141,10 @@ class Executable(Shown):
 
     def _run(self, args: Sequence[Any]) -> list[Any]:
         if self.needs:
-            memory.check_room(self.name, self.needs)
+            if self.device.platform == "cpu":
+                memory.check_room(self.name, self.needs)
+            else:
+                memory.check_device(self.name, self.needs, self.device)
         buffers = self._in_front()
         try:
             buffers += [

@@ -12,12 +12,15 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from perspex.errors import JaxRuntimeError
 from perspex.runtime.client import live_arrays
 
 # Programs that need less run without a look at what is left: those take longer than the look.
 LARGE = 64 << 20
+# The part of a device's memory from which on a program is large there.
+_LARGE_PART = 64
 # What is left to everything else.
 _RESERVE = 256 << 20
 # Programs that wait to run have not taken their memory yet. With less than this to spare, they are
@@ -75,6 +78,55 @@ def _group() -> tuple[Path | None, Path, Path, str]:
                 if kinds == kind and limit.exists():
                     return limit, used, folder / "memory.stat", f"{reclaimable}inactive_file"
     return None, root, root, ""
+
+
+def limit(device: Any) -> int | None:
+    """The bytes that a device has for programs, or `None` where it does not say."""
+    return (device.memory_stats() or {}).get("bytes_limit")
+
+
+def large_on(device: Any) -> int | None:
+    """From how many bytes on a program looks at what is left; `None` for never.
+
+    A look takes as long as some dispatches, so on accelerators only those programs take it that
+    need a part of the memory with which few others fit beside them.
+    """
+    if device.platform == "cpu":
+        return LARGE
+    found = limit(device)
+    return None if found is None else max(LARGE, found // _LARGE_PART)
+
+
+def left_on(device: Any) -> int | None:
+    """The bytes that are free on a device, or `None` where it does not say."""
+    stats = device.memory_stats() or {}
+    if "bytes_limit" not in stats:
+        return None
+    found: int = stats["bytes_limit"] - stats.get("bytes_in_use", 0)
+    return found
+
+
+def check_device(name: str, nbytes: int, device: Any) -> None:
+    """Raise `JaxRuntimeError` if a program that needs so many bytes of a device cannot get them.
+
+    Programs that wait in the device's queue may still free memory; they are waited for first.
+    """
+    left = left_on(device)
+    if left is None or nbytes <= left:
+        return
+    for array in live_arrays():
+        if not array.is_deleted():
+            array.block_until_ready()
+    left = left_on(device) or 0
+    if nbytes <= left:
+        return
+    error = JaxRuntimeError(
+        f"{_PREFIX}: `{name}` needs {nbytes / 2**30:.3g} GiB of {device} for its results and "
+        f"temporary values, and {max(left, 0) / 2**30:.3g} GiB are free there. Free arrays, or "
+        "work on smaller parts."
+    )
+    explain(error)
+    raise error
 
 
 def check_room(name: str, nbytes: int) -> None:

@@ -79,9 +79,11 @@ def devices_of(place: Place) -> tuple[Any, ...]:
 def platform_of(place: Place) -> str:
     """The platform of the devices of a place, that of the default device where nothing says."""
     if not is_abstract(place):
-        return str(devices_of(place)[0].client.platform)
+        return xla.platform_of(devices_of(place)[0].client)
     kind = place.mesh.abstract_device
-    return str(platform.default_device().client.platform if kind is None else kind.platform)
+    if kind is None:
+        return xla.platform_of(platform.default_device().client)
+    return platform.lowered_as(kind.platform)
 
 
 def whole(place: Place) -> Any:

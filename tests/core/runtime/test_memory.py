@@ -71,3 +71,55 @@ def test_the_limit_of_a_group(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     assert memory.available() == 2_700
     limit.write_text("max\n")
     assert (memory.available() or 0) > 5_000
+
+
+class Card:
+    """A device with memory of its own."""
+
+    platform = "gpu"
+
+    def __init__(self, limit: int, used: int) -> None:
+        self.stats: dict[str, int] | None = {"bytes_limit": limit, "bytes_in_use": used}
+
+    def memory_stats(self) -> dict[str, int] | None:
+        return self.stats
+
+    def __str__(self) -> str:
+        return "cuda:0"
+
+
+def test_a_device_with_memory_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "owners", [lambda: "`weights` holds most of it"])
+    card = Card(80 << 30, 70 << 30)
+    memory.check_device("f", 10 << 30, card)
+    with pytest.raises(
+        JaxRuntimeError,
+        match=r"RESOURCE_EXHAUSTED: `f` needs 11 GiB of cuda:0 .* and 10 GiB are free",
+    ) as found:
+        memory.check_device("f", 11 << 30, card)
+    assert found.value.__notes__ == ["`weights` holds most of it"]
+    card.stats = None
+    memory.check_device("f", 11 << 30, card)
+
+
+def test_which_programs_look() -> None:
+    card = Card(64 << 30, 0)
+    assert memory.large_on(perspex.devices("cpu")[0]) == memory.LARGE
+    assert memory.large_on(card) == 1 << 30
+    card.stats = {"bytes_in_use": 3}
+    assert memory.large_on(card) is None
+
+
+def test_waiting_programs_free_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is queued may end and give memory back."""
+    card = Card(1 << 30, 1 << 30)
+
+    class Queued:
+        def is_deleted(self) -> bool:
+            return False
+
+        def block_until_ready(self) -> None:
+            card.stats = {"bytes_limit": 1 << 30, "bytes_in_use": 0}
+
+    monkeypatch.setattr(memory, "live_arrays", lambda: [Queued()])
+    memory.check_device("f", 1 << 29, card)

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import perspex
+from perspex import lax
 from perspex import numpy as pnp
 from perspex.base import xla
-from perspex.runtime import client, platforms
+from perspex.runtime import capsules, client, placement, platforms
 
 
 @pytest.fixture
@@ -71,3 +72,31 @@ def test_one_that_may_not_fail(second: str) -> None:
         assert platforms.best() is not None
     with pytest.raises(RuntimeError, match="Unable to initialize backend 'loud': there is no"):
         perspex.devices("loud")
+
+
+class Gpu:
+    """What jaxlib says of a GPU: the names `gpu` of the client and of its devices."""
+
+    platform, _raw_platform = "gpu", "rocm"
+    id = local_hardware_id = 0
+
+    def __init__(self, **stats: int) -> None:
+        self.stats, self.client = stats, self
+
+    def memory_stats(self) -> dict[str, int]:
+        return self.stats
+
+    def __str__(self) -> str:
+        return "rocm:0"
+
+
+def test_the_name_gpu_is_not_lowered_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs are for `cuda` or `rocm`; no rule knows `gpu`."""
+    assert placement.platform_of(Gpu()) == "rocm"
+    assert client.lowered_as("gpu") == "cuda" and client.lowered_as("tpu") == "tpu"
+    monkeypatch.setattr(client, "_clients", {"rocm": Gpu()})
+    assert client.lowered_as("gpu") == "rocm"
+    monkeypatch.setattr(client, "default_device", Gpu)
+    choice = lax.platform_dependent(cpu=lambda: "cpu", rocm=lambda: "rocm", default=lambda: "none")
+    assert choice == "rocm"
+    assert capsules.KINDS[xla.platform_of(Gpu())] == 10

@@ -35,6 +35,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ROOT / "build" / "device-packages"
 TARGET = 1.0
+_UNITS = (("s", 1.0), ("ms", 1e-3), ("us", 1e-6))
 # Seconds of one measurement, and the most runs in it.
 _SECONDS, _MOST_RUNS = 0.2, 2_000
 
@@ -204,8 +205,8 @@ class Library:
 
     def close(self) -> None:
         assert self.process.stdin is not None
-        self.process.stdin.close()
-        self.process.wait()
+        with self.process:  # closes the pipes and waits
+            self.process.stdin.close()
 
 
 def compare(ours: Library, theirs: Library, rounds: int, until: float) -> dict[str, list[Any]]:
@@ -269,9 +270,7 @@ def written(
 
 
 def _time(seconds: float) -> str:
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if seconds >= size:
-            break
+    unit, size = next((pair for pair in _UNITS if seconds >= pair[1]), _UNITS[-1])
     return f"{seconds / size:.3g} {unit}"
 
 

@@ -97,6 +97,13 @@ def large_on(device: Any) -> int | None:
     return None if found is None else max(LARGE, found // _LARGE_PART)
 
 
+def reserved(device: Any) -> int:
+    """The bytes that a device's allocator has taken beforehand and not given to arrays."""
+    stats = device.memory_stats() or {}
+    found: int = stats.get("pool_bytes", 0) - stats.get("bytes_in_use", 0)
+    return max(found, 0)
+
+
 def left_on(device: Any) -> int | None:
     """The bytes that are free on a device, or `None` where it does not say."""
     stats = device.memory_stats() or {}

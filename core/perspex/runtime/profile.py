@@ -24,7 +24,7 @@ import threading
 import time
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -38,6 +38,8 @@ from perspex.runtime.measuring import here
 
 _MARK = "perspex call "
 _END = "end: "
+# Planes of accelerators; their line of instructions, or the statistic that names one.
+_DEVICE, _OPERATIONS, _INSTRUCTION = "/device:", "XLA Ops", "hlo_op"
 # Statistics of an event that tell which end belongs to which beginning.
 _LINKS = ("_p", "_c")
 _NANO = 1e-9
@@ -272,14 +274,19 @@ class _Seen(NamedTuple):
     name: str
     thread: int
     link: int | None
+    # By an accelerator, whose times are those of its kernels.
+    on_device: bool = False
 
 
 def _events(data: bytes) -> list[_Seen]:
-    found = []
+    found: list[_Seen] = []
     with warnings.catch_warnings():
         # From jaxlib, when it makes the class of statistics; it aborts where that is an error.
         warnings.simplefilter("ignore", DeprecationWarning)
         for plane in xla.ProfileData.from_serialized_xspace(data).planes:
+            if plane.name.startswith(_DEVICE):
+                found += _kernels(plane)
+                continue
             for thread, line in enumerate(plane.lines):
                 for event in line.events:
                     name = event.name
@@ -289,6 +296,24 @@ def _events(data: bytes) -> list[_Seen]:
                     start, duration = event.start_ns * _NANO, event.duration_ns * _NANO
                     found.append(_Seen(start, duration, name, thread, links[0] if links else None))
     return found
+
+
+def _kernels(plane: Any) -> Iterator[_Seen]:
+    """What an accelerator carried out: kernels with the names of their instructions.
+
+    GPUs have a line for each of their streams, and name the instruction in a statistic; TPUs have a
+    line of instructions. Other lines repeat these in sum.
+    """
+    lines = list(plane.lines)
+    named = [line for line in lines if line.name == _OPERATIONS]
+    for thread, line in enumerate(named or lines):
+        for event in line.events:
+            name = next((value for key, value in event.stats if key == _INSTRUCTION), None)
+            if name is None and not named:
+                continue  # a copy that is no instruction's
+            name = str(event.name if name is None else name).partition(" = ")[0].removeprefix("%")
+            start, duration = event.start_ns * _NANO, event.duration_ns * _NANO
+            yield _Seen(start, duration, name, thread, None, True)
 
 
 def _spans_by_run(
@@ -322,6 +347,14 @@ def _spans_by_run(
             if begins[at].time >= mark.time and begins[at].name in known:
                 inside.append(begins[at])
             at += 1
+        on_device = [one for one in inside if one.on_device]
+        if on_device:
+            # What the host did meanwhile was to start them.
+            found[number] = [
+                _Span(one.time, one.time + one.duration, one.name, known[one.name].kind in _HOLDING)
+                for one in on_device
+            ]
+            continue
         found[number] = _spans(inside, ends, end, program.instructions)
     return found
 

@@ -27,7 +27,7 @@ from typing import Any, Protocol
 from IPython.core.interactiveshell import InteractiveShell
 
 from perspex.base import environment, events
-from perspex.runtime import threads
+from perspex.runtime import client, memory, threads
 from perspex_magics.display import notices
 from perspex_magics.display.table import Report
 from perspex_magics.display.units import duration, size
@@ -57,6 +57,8 @@ _PARTS = {
 _NO_SECONDS = dict.fromkeys(_PARTS, 0.0)
 _KINDS = (*_PARTS, "failed")
 _STATES = ("on", "off", "all")
+# The part of a device's memory from which on a reserve is told.
+_TOLD_PART = 0.1
 # Seconds below which a wait or a cell is no reason to show a line.
 _LONG_WAIT = 1e-3
 _LONG_CELL = 0.1
@@ -98,7 +100,7 @@ class Reading:
     """
 
     __slots__ = (
-        *("after", "bytes", "cell", "count", "idle", "is_working", "python"),
+        *("after", "bytes", "cell", "count", "idle", "is_working", "python", "reserved"),
         *("before", "seconds", "sources", "spans", "start", "status", "text_of_cell", "wall"),
         "xla",
     )
@@ -113,6 +115,8 @@ class Reading:
         # How long the device worked after the cell; `None` if it did not, or still does.
         self.after: float | None = None
         self.is_working = False
+        # What the line says of memory that the device has reserved.
+        self.reserved = ""
         # Begin and length of phases, the outermost of those that ended.
         self.spans: list[tuple[float, float]] = []
         self.before, self.xla = events.outside_of_phases(), threads.times()
@@ -211,6 +215,7 @@ class Reading:
         if self.idle:
             parts.append(f"idle {duration(self.idle)}")
         line = f"{duration(self.wall)}: {', '.join(parts)}"
+        line += self.reserved
         if self.is_working:
             return f"{line}; the device is still at work"
         if self.after is not None:
@@ -256,6 +261,7 @@ class Clock:
         self.watcher = Watcher()
         self._observers: tuple[Observer, ...] = ()
         self._stop: Callable[[], None] | None = None
+        self._is_reserve_told = False
 
     def set(self, state: str) -> None:
         """Show readings under cells (`on`), under `all` cells, or under none (`off`)."""
@@ -365,10 +371,27 @@ class Clock:
         ]
         return any(map(is_compiled, values)) or bool(arrays_in(values))
 
+    def _reserve(self) -> str:
+        """That the device's memory is taken beforehand, once: other programs see it as used."""
+        if self._is_reserve_told or not client.is_made():
+            return ""
+        device = client.default_device()
+        if device.platform == "cpu":
+            return ""
+        nbytes, limit = memory.reserved(device), memory.limit(device)
+        if limit is None or nbytes < _TOLD_PART * limit:
+            return ""
+        self._is_reserve_told = True
+        return (
+            f"; XLA has reserved {size(nbytes)} of {device} beforehand "
+            "(XLA_PYTHON_CLIENT_PREALLOCATE=false prevents that)"
+        )
+
     def _show(self, reading: Reading, unready: list[Any], now: float) -> None:
         # A terminal cannot take back what it has printed.
         can_update = hasattr(self.shell, "kernel")
         display_id = f"perspex-clock-{uuid.uuid4().hex}" if unready and can_update else None
+        reading.reserved = self._reserve()
         reading.show(display_id)
         if unready:
             publisher, context = self.shell.display_pub, contextvars.copy_context()

@@ -19,10 +19,16 @@ import perspex
 import perspex.numpy as jnp
 from perspex.base import events
 from perspex.ir.jaxpr import ClosedJaxpr
+from perspex.runtime import client
 from perspex.transforms.higher_order import program_work
 
-_ROWS = 1024  # of the matrices: 4 MB each
-_NUMBERS = 1 << 24  # of the array: 64 MB
+# The rows of the matrices and the numbers of the array: on a processor 4 MB each and 64 MB. On an
+# accelerator such a product would be over before the next one is started, and its caches hold
+# such an array.
+_ON_PROCESSOR = (1024, 1 << 24)
+_ON_ACCELERATOR = (8192, 1 << 28)
+# The part of an accelerator's memory that may be taken for this: matrices, products, array.
+_PART = 0.25
 # Seconds to spend on each peak, and runs at the least.
 _SECONDS = 0.2
 _LEAST_RUNS = 3
@@ -106,16 +112,28 @@ def known_peak() -> Peak | None:
     return peak() if peak.cache_info().currsize else None
 
 
+def sizes(device: Any) -> tuple[int, int]:
+    """The rows of the matrices and the numbers of the array that measure a device."""
+    if device.platform == "cpu":
+        return _ON_PROCESSOR
+    rows, numbers = _ON_ACCELERATOR
+    limit = (device.memory_stats() or {}).get("bytes_limit")
+    while limit is not None and 4 * (numbers + 3 * rows**2) > _PART * limit and rows > 1024:
+        rows, numbers = rows // 2, numbers // 2
+    return rows, numbers
+
+
 @functools.cache
 def peak() -> Peak:
     """What the default device can do, measured at the first call."""
     with events.unheard():
-        matrix = jnp.full((_ROWS, _ROWS), 1.0 / _ROWS, jnp.float32)
+        rows, count = sizes(client.default_device())
+        matrix = jnp.full((rows, rows), 1.0 / rows, jnp.float32)
         product = perspex.jit(lambda x, y: x @ y)
         multiplying = _best(lambda: product(matrix, matrix))
         # In place, so that no new memory has to be found.
         increment = perspex.jit(lambda x: x + 1, donate_argnums=0)
-        numbers = jnp.zeros(_NUMBERS, jnp.float32)
+        numbers = jnp.zeros(count, jnp.float32)
 
         def add() -> Any:
             nonlocal numbers
@@ -123,7 +141,7 @@ def peak() -> Peak:
             return numbers
 
         moving = _best(add)
-    return Peak(flops=2.0 * _ROWS**3 / multiplying, bytes=8.0 * _NUMBERS / moving)
+    return Peak(flops=2.0 * rows**3 / multiplying, bytes=8.0 * count / moving)
 
 
 def _best(run: Callable[[], Any]) -> float:

@@ -19,6 +19,7 @@ import perspex
 import perspex.numpy as pnp
 from perspex.base import environment
 from perspex.base.events import Event
+from perspex.runtime import client
 from perspex_magics.timing.clock import Clock, Reading
 from perspex_magics.timing.unfinished import Pending, Watcher, arrays_in, is_there
 
@@ -459,3 +460,41 @@ def _cost(clock: Clock) -> float:
     clock.begin(info)
     clock.end(SimpleNamespace(info=info, result=None, success=True, execution_count=1))
     return time.perf_counter() - start
+
+
+class Card:
+    """A device whose allocator has taken most of its memory beforehand."""
+
+    platform = "gpu"
+    stats = {"bytes_limit": 80 << 30, "pool_bytes": 60 << 30, "bytes_in_use": 2 << 30}
+
+    def memory_stats(self) -> dict[str, int]:
+        return self.stats
+
+    def __str__(self) -> str:
+        return "cuda:0"
+
+
+def test_reserved_memory_is_told_once(notebook: Notebook, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(notebook.shell)
+    assert clock._reserve() == ""
+    monkeypatch.setattr(client, "default_device", Card)
+    reading = Reading("x = 1")
+    reading.stop(time.perf_counter(), "ok")
+    before = reading.text()
+    reading.reserved = clock._reserve()
+    assert reading.text() == (
+        f"{before}; XLA has reserved 58.0 GiB of cuda:0 beforehand "
+        "(XLA_PYTHON_CLIENT_PREALLOCATE=false prevents that)"
+    )
+    assert clock._reserve() == ""
+
+
+def test_memory_that_grows_with_use_is_not_told(
+    notebook: Notebook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Growing(Card):
+        stats = {"bytes_limit": 80 << 30, "pool_bytes": 3 << 30, "bytes_in_use": 2 << 30}
+
+    monkeypatch.setattr(client, "default_device", Growing)
+    assert Clock(notebook.shell)._reserve() == ""

@@ -170,3 +170,21 @@ def test_unloaded_it_is_gone(cells: Notebook) -> None:
     cells.ok("c = f(x)")
     with Session():  # the cell that unloaded it was being measured
         pass
+
+
+@pytest.mark.parametrize(
+    ("platform", "gibibytes", "want"),
+    [
+        ("cpu", None, (1024, 1 << 24)),
+        ("gpu", 80, (8192, 1 << 28)),
+        ("gpu", 4, (4096, 1 << 27)),
+        ("tpu", None, (8192, 1 << 28)),
+    ],
+)
+def test_the_peak_is_measured_with_sizes_for_the_device(
+    platform: str, gibibytes: int | None, want: tuple[int, int]
+) -> None:
+    """Products that outlast their start, arrays that no cache holds, a quarter of the memory."""
+    stats = None if gibibytes is None else {"bytes_limit": gibibytes << 30}
+    device = SimpleNamespace(platform=platform, memory_stats=lambda: stats)
+    assert roofline.sizes(device) == want

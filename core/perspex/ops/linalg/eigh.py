@@ -24,7 +24,7 @@ from perspex.ops.linalg.matrices import (
     sized,
     with_diagonal,
 )
-from perspex.ops.linalg.solvers import call, call_tpu, code, flag, refused
+from perspex.ops.linalg.solvers import call, call_tpu, code, flag
 from perspex.ops.lowering import expand
 from perspex.tracing.trace import typeof
 
@@ -50,8 +50,6 @@ _IMPLEMENTATIONS: dict[str, tuple[EighImplementation | None, ...]] = {
     "rocm": (None, EighImplementation.QR, EighImplementation.JACOBI),
     "tpu": (None, EighImplementation.JACOBI),
 }
-# For larger ones, JAX divides the matrix by polar decompositions.
-_LARGEST_ON_TPU = 256
 
 
 class Eigh(OfMatrices):
@@ -107,8 +105,7 @@ class Eigh(OfMatrices):
         if symmetrize_input:
             (x,) = expand(b, hermitian_part, x)
         if b.platform == "tpu":
-            if given.shape[-1] > _LARGEST_ON_TPU:
-                raise refused(b, f"eigh of matrices larger than {_LARGEST_ON_TPU}")
+            # By Jacobi's method at all sizes; JAX divides those above 256.
             config = f"{int(lower)},{int(sort_eigenvalues)},100,1e-6"
             return call_tpu(b, "Eigh", [x], [vectors, values], config)
         info = info_of(given)

@@ -29,7 +29,8 @@ from perspex.ops.linalg.matrices import (
     triangles,
     with_diagonal,
 )
-from perspex.ops.linalg.solvers import call_gpu, call_lapack, code, flag, is_gpu, needs_cpu
+from perspex.ops.linalg.polar import singular_values
+from perspex.ops.linalg.solvers import call_gpu, call_lapack, code, flag, is_gpu
 from perspex.ops.lowering import expand
 from perspex.ops.structural import full_like, scalar_like
 from perspex.tracing.trace import typeof
@@ -61,6 +62,8 @@ _ON_CPU = {
     SvdAlgorithm.DIVIDE_AND_CONQUER: "gesdd",
     SvdAlgorithm.QR: "gesvd",
 }
+# On TPUs, which have no routine for it.
+_BY_POLAR = (None, SvdAlgorithm.DEFAULT, SvdAlgorithm.POLAR)
 _ON_GPU = {
     SvdAlgorithm.JACOBI: "gesvdj",
     SvdAlgorithm.POLAR: "gesvdp",
@@ -127,9 +130,11 @@ class SVD(OfMatrices):
         s, *vectors = b.out_avals
         if is_gpu(b):
             return _lower_on_gpu(b, x, given, _on_gpu(b, given, algorithm), full_matrices)
-        needs_cpu(b, self.name)
+        if b.platform == "tpu" and algorithm in _BY_POLAR:
+            flags = (full_matrices, compute_uv)
+            return expand(b, lambda x: singular_values(x, *flags), x)
         routine = _ON_CPU.get(algorithm)
-        if routine is None:
+        if routine is None or b.platform != "cpu":
             raise _no_algorithm(b, algorithm)
         u, vh = vectors or (sized(given, m, m), sized(given, n, n))
         info = info_of(given)

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
+import re
+
 import pytest
 
+import perspex
+from perspex import lax
+from perspex import numpy as jnp
+
 from . import records
+from .recorders.cross_lowering import CASES
 
 NAME = "cross_lowering"
 RECORDS = records.read(NAME)
@@ -34,6 +42,9 @@ OTHERWISE = {
     **dict.fromkeys(["svd", "pinv", "matrix_rank", "linalg.cond", "lstsq", "norm(a, 2)"], _SVD),
     "cholesky_update": {k: v for k, v in _QR.items() if k != "cuda"},
     "polar(a)": {k: v for k, v in _QR.items() if k != "tpu"},
+    "qdwh": {k: v for k, v in _QR.items() if k != "tpu"},
+    # In rotations, where JAX asks for eigenvalues.
+    "rsf2csf": dict.fromkeys(_QR, set[str]()),
     "qr_multiply": _QR,
     "eigh_tridiagonal": _EIGH,
     "jax.memory.Space.Device": dict.fromkeys(_QR, {"annotate_device_placement"}),
@@ -72,3 +83,22 @@ def test_refused(key: str) -> None:
 def test_in_another_way(key: str) -> None:
     targets = {call["call_target_name"].strip('"') for call in records.ours(NAME)[key]}
     assert targets == otherwise(key)
+
+
+# Numbers of the host, and what only looks at a key.
+WITHOUT_PROGRAM = {"fftfreq", "rfftfreq", "key_dtype", "key_impl", "reuse"}
+
+
+@pytest.mark.parametrize("module", ["lax.linalg", "jnp.fft", "jax.random"])
+def test_every_function_is_there(module: str) -> None:
+    """Of linear algebra, Fourier transforms and random numbers; primitives have their functions."""
+    space = {"lax": lax, "jnp": jnp, "jax": perspex}
+    package, _, name = module.partition(".")
+    found = getattr(space[package], name)
+    functions = {
+        one
+        for one in getattr(found, "__all__", dir(found))
+        if inspect.isfunction(getattr(found, one)) and one[0] != "_" and one not in WITHOUT_PROGRAM
+    }
+    known = {one for one in functions if re.search(rf"{re.escape(module)}\.{one}\b", CASES)}
+    assert len(functions) > 10 and known == functions

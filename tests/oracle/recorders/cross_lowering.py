@@ -259,6 +259,24 @@ lambda k: lax.rng_bit_generator(k, (4,), algorithm=lax.RandomAlgorithm.RNG_PHILO
 lambda k: lax.rng_uniform(k[0], k[1], (4,)) | f2
 lambda k: jax.random.key_data(jax.random.split(jax.random.wrap_key_data(k, impl="rbg"))) | u4
 lambda k: jax.random.key_data(jax.random.split(jax.random.wrap_key_data(k, impl="unsafe_rbg"))) | u4
+lambda a: lax.linalg.qdwh(a)[0] | f5,3
+jnp.linalg.svdvals | f5,3
+lambda a: jnp.linalg.tensorsolve(a, a[:, 0, 0]) | f4,2,2
+jax.scipy.linalg.cholesky | f4,4
+lambda a: jax.scipy.linalg.cho_solve((a, True), a) | f4,4
+lambda a: jax.scipy.linalg.lu_solve(jax.scipy.linalg.lu_factor(a), a) | f4,4
+jax.scipy.linalg.eigh | f4,4
+jax.scipy.linalg.inv | f4,4
+jax.scipy.linalg.det | f4,4
+jax.scipy.linalg.schur | f4,4
+jax.scipy.linalg.hessenberg | f4,4
+lambda a: jax.scipy.linalg.rsf2csf(a, a) | f4,4
+jax.scipy.fft.dctn | f4,4
+jax.scipy.fft.idct | f8
+jax.scipy.fft.idctn | f4,4
+lambda k: jax.random.key_data(jax.random.clone(jax.random.wrap_key_data(k))) | u2
+lambda k: jax.random.key_data(jax.random.key(k[0])) | u2
+lambda k: jax.random.PRNGKey(k[0]) | u2
 """  # noqa: E501
 
 # The letters of types.

@@ -26,6 +26,7 @@ from perspex.runtime import array as _array  # noqa: E402
 from perspex.runtime import dispatch as _dispatch  # noqa: E402
 from perspex.tracing import array_methods as _array_methods  # noqa: E402
 from perspex.tracing import trace as _tracing  # noqa: E402
+from perspex.tracing import trials as _trials  # noqa: E402, F401
 
 # The two late bindings: what operations mean outside every trace, and what the methods of arrays
 # forward to.

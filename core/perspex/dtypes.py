@@ -216,7 +216,12 @@ def _host_dtype(dtype: Any, x: Any) -> Any:
 def _remedy(dtype: DType) -> str:
     if not dtype.isnative:
         return f"convert it to native byte order with x.astype('{dtype.newbyteorder('=').name}')"
-    return "convert it first, for strings to integer codes"
+    if dtype.kind in "US":
+        return (
+            "convert strings with NumPy first: `np.unique(labels, return_inverse=True)[1]` gives "
+            "integer codes, and `np.asarray(texts, float)` reads numbers"
+        )
+    return "convert it first"
 
 
 def dtype_of(x: Any) -> Any:

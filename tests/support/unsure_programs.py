@@ -96,14 +96,6 @@ UNSURE = {
         """,
         "f(np.float32(8))",
     ),
-    "any of a list of arrays": (
-        """
-        @jit
-        def f(x):
-            return any([x > 1, x < 0])
-        """,
-        "f(np.float32(8))",
-    ),
     "or for a default": (
         """
         @jit

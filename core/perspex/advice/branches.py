@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 from perspex.advice.code import UNKNOWN, Place
 from perspex.advice.conditions import TOO_MUCH, traced_test
+from perspex.advice.guards import GUARDED, guarded, is_guard
 from perspex.advice.story import Remedy
 from perspex.advice.straight import a_name, assigned, needed_from_outside, only_assigns
 
@@ -31,33 +33,58 @@ NO_ARRAYS = (
 )
 
 
-def in_expression(place: Place, node: ast.IfExp, condition: ast.expr) -> Remedy | None:
-    """The remedy for `a if condition else b`."""
-    chosen = _chosen(place, condition, node.body, node.orelse)
-    if chosen is None:
-        return None
-    return Remedy(_why(place, chosen), place.edited(node, chosen))
+def in_expression(place: Place, node: ast.IfExp, condition: ast.expr) -> list[Remedy | None]:
+    """The remedies for `a if condition else b`."""
+    found = [
+        choose(place, condition, node.body, node.orelse) for choose in (_chosen, _as_functions)
+    ]
+    return [
+        Remedy(_why(place, chosen), place.edited(node, chosen))
+        for chosen in found
+        if chosen is not None
+    ]
+
+
+Choice = Callable[[Place, ast.expr, ast.expr, ast.expr], ast.Call | None]
 
 
 def _chosen(place: Place, condition: ast.expr, yes: ast.expr, no: ast.expr) -> ast.Call | None:
     """The call that chooses between two values; `None` if they may not be computed both."""
-    for value in (yes, no):
-        if any(isinstance(n, TOO_MUCH) for n in ast.walk(value)) or _recurs(place, value):
-            return None
+    if any(not _can_move(place, value) for value in (yes, no)):
+        return None
     if all(_is_array(place, value) for value in (yes, no)):
         if not all(_calls_user(place, value) for value in (yes, no)):
-            return place.jnp("where", condition, yes, no)
+            opposite = place.jnp("logical_not", condition)
+            return place.jnp(
+                "where", condition, guarded(place, yes, condition), guarded(place, no, opposite)
+            )
     elif not all(_is_container(place, value) for value in (yes, no)):
+        return None
+    return _as_functions(place, condition, yes, no)
+
+
+def _as_functions(
+    place: Place, condition: ast.expr, yes: ast.expr, no: ast.expr
+) -> ast.Call | None:
+    """The call that runs one of two functions."""
+    if any(not _can_move(place, value) for value in (yes, no)):
         return None
     nothing = ast.arguments([], [], None, [], [], None, [])
     return place.lax("cond", condition, ast.Lambda(nothing, yes), ast.Lambda(nothing, no))
 
 
+def _can_move(place: Place, value: ast.expr) -> bool:
+    return not any(isinstance(n, TOO_MUCH) for n in ast.walk(value)) and not _recurs(place, value)
+
+
 def _why(place: Place, chosen: ast.Call) -> str:
     function = chosen.func
     assert isinstance(function, ast.Attribute)
-    text = _COND if function.attr == "cond" else _WHERE
-    return text.format(ast.unparse(function.value))
+    if function.attr == "cond":
+        return _COND.format(ast.unparse(function.value))
+    text = _WHERE.format(ast.unparse(function.value))
+    inner = [n for arg in chosen.args[1:] for n in ast.walk(arg) if is_guard(n)]
+    return f"{text}. {GUARDED}" if inner else text
 
 
 def _is_array(place: Place, value: ast.expr) -> bool:
@@ -118,20 +145,26 @@ def _recurs(place: Place, value: ast.expr) -> bool:
 # ---- `if` statements ----------------------------------------------------------------------------
 
 
-def in_statement(place: Place, node: ast.If, condition: ast.expr) -> Remedy | None:
-    """The remedy for an `if` whose branches assign or return; `None` if they do something else."""
+def in_statement(place: Place, node: ast.If, condition: ast.expr) -> list[Remedy | None]:
+    """The remedies for an `if` whose branches assign or return; none if they do something else."""
     last, no = _otherwise(place, node)
     if not all(place.is_local(name) for name in assigned([node])):
-        return None
+        return []
     for branch in (node.body, no):
         if any(_recurs(place, n) for s in branch for n in ast.walk(s) if isinstance(n, ast.expr)):
-            return None
-    value = _value_of(place, [node, *no] if not node.orelse else [node])
-    if value is not None:
-        statement, chosen = value
+            return []
+    statements = [node, *no] if not node.orelse else [node]
+    values = [_value_of(place, statements, choice) for choice in (_chosen, _as_functions)]
+    found: list[Remedy | None] = []
+    for statement, chosen in [value for value in values if value is not None]:
         patch = place.replaced(node, last, statement)
-        return Remedy(_why(place, chosen), patch) if patch else None
-    return _at_once(place, node, condition) or _functions(place, node, condition, no, last)
+        found.append(Remedy(_why(place, chosen), patch) if patch else None)
+    return [
+        *found[:1],
+        _at_once(place, node, condition),
+        *found[1:],
+        _functions(place, node, condition, no, last),
+    ]
 
 
 def _otherwise(place: Place, node: ast.If) -> tuple[ast.stmt, list[ast.stmt]]:
@@ -151,9 +184,11 @@ def _otherwise(place: Place, node: ast.If) -> tuple[ast.stmt, list[ast.stmt]]:
     return node, []
 
 
-def _value_of(place: Place, statements: list[ast.stmt]) -> tuple[ast.stmt, ast.Call] | None:
+def _value_of(
+    place: Place, statements: list[ast.stmt], choice: Choice
+) -> tuple[ast.stmt, ast.Call] | None:
     """A choice among several values for one name or result, as one statement and its call."""
-    found = _single(place, statements)
+    found = _single(place, statements, choice)
     if found is None:
         return None
     target, call = found
@@ -162,7 +197,9 @@ def _value_of(place: Place, statements: list[ast.stmt]) -> tuple[ast.stmt, ast.C
     return (ast.Return(call) if target is None else ast.Assign([target], call)), call
 
 
-def _single(place: Place, statements: list[ast.stmt]) -> tuple[ast.Name | None, ast.expr] | None:
+def _single(
+    place: Place, statements: list[ast.stmt], choice: Choice
+) -> tuple[ast.Name | None, ast.expr] | None:
     """What statements return, or assign to one name, as one expression; the name is `None` for a
     return."""
     match statements:
@@ -174,16 +211,16 @@ def _single(place: Place, statements: list[ast.stmt]) -> tuple[ast.Name | None, 
             return changed, ast.BinOp(a_name(changed.id), op, value)
         case [ast.If(test=test, body=body, orelse=orelse), *after] if not (orelse and after):
             condition = traced_test(place, test)
-            yes = _single(place, body)
+            yes = _single(place, body, choice)
             if condition is None or yes is None:
                 return None
             name, value = yes
-            no = _single(place, orelse or after)
+            no = _single(place, orelse or after, choice)
             if not orelse and not after and name is not None and _is_bound(place, name.id):
                 no = name, a_name(name.id)
             if no is None or _name(no[0]) != _name(name):
                 return None
-            chosen = _chosen(place, condition, value, no[1])
+            chosen = choice(place, condition, value, no[1])
             return None if chosen is None else (name, chosen)
     return None
 

@@ -154,6 +154,8 @@ class Place:
     def __init__(self, frame: FrameType, node: ast.expr, file: File) -> None:
         self.frame, self.node, self.file = frame, node, file
         self.imports: list[str] = []
+        # What parts of a condition are to be replaced with.
+        self.instead: dict[ast.expr, ast.expr] = {}
 
     @property
     def parent(self) -> ast.AST:
@@ -279,10 +281,19 @@ def place_of(frame: FrameType, lasti: int) -> Place | None:
     file = read_file(code.co_filename, frame.f_globals)
     line, end_line, column, end_column = at
     for node in file.nodes():
+        # Python 3.11 gives the jump after `if x:` the place of the whole statement.
         if (
-            isinstance(node, ast.expr)
+            isinstance(node, (ast.expr, ast.If, ast.While))
             and (node.lineno, node.end_lineno) == (line, end_line)
             and (node.col_offset, node.end_col_offset) == (column, end_column)
         ):
-            return Place(frame, node, file)
+            return Place(frame, node if isinstance(node, ast.expr) else _tested(node), file)
     return None
+
+
+def _tested(statement: ast.If | ast.While) -> ast.expr:
+    """What a statement asks whether it is true."""
+    test = statement.test
+    while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        test = test.operand
+    return test

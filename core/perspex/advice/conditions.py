@@ -15,7 +15,12 @@ _PYTHONS = (ast.Is, ast.IsNot, ast.In, ast.NotIn)
 
 def traced_test(place: Place, test: ast.expr) -> ast.expr | None:
     """A condition without `and`, `or`, `not` and chains; `None` if it also guards Python."""
+    if test in place.instead:
+        return place.instead[test]
+    inside = [node for part in place.instead for node in ast.walk(part)]
     for node in ast.walk(test):
+        if node in inside:
+            continue
         if isinstance(node, TOO_MUCH):
             return None
         if isinstance(node, ast.Compare) and isinstance(node.ops[0], _PYTHONS):
@@ -70,7 +75,39 @@ def logical(place: Place, node: ast.expr) -> ast.expr | None:
 
 
 def _plain(place: Place, node: ast.expr) -> ast.expr | None:
+    if node in place.instead:
+        return place.instead[node]
     return logical(place, node) if _is_logical(node) else node
+
+
+def membership(place: Place, node: ast.Compare) -> ast.expr | None:
+    """`x in items` as a comparison with all items; `None` if they are not numbers."""
+    if len(node.ops) != 1:
+        return None
+    items = node.comparators[0]
+    if not _is_our_array(place, items):
+        if not _holds_numbers(place, items):
+            return None
+        items = place.jnp("asarray", items)
+    found: ast.expr = place.jnp("any", ast.Compare(items, [ast.Eq()], [node.left]))
+    return place.jnp("logical_not", found) if isinstance(node.ops[0], ast.NotIn) else found
+
+
+def _is_our_array(place: Place, node: ast.expr) -> bool:
+    if isinstance(node, ast.Call):
+        origin = getattr(place.value(node.func), "__module__", None) or ""
+        return origin.partition(".")[0] == "perspex"
+    return hasattr(place.value(node), "dtype")
+
+
+def _holds_numbers(place: Place, node: ast.expr) -> bool:
+    """Whether an expression is a list or tuple of numbers."""
+    if isinstance(node, (ast.List, ast.Tuple)):
+        items = [place.value(item) for item in node.elts]
+    else:
+        known = place.value(node)
+        items = list(known) if isinstance(known, (list, tuple)) else []
+    return bool(items) and all(isinstance(item, (bool, int, float, complex)) for item in items)
 
 
 def _is_test(place: Place, node: ast.expr) -> bool:

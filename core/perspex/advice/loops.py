@@ -92,7 +92,7 @@ def while_loop(place: Place) -> Remedy | None:
         result = place.lax("while_loop", a_name(goes_on), a_name(turn), start)
     patch = place.replaced(loop, loop, *new, ast.Assign([names], result))
     text = f"`{ast.unparse(result.func)}` repeats on the device"
-    return Remedy(text, patch) if patch else None
+    return Remedy(text, patch, is_loop=True) if patch else None
 
 
 def fori_loop(place: Place) -> Remedy | None:
@@ -128,7 +128,7 @@ def fori_loop(place: Place) -> Remedy | None:
     result = place.lax("fori_loop", begin, call.args[-1], body, start)
     patch = place.replaced(loop, loop, *new, ast.Assign([names], result))
     text = f"`{ast.unparse(result.func)}` repeats on the device"
-    return Remedy(text, patch) if patch else None
+    return Remedy(text, patch, is_loop=True) if patch else None
 
 
 def _step(statement: ast.stmt) -> ast.expr | None:

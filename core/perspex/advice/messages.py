@@ -39,7 +39,7 @@ def _tell(
     if static and (story is None or story.is_staged):
         general += static
     found, place = suggest.suggest(need, kind, story)
-    if found is None or (found.patch is None and story is not None and not story.can_be_static):
+    if found is None:
         found = Remedy(general, otherwise=_without_arguments(story))
     elif own:
         found = suggest.beside(Remedy(general), found)
@@ -105,12 +105,17 @@ def concretization(operation: str, kind: str, origin: str = "", remedy: str = ""
     >>> print(concretization("float()", "float32[]").splitlines()[-1])
     Remedy: `x.astype(float)` converts a traced array; or mark the argument with `static_argnames`.
     """
-    is_number = operation in _CASTS or operation == ".item()"
+    is_number = operation in _CASTS or operation in (".item()", "format()")
     own = bool(remedy)
     static = ""
     if not remedy:
         cast = _CASTS.get(operation)
         remedy = "return the array and read its value outside the traced function"
+        if operation == "format()":
+            remedy = (
+                "`debug.print('{}', x)` prints when the value is there; or return the array and "
+                "format it outside the traced function"
+            )
         if cast:
             remedy = f"`x.astype({cast})` converts a traced array"
         static = "; or mark the argument with `static_argnames`"

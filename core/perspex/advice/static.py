@@ -56,7 +56,7 @@ def mark_static(place: Place, story: Story | None) -> Remedy | None:
     if patch is None:
         value = ast.unparse(_keyword("static_argnames", names))
         text = f"mark {listed} static: pass `{value}` where `{owner.name}` is jitted"
-    return Remedy(text, patch)
+    return Remedy(text, patch, static=tuple(names))
 
 
 def _spelled(place: Place, code: CodeType, names: list[str]) -> Patch | None:

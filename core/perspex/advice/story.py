@@ -79,6 +79,12 @@ class Story(NamedTuple):
         """Whether the value comes from integers alone, on which Python likes to depend."""
         return all(argument.kind.startswith(("int", "uint")) for argument in self.arguments)
 
+    @property
+    def is_of_booleans(self) -> bool:
+        """Whether the value comes from booleans alone, as switches are."""
+        kinds = [argument.kind for argument in self.arguments]
+        return bool(kinds) and all(kind.startswith("bool") for kind in kinds)
+
 
 class Patch(NamedTuple):
     """Lines of a file, `first` to `last`, and what to write there; `imports` go to the top."""
@@ -92,11 +98,21 @@ class Patch(NamedTuple):
 
 
 class Remedy(NamedTuple):
-    """What to do: a sentence, the lines to write if they are known, and another way, if any."""
+    """What to do: a sentence, the lines to write if they are known, and another way, if any.
+
+    `static` are the arguments that it marks static. It `is_loop` if it repeats on the device.
+    """
 
     text: str
     patch: Patch | None = None
     otherwise: str = ""
+    static: tuple[str, ...] = ()
+    is_loop: bool = False
+
+    def as_data(self) -> dict[str, Any]:
+        """What displays show of it."""
+        patch = self.patch and self.patch._asdict()
+        return {"text": self.text, "patch": patch, "otherwise": self.otherwise}
 
 
 class Card(NamedTuple):
@@ -112,9 +128,8 @@ class Card(NamedTuple):
 
     def as_data(self) -> dict[str, Any]:
         """The card as JSON."""
-        remedy, patch = self.remedy, self.remedy.patch
         parts = {
-            "remedy": remedy._asdict() | {"patch": patch and patch._asdict()},
+            "remedy": self.remedy.as_data(),
             "steps": [step._asdict() for step in self.steps],
         }
         data: dict[str, Any] = json.loads(json.dumps(self._asdict() | parts))

@@ -1,14 +1,16 @@
 """What to write instead where Python needed the value of a traced array.
 
 `suggest` looks at the syntax of the user's line and at the names around it, and returns the lines
-to write instead. It is called only when an error is raised, and runs none of the user's code. Where
-it is not sure it returns nothing, and the message has the general remedy.
+to write instead. It is called only when an error is raised. Of several remedies it takes the first
+one that works: each is traced before it is shown (`register_trial`). Where there is none it returns
+nothing, and the message has the general remedy.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
 
 from perspex.advice.choices import choose
@@ -16,10 +18,28 @@ from perspex.advice.code import Place, find_place, place_of
 from perspex.advice.loops import fori_loop, while_loop
 from perspex.advice.static import mark_static
 from perspex.advice.story import Remedy, Story
-from perspex.advice.values import for_index, for_mask, for_number, for_numpy, for_store
+from perspex.advice.values import for_index, for_leaving, for_mask, for_number, for_numpy, for_store
 
 BOOL, NUMBER, INDEX, ARRAY, MASK, SHAPE = "bool", "number", "index", "array", "mask", "shape"
 """What Python or NumPy needed of a traced value."""
+
+
+Trial = Callable[[Place, Remedy, Story | None, Sequence[str]], bool]
+"""Says whether a remedy runs; the names are those of the arguments that it marks static."""
+
+_trials: list[Trial] = []
+
+
+class _Trying(threading.local):
+    now = False
+
+
+_trying = _Trying()
+
+
+def register_trial(trial: Trial) -> None:
+    """Register what runs a remedy before it is shown."""
+    _trials.append(trial)
 
 
 def suggest(need: str, kind: str, story: Story | None) -> tuple[Remedy | None, str]:
@@ -30,14 +50,34 @@ def suggest(need: str, kind: str, story: Story | None) -> tuple[Remedy | None, s
       kind: the type of the traced value, as in `float32[]`.
       story: where the value comes from, if that is known.
     """
-    place = find_place()
+    # What fails in a trial is not shown.
+    place = None if _trying.now else find_place()
     if place is None:
         return None, ""
     try:
-        return _suggest(place, need, kind, story), place.line
+        return _first(place, _candidates(place, need, kind, story), story), place.line
     except Exception:
         # The error itself matters more than advice on it.
         return None, place.line
+
+
+def _first(
+    place: Place, candidates: Iterator[tuple[Remedy, Remedy | None]], story: Story | None
+) -> Remedy | None:
+    """The first remedy that works, beside the other one, if that works too."""
+    for found, other in candidates:
+        if works(place, found, story):
+            return beside(found, other) if other and works(place, other, story) else found
+    return None
+
+
+def works(place: Place, remedy: Remedy, story: Story | None) -> bool:
+    """Whether a remedy without lines to write has been found, or one whose lines run."""
+    _trying.now = True
+    try:
+        return all(trial(place, remedy, story, remedy.static) for trial in _trials)
+    finally:
+        _trying.now = False
 
 
 def at_operation(frame: FrameType, lasti: int, lengths: Sequence[Story]) -> Remedy:
@@ -50,35 +90,63 @@ def at_operation(frame: FrameType, lasti: int, lengths: Sequence[Story]) -> Reme
     place = place_of(frame, lasti)
     if place is None or len(lengths) != 1:
         return Remedy("")
-    return mark_static(place, lengths[0]) or Remedy("")
+    found = None if _trying.now else mark_static(place, lengths[0])
+    return found if found and works(place, found, lengths[0]) else Remedy("")
 
 
-def _suggest(place: Place, need: str, kind: str, story: Story | None) -> Remedy | None:
+def _candidates(
+    place: Place, need: str, kind: str, story: Story | None
+) -> Iterator[tuple[Remedy, Remedy | None]]:
+    """Remedies, the best one first, each with another way that may be named beside it."""
     static = mark_static(place, story)
     is_scalar = kind.endswith("[]")
     # There is no reverse mode through a loop of unknown length.
     is_differentiated = story is not None and story.is_differentiated
-    if need == SHAPE:
-        return static if is_scalar else None
-    if need == NUMBER and _is_length(place):
-        return static
+    if need == SHAPE or (need == NUMBER and _is_length(place)):
+        if static and is_scalar:
+            yield static, None
+        return
+    # Python code depends on what it knows: on switches, and on numbers that count.
+    might_know = need in (BOOL, INDEX) and story is not None and story.is_of_integers
+    is_switch = need == BOOL and story is not None and story.is_of_booleans and _branches(place)
+    if static and is_switch:
+        yield static, next(iter(_of_arrays(place, need, is_scalar, is_differentiated)), None)
+    for found in _of_arrays(place, need, is_scalar, is_differentiated):
+        if need == INDEX and static is not None and found.is_loop:
+            yield static, found
+        yield found, static if might_know else None
+    if static is not None:
+        yield static, None
+    leaving = for_leaving(place) if need == NUMBER else None
+    if leaving is not None:
+        yield leaving, None
+
+
+def _of_arrays(
+    place: Place, need: str, is_scalar: bool, is_differentiated: bool
+) -> Iterator[Remedy]:
+    """The ways to write a line for arrays."""
+    may_loop = is_scalar and not is_differentiated
+    found: list[Remedy | None] = []
     if need == INDEX:
-        found = for_index(place)
-        loop = None if is_differentiated else fori_loop(place)
-        if found is None and static is not None:
-            return static if loop is None else beside(static, loop)
-        found = found or loop
+        found = [for_index(place), None if is_differentiated else fori_loop(place)]
     elif need == BOOL:
-        may_loop = is_scalar and not is_differentiated
-        found = choose(place, is_scalar) or (while_loop(place) if may_loop else None)
+        found = [*choose(place, is_scalar), while_loop(place) if may_loop else None]
     elif need == NUMBER:
-        found = (for_number(place) or for_store(place)) if is_scalar else None
+        found = [for_number(place), for_store(place)] if is_scalar else []
+    elif need == ARRAY:
+        found = [for_numpy(place), for_store(place)]
     else:
-        found = (for_numpy(place) or for_store(place)) if need == ARRAY else for_mask(place)
-    if found is None or found.patch is None:
-        return static
-    python_might_know = need in (BOOL, INDEX) and story is not None and story.is_of_integers
-    return beside(found, static) if static and python_might_know else found
+        found = [for_mask(place)]
+    yield from [remedy for remedy in found if remedy is not None and remedy.patch is not None]
+
+
+def _branches(place: Place) -> bool:
+    """Whether Python chooses by the value what it runs."""
+    for node in place.file.ancestors(place.node):
+        if not isinstance(node, (ast.BoolOp, ast.UnaryOp)):
+            return isinstance(node, (ast.If, ast.IfExp, ast.While))
+    return False
 
 
 def beside(remedy: Remedy, other: Remedy) -> Remedy:
@@ -86,7 +154,7 @@ def beside(remedy: Remedy, other: Remedy) -> Remedy:
     text = other.text.partition(":")[0]
     if other.patch is not None and len(other.patch.after) == 1:
         text = f"{text}: `{other.patch.after[0].strip()}`"
-    return Remedy(remedy.text, remedy.patch, text)
+    return remedy._replace(otherwise=text)
 
 
 def _is_length(place: Place) -> bool:

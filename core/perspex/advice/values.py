@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from perspex.advice.code import UNKNOWN, Place
+from perspex.advice.printing import printed
 from perspex.advice.story import Remedy
 from perspex.advice.straight import a_name, root_name
 
@@ -132,14 +133,27 @@ def _takes(path: str, node: ast.Call) -> bool:
     return True
 
 
+def for_leaving(place: Place) -> Remedy | None:
+    """The remedy for a number that the function stores outside of itself: return it instead."""
+    statement = place.file.statement(place.node)
+    in_lambda = isinstance(place.file.scope(place.node), ast.Lambda)
+    if in_lambda or not _leaves(place) or not isinstance(place.node, ast.Call):
+        return None
+    text = ast.unparse(statement)
+    return Remedy(
+        "return the array and store its value outside of the traced function: "
+        f"while tracing, `{text}` would run once, and not in each call"
+    )
+
+
 def for_number(place: Place) -> Remedy | None:
     """The remedy where Python asked for a number."""
     node = place.node
+    as_printed = printed(place)
+    if as_printed is not None or _becomes_text(place) or _leaves(place):
+        return as_printed
     if not isinstance(node, ast.Call) or node.keywords:
         return None
-    printed = _printed(place, node)
-    if printed is not None or _becomes_text(place) or _leaves(place):
-        return printed
     function = node.func
     if isinstance(function, ast.Attribute) and function.attr == "item" and not node.args:
         text = "leave it an array: one without axes computes like a number"
@@ -157,7 +171,7 @@ def for_number(place: Place) -> Remedy | None:
 
 def _becomes_text(place: Place) -> bool:
     """Whether the number is written into a string, for which an array without value will not do."""
-    for node in place.file.ancestors(place.node):
+    for node in (place.node, *place.file.ancestors(place.node)):
         if isinstance(node, (ast.JoinedStr, ast.stmt)):
             return isinstance(node, ast.JoinedStr)
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
@@ -183,37 +197,6 @@ def _is_already(place: Place, value: ast.expr, kind: str) -> bool:
     known = place.value(value)
     dtype = getattr(known, "dtype", None)
     return isinstance(dtype, np.dtype) and dtype.kind == {"float": "f", "complex": "c"}.get(kind)
-
-
-def _printed(place: Place, node: ast.Call) -> Remedy | None:
-    """`print(float(x))`: what is printed may be traced, if the device prints."""
-    call = place.parent
-    if not isinstance(call, ast.Call) or not place.is_builtin(call.func, "print"):
-        return None
-    if call.keywords or not isinstance(place.file.parents[call], ast.Expr):
-        return None
-    parts, values = [], []
-    for arg in call.args:
-        if isinstance(arg, ast.Constant) and isinstance(arg.value, str):
-            parts.append(arg.value.replace("{", "{{").replace("}", "}}"))
-        else:
-            parts.append("{}")
-            values.append(_unwrapped(place, arg))
-    if any(isinstance(value, (ast.JoinedStr, ast.Starred)) for value in values):
-        return None
-    debug = place.module("perspex.debug", "debug")
-    new = place.call(debug, "print", ast.Constant(" ".join(parts)), *values)
-    why = f"`{debug}.print` prints when the value is there"
-    return Remedy(why, place.edited(call, new))
-
-
-def _unwrapped(place: Place, node: ast.expr) -> ast.expr:
-    if isinstance(node, ast.Call) and not node.keywords:
-        if len(node.args) == 1 and place.is_builtin(node.func, "float"):
-            return node.args[0]
-        if isinstance(node.func, ast.Attribute) and node.func.attr == "item" and not node.args:
-            return node.func.value
-    return node
 
 
 def _of_math(place: Place, node: ast.Call) -> Remedy | None:

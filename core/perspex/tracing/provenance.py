@@ -363,7 +363,8 @@ def _argument(name: str, aval: Any) -> Argument:
     return Argument(
         name,
         kind_of([aval]),
-        is_number=not aval.shape and aval.weak_type,
+        # A Python `bool` is no weaker than an array of booleans.
+        is_number=not aval.shape and (aval.weak_type or aval.dtype == bool),
         is_whole=name.isidentifier(),
     )
 

@@ -161,6 +161,11 @@ class Tracer(Array):
     def __float__(self) -> float:
         raise errors.ConcretizationTypeError(messages.concretization("float()", *self._asked()))
 
+    def __format__(self, spec: str) -> str:
+        if not spec:
+            return str(self)
+        raise errors.ConcretizationTypeError(messages.concretization("format()", *self._asked()))
+
     def __complex__(self) -> complex:
         raise errors.ConcretizationTypeError(messages.concretization("complex()", *self._asked()))
 

@@ -23,6 +23,7 @@ from perspex.advice.static import register_static_speller
 from perspex.base import source
 from perspex.tracing.provenance import advised
 from perspex_magics.errors import cards
+from perspex_magics.errors.hints import add_hint
 from perspex_magics.notebook.kinds import dict_of
 from perspex_magics.session import Session
 
@@ -155,6 +156,8 @@ def _show(
         in_cell = error.filename is not None and source.cell_name(error.filename) is not None
         shell.showtraceback((etype, error, tb), running_compiled_code=not in_cell)
         return
+    with contextlib.suppress(Exception):  # the error itself is what the user must see
+        add_hint(error, tb)
     told = _read(error)
     as_card = told is not None and cards.has_html(shell)
     _draw(shell, etype, error, tb, told, as_card)

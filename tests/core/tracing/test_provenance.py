@@ -173,13 +173,13 @@ def test_no_lines_where_they_might_be_wrong(case: str) -> None:
             "log = {}\n@jit\ndef f(x):\n    log['x'] = float(x)\n    return x",
             "f(np.float32(1))",
             NUMBER,
-            "`x.astype(float)` converts",
+            "store its value outside",
         ),
         (
             "log = []\n@jit\ndef f(x):\n    log.append(x.item())\n    return x",
             "f(np.float32(1))",
             NUMBER,
-            "read its value outside",
+            "store its value outside",
         ),
         (
             "@jit\ndef f(x):\n    return jnp.zeros(int(x.sum()))",

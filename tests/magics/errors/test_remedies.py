@@ -1,0 +1,107 @@
+"""Cells as users write them that fail: what is told, and whether each remedy works.
+
+Every remedy that is shown is written into its cell, which then runs. What it gives is compared with
+NumPy: the same cell without `jit`, where `jnp` is NumPy.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from support.shells import Notebook
+
+from perspex import tree
+from perspex.errors import card_of
+from perspex.tracing.provenance import noted
+from .scenarios import SCENARIOS, Scenario
+
+HEAD = (
+    "import math, numpy as np, perspex, perspex.numpy as jnp\nfrom functools import partial\n"
+    "from perspex import grad, jit, lax, vmap"
+)
+
+
+@pytest.fixture
+def cells(notebook: Notebook) -> Notebook:
+    """A notebook with what the cells import."""
+    notebook.ok(HEAD)
+    return notebook
+
+
+def fails(notebook: Notebook, scenario: Scenario) -> tuple[BaseException, str]:
+    """The error of a scenario, and all that it says."""
+    notebook.ok(scenario.cell)
+    result = notebook.run(scenario.call)
+    error = result.error_in_exec
+    assert error is not None, scenario
+    return error, "\n".join([str(error), *getattr(error, "__notes__", []), notebook.out])
+
+
+def patch_of(error: BaseException) -> Any:
+    card = card_of(error) or getattr(noted(error), "card", None)
+    return None if card is None else card.remedy.patch
+
+
+def pasted(cell: str, patch: Any) -> str:
+    """The cell with the remedy in it."""
+    lines = cell.split("\n")
+    assert lines[patch.first - 1 : patch.last] == list(patch.before)
+    lines[patch.first - 1 : patch.last] = patch.after
+    return "\n".join([*patch.imports, *lines])
+
+
+class _Stack(dict[str, Any]):
+    """NumPy where Perspex is, and nothing is compiled."""
+
+    def __init__(self) -> None:
+        def jit(fun: Any = None, **options: Any) -> Any:
+            return fun if fun is not None else jit
+
+        super().__init__(np=np, jnp=np, math=math, partial=partial, jit=jit)
+        # Containers are no business of NumPy.
+        self["perspex"] = SimpleNamespace(tree=tree)
+
+
+def by_numpy(scenario: Scenario) -> Any:
+    """What the scenario gives without `jit`, or `None` where it is about derivatives."""
+    names = _Stack()
+    exec(scenario.cell, names)
+    return eval(scenario.call.removeprefix("jit(grad(loss))"), names)
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_what_is_told(cells: Notebook, name: str) -> None:
+    _, text = fails(cells, SCENARIOS[name])
+    assert SCENARIOS[name].says in text, text
+
+
+def test_every_remedy_that_is_shown_runs(cells: Notebook) -> None:
+    shown, wrong = 0, {}
+    for name, scenario in SCENARIOS.items():
+        cells.ok(HEAD)
+        error, text = fails(cells, scenario)
+        patch = patch_of(error)
+        if patch is None:
+            assert "Instead of" not in text, name
+            continue
+        shown += 1
+        cells.ok(pasted(scenario.cell, patch))
+        result = cells.run(scenario.call)
+        if not (result.success and _is_right(result.result, scenario)):
+            wrong[name] = (patch.after, result.error_in_exec or result.result)
+    assert wrong == {}
+    assert shown >= 55
+
+
+def _is_right(found: Any, scenario: Scenario) -> bool:
+    if "grad(" in scenario.call:
+        return bool(np.isfinite(found))
+    got, want = tree.leaves(found), tree.leaves(by_numpy(scenario))
+    return len(got) == len(want) and all(
+        np.allclose(a, b, rtol=1e-4) for a, b in zip(got, want, strict=True)
+    )

@@ -227,6 +227,14 @@ def _updated(statement: str) -> str:
     if not isinstance(target, ast.Subscript) or not method:
         return ""
     array = ast.unparse(target.value)
+    number = node.value.operand if isinstance(node.value, ast.UnaryOp) else node.value
+    if isinstance(target.slice, ast.Compare) and isinstance(number, ast.Constant):
+        # How many elements a mask picks is not known while tracing.
+        value = node.value
+        if isinstance(node, ast.AugAssign):
+            value = ast.BinOp(target.value, node.op, node.value)
+        chosen = ", ".join([ast.unparse(part) for part in (target.slice, value)])
+        return f"{array} = jnp.where({chosen}, {array})"
     index = ast.unparse(target.slice)
     if isinstance(target.slice, ast.Tuple):
         index = index.removeprefix("(").removesuffix(")")

@@ -19,7 +19,7 @@ Speller = Callable[[str, Sequence[str], bool], Patch | None]
 
 _spellers: list[Speller] = []
 # Where Python's own modules are, and those that were installed.
-_INSTALLED = tuple({sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")})
+INSTALLED = tuple({sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")})
 
 
 def register_static_speller(speller: Speller) -> Callable[[], None]:
@@ -78,7 +78,7 @@ def _files(frame: FrameType) -> Iterator[str]:
     at: FrameType | None = frame
     while at is not None:
         file = at.f_code.co_filename
-        if not source.is_internal(file) and not file.startswith(_INSTALLED):
+        if not source.is_internal(file) and not file.startswith(INSTALLED):
             yield file
         at = at.f_back
 

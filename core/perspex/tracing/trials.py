@@ -23,6 +23,7 @@ import numpy as np
 
 from perspex import errors, tree
 from perspex.advice import suggest
+from perspex.advice.static import INSTALLED
 from perspex.advice.story import Remedy, Story
 from perspex.advice.trial import NAME, Rest, call_of, cell_text, rest_of
 from perspex.base import source
@@ -277,7 +278,7 @@ _limit = _Limit()
 
 @contextmanager
 def _limited() -> Iterator[None]:
-    """Raise `_TooLong` in the user's code after so many of its lines."""
+    """Raise `_TooLong` in the user's code after so many of its lines; libraries are not counted."""
     _limit.left = _MOST_LINES
     before = sys.gettrace()
     sys.settrace(_called)
@@ -288,7 +289,8 @@ def _limited() -> Iterator[None]:
 
 
 def _called(frame: FrameType, event: str, arg: Any) -> Any:
-    return None if source.is_internal(frame.f_code.co_filename) else _counted
+    file = frame.f_code.co_filename
+    return None if source.is_internal(file) or file.startswith(INSTALLED) else _counted
 
 
 def _counted(frame: FrameType, event: str, arg: Any) -> Any:

@@ -31,6 +31,7 @@ from perspex_magics.captures.tokens import State
 from perspex_magics.display.summaries import brief
 from perspex_magics.notebook.cell import Cell
 from perspex_magics.notebook.names import Names
+from perspex_magics.programs.undoing import contents_restored_on_error
 from perspex_magics.programs.values import (
     RESULT,
     Given,
@@ -206,7 +207,8 @@ class Program:
         namespace = self.shell.user_ns
         statements, expression = self.cell.compile(self.shell)
         before = dict(namespace)
-        with restored_on_error(namespace):
+        read = [namespace.get(name) for name in self.names.reads]
+        with restored_on_error(namespace), contents_restored_on_error(read):
             inputs = {name: self.given[name].rebuild(arguments[name]) for name in self.given}
             installed = {name: flatten(value) for name, value in inputs.items()}
             # Before the cell runs, which may change containers in place.

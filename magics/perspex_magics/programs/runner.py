@@ -134,6 +134,11 @@ class Runner:
         """The program for a cell and for what it reads now, made or remembered."""
         cell, layers = request.cell, request.layers
         traces = any(layer.traces for layer in layers)
+        if traces and _awaits(cell.tree):
+            raise UsageError(
+                f"%%{cell.heads[0].magic}: `await`, `async for` and `async with` cannot be part of "
+                "a program, which runs on the device; wait in a cell of its own, before or after"
+            )
         names = self.names.recall(cell.body, cell.names)
         if traces and "get_ipython" in names.reads:
             raise UsageError(
@@ -214,6 +219,16 @@ class Runner:
             programs = self.calls.recall((group, structures), lambda: Kept(_MOST_CAPTURES))
             program = programs.recall(tuple(values), reads, make)
         return program(**{name: given[place].argument for name, place in names.items()})
+
+
+_WAITS = (ast.Await, ast.AsyncFor, ast.AsyncWith)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+
+
+def _awaits(node: ast.AST) -> bool:
+    """Whether the cell itself waits for a coroutine, and not only a function in it."""
+    parts = [part for part in ast.iter_child_nodes(node) if not isinstance(part, _FUNCTIONS)]
+    return any(isinstance(part, _WAITS) or _awaits(part) for part in parts)
 
 
 def _is_of_numbers(value: Any) -> bool:

@@ -91,7 +91,7 @@ SCENARIOS = {
     "a raise": _s(
         "@jit\ndef f(x):\n    if x < 0:\n        raise ValueError('negative')\n    return jnp.sqrt(x)", "f(2.0)", ""),
     "and": _s("@jit\ndef f(x):\n    if x > 0 and x < 1:\n        return x\n    return 0. * x", "f(0.5)", "&"),
-    "a chain": _s("@jit\ndef f(x):\n    return jnp.where(0 < x < 1, x, 0.)", "f(jnp.arange(3.))", "&"),
+    "a chain": _s("@jit\ndef f(x):\n    return jnp.where(0 < x < 1, x, 0.)", "f(0.5)", "&"),
     "an assert": _s("@jit\ndef f(x):\n    assert x.min() > 0\n    return x + 1", "f(jnp.ones(3))", "debug.callback"),
     "early stop": _s(
         "@jit\ndef f(x):\n    for i in range(10):\n        x = x / 2\n        if x < 0.1:\n            break\n    return x",
@@ -173,7 +173,7 @@ SCENARIOS = {
     # ---- indices
     "assignment": _s("@jit\ndef f(x):\n    x[0] = 3\n    return x", "f(jnp.ones(3))", "x = x.at[0].set(3)"),
     "added to": _s("@jit\ndef f(x):\n    x[1:] += 2.0\n    return x", "f(jnp.ones(3))", "x = x.at[1:].add(2.0)"),
-    "assignment under a mask": _s("@jit\ndef f(x):\n    x[x < 0] = 0.\n    return x", "f(jnp.array([-1., 2.]))", "x = x.at[x < 0].set(0.0)"),
+    "assignment under a mask": _s("@jit\ndef f(x):\n    x[x < 0] = 0.\n    return x", "f(jnp.array([-1., 2.]))", "x = jnp.where(x < 0, 0.0, x)"),
     "assignment outside of jit": _s("x = jnp.ones(3)", "x[0] = 3", "x = x.at[0].set(3)"),
     "assignment in a dict": _s("@jit\ndef f(p):\n    p['w'][0] = 1.\n    return p", "f({'w': jnp.ones(2)})", "p['w'] = p['w'].at[0].set(1.0)"),
     "assignment into NumPy": _s("@jit\ndef f(x):\n    out = np.zeros(3)\n    out[0] = x\n    return out", "f(2.0)", ".at[0].set(x)"),

@@ -153,7 +153,7 @@ def in_statement(place: Place, node: ast.If, condition: ast.expr) -> list[Remedy
     for branch in (node.body, no):
         if any(_recurs(place, n) for s in branch for n in ast.walk(s) if isinstance(n, ast.expr)):
             return []
-    statements = [node, *no] if not node.orelse else [node]
+    statements: list[ast.stmt] = [node, *no] if not node.orelse else [node]
     values = [_value_of(place, statements, choice) for choice in (_chosen, _as_functions)]
     found: list[Remedy | None] = []
     for statement, chosen in [value for value in values if value is not None]:

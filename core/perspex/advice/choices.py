@@ -54,7 +54,8 @@ def _choose(place: Place, is_scalar: bool) -> list[Remedy | None]:
         is_scalar = True
     if is_test:
         remedies: list[Remedy | None] = []
-        for call in calls or [None]:
+        replaced: list[ast.Call | None] = [*calls] or [None]
+        for call in replaced:
             place.instead = {} if call is None else {node: call}
             remedies += _under(place, parent, test, is_scalar or call is not None)
         return remedies
@@ -149,8 +150,9 @@ def _of_several(place: Place, name: str, given: ast.expr) -> list[ast.Call | Non
         case ast.List(elts=values) | ast.Tuple(elts=values):
             found = _folded(place, name, values)
             return [found or place.jnp(_ON_ALL[name], place.jnp("stack", given))]
-        case ast.GeneratorExp(elt=value, generators=loops) | ast.ListComp(
-            elt=value, generators=loops
+        case (
+            ast.GeneratorExp(elt=value, generators=loops)
+            | ast.ListComp(elt=value, generators=loops)
         ):
             inside = _substituted(place, value, loops)
             every = place.jnp("stack", ast.ListComp(value, loops))

@@ -8,7 +8,6 @@ would find there. Nothing is run here: `tracing.trials` runs it, and keeps its e
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
@@ -104,13 +103,11 @@ def _own_frame(frame: FrameType) -> FrameType | None:
 def _same_scope(new: File, scope: ast.AST) -> ast.AST | None:
     if isinstance(scope, ast.Module):
         return new.tree
+    where = getattr(scope, "lineno", 0), getattr(scope, "col_offset", 0)
     for node in new.nodes():
-        if type(node) is type(scope) and isinstance(node, (ast.FunctionDef, ast.Lambda)):
-            if (node.lineno, node.col_offset) == (
-                getattr(scope, "lineno", 0),
-                getattr(scope, "col_offset", 0),
-            ):
-                return node
+        is_alike = isinstance(node, (ast.FunctionDef, ast.Lambda)) and type(node) is type(scope)
+        if is_alike and where == (getattr(node, "lineno", 0), getattr(node, "col_offset", 0)):
+            return node
     return None
 
 

@@ -70,7 +70,9 @@ def _one_shape(difference: Difference, shapes: set[tuple[int, ...]]) -> str:
     if len(axes) == 1:
         sizes = sorted({shape[axes[0]] for shape in shapes})
         what = f"axis {axes[0]} of `{name}`, which has had the sizes {_listed(sizes)},"
-        if axes == [0] and len(sizes) == 2 and difference.new.shape[0] == sizes[0]:
+        new = difference.new
+        is_shorter = isinstance(new, ShapedArray) and new.shape[0] == sizes[0]
+        if axes == [0] and len(sizes) == 2 and is_shorter:
             return (
                 f"Pad {what} to {sizes[1]}, and mask the rest. If it is the last batch that is "
                 "shorter, drop or pad that one."

@@ -83,7 +83,7 @@ def _unhashable(tb: TracebackType | None) -> str:
         return ""
     fun = getattr(place.value(call.func), "__wrapped__", None)
     owner = next((found for found in owners() if fun is not None and found.fun is fun), None)
-    if owner is None:
+    if fun is None or owner is None:
         return ""
     code = fun.__code__
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]

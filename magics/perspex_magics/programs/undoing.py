@@ -18,7 +18,8 @@ _MOST_OBJECTS = 10_000
 def _holder(value: Any) -> dict[Any, Any] | list[Any] | None:
     """What an object or a container keeps its parts in; `None` where it has none of the user's."""
     if type(value) in (dict, list):
-        return value  # type: ignore[no-any-return]
+        found: dict[Any, Any] | list[Any] = value
+        return found
     if isinstance(value, (type, ModuleType, FunctionType)):
         return None
     if type(value).__module__.partition(".")[0] in ("perspex", "jaxlib", "numpy", "builtins"):

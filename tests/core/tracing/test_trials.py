@@ -46,10 +46,10 @@ def test_what_the_user_does_after_the_line_has_no_effect(
     capsys: pytest.CaptureFixture[str], tmp_path: Any
 ) -> None:
     """Prints, containers, attributes and random states are as before the trial."""
-    program = f"""
+    program = """
     import random
     class Model: n = 0
-    model, seen, table = Model(), [], {{"a": [1]}}
+    model, seen, table = Model(), [], {"a": [1]}
 
     @jit
     def f(x):

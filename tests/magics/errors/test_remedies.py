@@ -19,6 +19,7 @@ from support.shells import Notebook
 from perspex import tree
 from perspex.errors import card_of
 from perspex.tracing.provenance import noted
+
 from .scenarios import SCENARIOS, Scenario
 
 HEAD = (

@@ -80,6 +80,7 @@ ACROSS = {
     "core/transforms/test_matrix": "all rules of all primitives, and pairs of transforms",
     "core/transforms/test_random_programs": "transforms of programs made at random",
     "magics/commands/test_transform_errors": "errors inside of `%%grad` and `%%vmap`",
+    "magics/errors/test_remedies": "cells as users write them, and the remedies in their errors",
     "magics/test_docs": "docs/magics.md, run from top to bottom",
     "magics/test_extension": "loading and unloading all of it",
 }

@@ -195,7 +195,7 @@ def item_assignment(kind: str, statement: str = "") -> str:
     >>> print(item_assignment("ArrayImpl", "x[0] += 1").splitlines()[-1])
     Here: `x = x.at[0].add(1)`
     """
-    remedy = _updated(statement)
+    remedy = _updated(statement, is_traced=kind != "ArrayImpl")
     return _compose(
         f"{kind} object does not support item assignment: arrays are immutable. "
         "Instead of `x[idx] = y`, use `x = x.at[idx].set(y)`, which returns a new array.",
@@ -212,7 +212,7 @@ _UPDATES = {
 }
 
 
-def _updated(statement: str) -> str:
+def _updated(statement: str, is_traced: bool) -> str:
     """An assignment to an element, written as an update; empty for any other statement."""
     try:
         (node,) = ast.parse(statement).body
@@ -228,7 +228,8 @@ def _updated(statement: str) -> str:
         return ""
     array = ast.unparse(target.value)
     number = node.value.operand if isinstance(node.value, ast.UnaryOp) else node.value
-    if isinstance(target.slice, ast.Compare) and isinstance(number, ast.Constant):
+    is_mask = is_traced and isinstance(target.slice, ast.Compare)
+    if is_mask and isinstance(number, ast.Constant):
         # How many elements a mask picks is not known while tracing.
         value = node.value
         if isinstance(node, ast.AugAssign):

@@ -20,7 +20,11 @@ from perspex import tree
 from perspex.errors import card_of
 from perspex.tracing.provenance import noted
 
-from .scenarios import SCENARIOS, Scenario
+from .scenarios import SCENARIOS as TRACED
+from .scenarios import Scenario
+from .scenarios_of_names import NAMES
+
+SCENARIOS = {**TRACED, **NAMES}
 
 HEAD = (
     "import math, numpy as np, perspex, perspex.numpy as jnp\nfrom functools import partial\n"

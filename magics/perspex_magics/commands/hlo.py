@@ -7,6 +7,7 @@ import argparse
 from perspex.api.stages import Traced
 from perspex_magics.commands.inspection import InspectingMagic, inspecting_magic, parsers
 from perspex_magics.display.listing import Listing
+from perspex_magics.documents.listings import plain
 
 _STAGES = {"hlo": "optimized HLO", "stablehlo": "StableHLO"}
 
@@ -21,7 +22,7 @@ line_parser, cell_parser = parsers(
         "Show the HLO that XLA makes of a cell, or its StableHLO, without running the cell.",
         "Nothing is computed or assigned. ",
     ),
-    "[--stage stablehlo|hlo]",
+    "[--stage stablehlo|hlo] [--all]",
 )
 for _parser in (line_parser, cell_parser):
     _parser.add_argument(
@@ -30,8 +31,13 @@ for _parser in (line_parser, cell_parser):
         default="",
         help="the program that XLA is given (stablehlo) or the one that it runs (hlo, the default)",
     )
+    _parser.add_argument(
+        "--all",
+        action="store_true",
+        help="also what does not compute: the tables of files, metadata, layouts, settings of XLA",
+    )
 
-cell_magic_of_hlo = inspecting_magic(cell_parser, "stage")
+cell_magic_of_hlo = inspecting_magic(cell_parser, "stage", "all")
 
 
 class HloMagics(InspectingMagic):
@@ -48,4 +54,6 @@ class HloMagics(InspectingMagic):
         stage = options.stage or "hlo"
         lowered = traced.lower()
         text = lowered.as_text() if stage == "stablehlo" else lowered.compile().as_text()
-        return Listing(f"{_STAGES[stage]} of {what}", text.rstrip("\n"))
+        if stage == "hlo" and not options.all:
+            text = plain(text)
+        return Listing(f"{_STAGES[stage]} of {what}", text.rstrip("\n"), form=stage)

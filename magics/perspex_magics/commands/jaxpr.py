@@ -30,4 +30,4 @@ class JaxprMagics(InspectingMagic):
     expressions = line_parser
 
     def show(self, what: str, traced: Traced, options: argparse.Namespace) -> Listing:
-        return Listing(f"jaxpr of {what}", str(traced.jaxpr))
+        return Listing(f"jaxpr of {what}", str(traced.jaxpr), form="jaxpr")

@@ -193,7 +193,7 @@ def _show(program: Program, reads: Reads, stage: str) -> Listing:
     else:
         lowered = traced.lower()
         text = lowered.as_text() if stage == "stablehlo" else lowered.compile().as_text()
-    return Listing(stage, text)
+    return Listing(stage, text, form=stage)
 
 
 class _Stages:

@@ -28,6 +28,8 @@ _EDGE_OF_SLICE = 3
 # Of an array of three or more axes so many slices are shown, the last of all among them.
 _FACETS = 3
 _CELL = "text-align:right;padding:1px 8px;border:none;background:transparent"
+# Numbers of an array that stand in its line in a container.
+_INLINE = 8
 # Keys of an array of them.
 _KEYS = 12
 # What NumPy can look at where it lies.
@@ -41,7 +43,7 @@ def array_html(x: Any, *, is_open: bool = True) -> Markup:
 
     Args:
       x: a concrete `perspex.Array` of any shape and dtype, deleted or not.
-      is_open: whether its values are unfolded.
+      is_open: whether its values are unfolded; if not, the values of a small array are its line.
     """
     heading = tag("span", heading_of(x), style=MONO)
     where = _placement(x)
@@ -50,12 +52,21 @@ def array_html(x: Any, *, is_open: bool = True) -> Markup:
     said = tag("span", escape(f" · {said}" if said else ""), style=MUTED)
     if value is not None and value.ndim == 0:
         said = tag("span", escape(f" = {_number(value[()])}"), style=MONO)
+    elif value is not None and not is_open and 0 < value.size <= _INLINE:
+        said = tag("span", escape(f" = {_inline(value)}"), style=MONO)
     elif value is not None:
         where += _values(value)
     if not where:
         return tag("div", heading, said)
     summary = tag("summary", heading, said)
     return tag("details", summary, where, **({"open": ""} if is_open else {}))
+
+
+def _inline(value: _Numbers, at: tuple[int, ...] = ()) -> str:
+    """The numbers of a small array in nested brackets."""
+    if len(at) == value.ndim:
+        return _number(value[at])
+    return f"[{', '.join([_inline(value, (*at, i)) for i in range(value.shape[len(at)])])}]"
 
 
 def _placement(x: Any) -> Markup:

@@ -62,21 +62,21 @@ def _owner(fun: Any) -> Compiled | None:
 
 def traced_html(traced: Traced) -> Markup:
     """A traced function: its jaxpr."""
-    return _stage(f"{traced.fun_name}, traced", str(traced.jaxpr))
+    return _stage(f"{traced.fun_name}, traced", str(traced.jaxpr), "jaxpr")
 
 
 def lowered_html(lowered: Lowered) -> Markup:
     """A lowered function: its StableHLO."""
-    return _stage("lowered", lowered.as_text())
+    return _stage("lowered", lowered.as_text(), "stablehlo")
 
 
 def compiled_html(compiled: CompiledStage) -> Markup:
     """An executable: the optimized HLO."""
-    return _stage("compiled", compiled.as_text())
+    return _stage("compiled", compiled.as_text(), "hlo")
 
 
-def _stage(title: str, text: str) -> Markup:
-    return Listing(shortened(title), text).folded(is_open=True)
+def _stage(title: str, text: str, form: str) -> Markup:
+    return Listing(shortened(title), text, form=form).folded(is_open=True)
 
 
 def _programs(owner: Compiled) -> Markup:

@@ -28,7 +28,10 @@ _MOST_ENTRIES = 30
 _MOST_NODES = 200
 _MOST_LEVELS = 8
 _MOST_VALUES = 20
-_OPEN_LEVELS = 2
+# A container below the first is unfolded if it has at most so many entries, and if all such ones of
+# its level have at most so many together with those of the levels above.
+_OPEN_ENTRIES = 12
+_OPEN_LINES = 40
 _LONGEST = 80
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
@@ -51,13 +54,32 @@ def dataclass_html(x: Any) -> Markup | None:
 
 def tree_html(x: Any) -> Markup | None:
     """A container as script-free HTML; `None` if no array is found in it."""
-    return _Drawing().node(x, "", 0) if _arrays(x)[0] else None
+    return _Drawing(x).node(x, "", 0) if _arrays(x)[0] else None
+
+
+def _open_levels(x: Any) -> int:
+    """How many levels of a container are unfolded: at least one, and others that are small."""
+    lines, level = min(_length(x), _MOST_ENTRIES), 1
+    inside = [x]
+    while level < _MOST_LEVELS:
+        below = [
+            value
+            for one in inside
+            for _, value in itertools.islice(_entries(one) or (), _MOST_ENTRIES)
+            if _is_container(value) and _length(value) <= _OPEN_ENTRIES
+        ]
+        lines += sum(map(_length, below))
+        if not below or lines > _OPEN_LINES:
+            break
+        inside, level = below, level + 1
+    return level
 
 
 class _Drawing:
     """One tree, and what of it is still to be afforded."""
 
-    def __init__(self) -> None:
+    def __init__(self, x: Any) -> None:
+        self.open_levels = _open_levels(x)
         self.nodes, self.values = _MOST_NODES, _MOST_VALUES
         self.above: list[int] = []
 
@@ -91,8 +113,11 @@ class _Drawing:
             "details",
             tag("summary", _label(label), head),
             tag("div", *inside, style="margin-left:1.4em"),
-            **({"open": ""} if level < _OPEN_LEVELS else {}),
+            **({"open": ""} if self._is_open(x, level) else {}),
         )
+
+    def _is_open(self, x: Any, level: int) -> bool:
+        return not level or (level < self.open_levels and _length(x) <= _OPEN_ENTRIES)
 
 
 def _line(label: str, content: str) -> Markup:
@@ -120,6 +145,10 @@ def _entries(x: Any) -> Iterator[tuple[str, Any]] | None:
         names = [field.name for field in dataclasses.fields(x) if field.name in held]
         return ((f".{name}", held[name]) for name in names)
     return None
+
+
+def _is_container(x: Any) -> bool:
+    return isinstance(x, dict | list | tuple) or _is_dataclass(x)
 
 
 def _is_dataclass(x: Any) -> bool:

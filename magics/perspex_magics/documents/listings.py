@@ -12,7 +12,7 @@ down more slowly.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from perspex.hlo.numbering import PRODUCTS, Origin, number_in
@@ -118,6 +118,11 @@ _TABLES = re.compile(r"^(?:FileNames|FunctionNames|FileLocations|StackFrames)$")
 _METADATA = re.compile(
     r',? metadata=\{(?:op_name="((?:[^"\\]|\\.)*)")?(?:[^{}"]|"(?:[^"\\]|\\.)*")*\}'
 )
+# What one of XLA's back ends notes for itself: braces in braces, up to the end of the line.
+_SETTINGS = re.compile(
+    r", (?:backend_config|frontend_attributes)="
+    r'(?:\{.*\}(?=$|, \w+=)|"(?:[^"\\]|\\.)*")'
+)
 _OP_NAME = re.compile(r'op_name="((?:[^"\\]|\\.)*)"')
 _PRODUCT = re.compile(rf" ({'|'.join(PRODUCTS)})\(")
 _HEAD = re.compile(r"(?:ENTRY )?%?([\w.\-]+) \(.*\{$")
@@ -131,21 +136,10 @@ def optimized(text: str, operations: Sequence[Origin]) -> dict[str, Any]:
     inside: dict[str, set[int]] = {}  # by computation, the equations of its instructions
     fusions: list[tuple[int, str]] = []
     current: set[int] = set()
-    in_tables = False
-    for row in text.splitlines():
-        if row.startswith(" "):
-            if in_tables:
-                continue
-        elif _TABLES.match(row):
-            in_tables = True
-            continue
-        elif not row or (in_tables and not row.endswith("{")) or row[0].isdigit():
-            continue
-        else:
-            in_tables = False
-            head = _HEAD.match(row)
-            if head:
-                current = inside.setdefault(head[1], set())
+    for row in _outside_of_tables(text):
+        head = None if row.startswith(" ") else _HEAD.match(row)
+        if head:
+            current = inside.setdefault(head[1], set())
         found: Links = None
         metadata = _METADATA.search(row)
         if metadata is not None:
@@ -162,6 +156,42 @@ def optimized(text: str, operations: Sequence[Origin]) -> dict[str, Any]:
     for i, name in fusions:
         links[i] = _joined(links[i], inside.get(name, ()))
     return packed(lines, links)
+
+
+def _outside_of_tables(text: str) -> Iterator[str]:
+    """The lines of optimized HLO without the tables of files and functions, and no empty ones."""
+    in_tables = False
+    for row in text.splitlines():
+        if row.startswith(" "):
+            if in_tables:
+                continue
+        elif _TABLES.match(row):
+            in_tables = True
+            continue
+        elif not row or (in_tables and not row.endswith("{")) or row[0].isdigit():
+            continue
+        else:
+            in_tables = False
+        yield row
+
+
+def plain(text: str) -> str:
+    """Optimized HLO without what does not compute: places in the source, layouts, settings.
+
+    >>> head = "HloModule jit_f, is_scheduled=true"
+    >>> print(plain(f"{head}\\n\\nFileNames\\n1 'f.py'\\n\\nENTRY f {{\\n}}"))
+    HloModule jit_f
+    ENTRY f {
+    }
+    """
+    rows = []
+    for row in _outside_of_tables(text):
+        if row.startswith("HloModule "):
+            row = row.partition(",")[0]
+        elif row.startswith(" "):
+            row = _SETTINGS.sub("", _METADATA.sub("", row))
+        rows.append(row)
+    return "\n".join(rows)
 
 
 def _equations(row: str, metadata: re.Match[str], operations: Sequence[Origin]) -> Links:

@@ -40,7 +40,9 @@ class Show(View):
         program = self._program
         notes = [tag("div", escape(note), style=MUTED) for note in program["notes"]]
         listings = [_source(program)]
-        listings += [Listing(title, _listing(program, form)) for form, title in _FORMS.items()]
+        listings += [
+            Listing(title, _listing(program, form), form=form) for form, title in _FORMS.items()
+        ]
         folded = [
             listing.folded(is_open=listing.title in ("source", "jaxpr"))
             for listing in listings

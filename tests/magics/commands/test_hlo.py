@@ -38,6 +38,10 @@ def shown(cells: Notebook, cell: str) -> str:
     return plain(bundle["text/plain"])
 
 
+# Settings of XLA, and what follows the name of a module, are only shown with `--all`.
+_SETTINGS = re.compile(r"(?m)(?<=^HloModule ), .*$|, backend_config=.*$|\n(?=\n)")
+
+
 def plain(text: str) -> str:
     return _PLACES.sub("", text).rstrip("\n")
 
@@ -61,7 +65,35 @@ def test_stablehlo_of_an_expression(cells: Notebook, expression: str) -> None:
 def test_optimized_hlo_of_an_expression(cells: Notebook, option: str) -> None:
     text = shown(cells, f"%hlo loss(w, x){option}")
     assert text.startswith("HloModule") and "ENTRY" in text
-    assert text == plain(cells.ok("jit(loss).lower(w, x).compile().as_text()"))
+    whole = plain(cells.ok("jit(loss).lower(w, x).compile().as_text()"))
+    assert text == _SETTINGS.sub("", whole)
+
+
+def test_boilerplate_is_shown_when_asked_for(cells: Notebook) -> None:
+    noise = ("FileNames", "FunctionNames", "metadata=", "backend_config=", "is_scheduled")
+    cells.ok("%hlo loss(w, x)")
+    short = cells.displayed[0]["text/plain"]
+    cells.ok("%hlo loss(w, x) --all")
+    whole = cells.displayed[0]["text/plain"]
+    assert not [word for word in noise if word in short]
+    assert not [word for word in noise[:3] if word not in whole]
+    # Nothing that computes is left out.
+    kinds = [re.findall(r" = \S+ ([a-z-]+)\(", text) for text in (short, whole)]
+    assert kinds[0] == kinds[1] != []
+    cells.ok("%%hlo --all\nx @ w")
+    assert "FileNames" in cells.displayed[0]["text/plain"]
+
+
+def test_types_and_operations_have_the_panels_colours(cells: Notebook) -> None:
+    for cell, word, kind in (
+        ("%jaxpr loss(w, x)", "tanh", ":f32[4]"),
+        ("%hlo loss(w, x) --stage stablehlo", "stablehlo.tanh", "tensor&lt;4xf32&gt;"),
+        ("%hlo loss(w, x)", "tanh", "f32[4]"),
+    ):
+        cells.ok(cell)
+        html = cells.displayed[0]["text/html"]
+        assert f'keyword-color,inherit);font-weight:600">{word}</span>' in html, cell
+        assert f'variable-3-color,inherit)">{kind}' in html, cell
 
 
 def test_static_names_are_not_inputs(cells: Notebook) -> None:
@@ -127,10 +159,10 @@ def test_help(cells: Notebook, cell: str) -> None:
 
 
 COMPLETIONS = {
-    "%%hlo --": {"--help", "--stage", "--static"},
+    "%%hlo --": {"--all", "--help", "--stage", "--static"},
     "%%hlo --stage ": {"hlo", "stablehlo"},
     "%hlo loss(w, x) --stage st": {"stablehlo"},
-    "%hlo loss(w, x) --": {"--help", "--stage", "--static"},
+    "%hlo loss(w, x) --": {"--all", "--help", "--stage", "--static"},
     "%hlo los": {"loss"},
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import html.parser
+import re
 from typing import Any, NamedTuple
 
 import ml_dtypes
@@ -218,6 +219,41 @@ def test_containers_of_arrays_are_trees() -> None:
         assert text in shown, (text, shown)
     assert len(shown) < 2000
     assert "State · 2 entries" in reading(dataclass_html(State(1, w)))
+
+
+def folds(markup: Any) -> dict[str, bool]:
+    """The containers of a tree by their label, and whether they are unfolded."""
+    found = re.findall(r"<details( open=\"\")?><summary><span[^>]*>([^<]*): </span>", markup)
+    return {label: bool(is_open) for is_open, label in found}
+
+
+def test_containers_fold_by_size() -> None:
+    x = jnp.ones(100)
+    layers = [{"w": x, "b": x}] * 3
+    assert all(folds(container_html({"params": layers, "more": {"a": {"b": [x]}}})).values())
+    # What is long stays folded, and what is short beside it does not.
+    mixed = folds(container_html({"long": [x] * 13, "short": [x] * 12}))
+    assert mixed == {"&#39;long&#39;": False, "&#39;short&#39;": True}
+    # Thirty small entries are too many together.
+    assert not any(folds(container_html([{"w": x, "b": x}] * 30)).values())
+
+
+@pytest.mark.parametrize(
+    ("x", "said"),
+    [
+        (np.arange(3), "int32[3] · cpu:0 = [0, 1, 2]"),
+        (np.array([[1.5, -2], [0, 3]]), "float32[2, 2] · cpu:0 = [[1.5, -2], [0, 3]]"),
+        (np.arange(8), "int32[8] · cpu:0 = [0, 1, 2, 3, 4, 5, 6, 7]"),
+    ],
+)
+def test_small_values_in_containers_are_seen_at_once(x: Any, said: str) -> None:
+    shown = reading(container_html({"x": jnp.asarray(x)}))
+    assert f"x': {said}" in " ".join(shown.split()), shown
+
+
+def test_nine_values_in_a_container_are_folded() -> None:
+    markup = container_html({"x": jnp.arange(9)})
+    assert markup is not None and " = [" not in markup and markup.count("<details") == 2
 
 
 def test_what_holds_no_array_looks_as_always() -> None:

@@ -46,6 +46,10 @@ export const program = (id: string, over: Partial<ProgramRow> = {}): ProgramRow 
   id,
   order: ++orders,
   name: `function_${id}`,
+  title: over.name ?? `function_${id}`,
+  cell: '',
+  library: false,
+  used: 0,
   signature: 'f32[3]',
   at: place('a'),
   found: 'xla',
@@ -166,6 +170,7 @@ export const key = (id: string, over: Partial<KeyRow> = {}): KeyRow => ({
 });
 
 export const line = (id: string, over: Partial<LineRow> = {}): LineRow => ({
+  code: 'y = f(x)',
   row: 'line',
   id,
   order: ++orders,

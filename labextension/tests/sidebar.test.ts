@@ -76,7 +76,7 @@ test('another extension adds a tab: the example of the documentation', async () 
   void plugin.activate({} as JupyterFrontEnd, panel);
   expect(labels()).toEqual(['Time', 'Count']);
   sidebar.bringToFront('count');
-  expect(watched()).toEqual({ type: 'watch', topics: ['memory', 'programs'] });
+  expect(watched()).toEqual({ type: 'watch', topics: ['badges', 'memory', 'programs'] });
   const rows = [program('1'), program('2', { found: 'disk' })];
   follower.kernel.comm.say(changes(1, 'programs', rows, { reset: true }));
   await frame();

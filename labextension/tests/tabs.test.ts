@@ -9,7 +9,7 @@ import { KeysTab } from '../src/tabs/keys';
 import { MemoryTab } from '../src/tabs/memory';
 import { TimeTab } from '../src/tabs/time';
 import { page, sessionOf } from './fake';
-import { buffer, changes, key as keyRow, line, memory, program as programRow } from './rows';
+import { buffer, cell, changes, key as keyRow, line, memory, program as programRow } from './rows';
 
 const at = (text: string): Place => ({ text, cell: 'c', file: '', line: 1 });
 
@@ -122,6 +122,27 @@ test('device times are those of the last profiled cell, with their number and to
     'Device time per line, from the last profiled cell that ran it (3 lines, 6.00 ms total). ' +
       'Hatched: shares of fusions of several lines.'
   );
+});
+
+test('lines have their code, and bars of cells one scale', () => {
+  const tab = new TimeTab(page);
+  const cells = [1, 4, 2].map(wall => cell(String(wall), { wall, python: wall, head: `t${wall}` }));
+  tab.show(sessionOf({ cells, lines: [line('1', { code: 'y = x @ w' })] }).session);
+  expect(tab.node.querySelector('.pspx-line-code')!.textContent).toBe('y = x @ w');
+  const list = tab.node.querySelector<HTMLElement>('[role="list"]')!;
+  expect(list.style.getPropertyValue('--pspx-longest')).toBe('4');
+  const heads = () =>
+    [...list.querySelectorAll('.pspx-entry-head .pspx-code')].map(one => one.textContent);
+  const wholes = [...list.querySelectorAll<HTMLElement>('.pspx-bar')].map(bar =>
+    bar.style.getPropertyValue('--pspx-whole')
+  );
+  expect(wholes).toEqual(['2', '4', '1']);
+  expect(heads()).toEqual(['t2', 't4', 't1']);
+  expect(tab.node.querySelector('.pspx-sum')!.textContent).toBe('3 runs took 7.00 s in total.');
+  const order = tab.node.querySelector('select')!;
+  order.value = 'longest';
+  order.dispatchEvent(new Event('change'));
+  expect(heads()).toEqual(['t4', 't2', 't1']);
 });
 
 test('a table that has not come is loading, and then is empty', () => {

@@ -19,12 +19,14 @@ from jsonschema import Draft7Validator
 from jupyter_client.blocking.client import BlockingKernelClient
 from support.session import TIMEOUT, Ran, Session
 
+from perspex_magics.panel.tables import NOTHING
+
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = json.loads((ROOT / "magics/perspex_magics/panel/schema.json").read_text())
 TOPICS = SCHEMA["constants"]["TOPICS"]
 _ROWS = {
     *("program", "cell", "buffer", "memory", "key", "line"),
-    *("device", "placement", "exchange", "engine"),
+    *("device", "placement", "exchange", "engine", "badge"),
 }
 
 
@@ -47,6 +49,12 @@ def check(message: dict[str, Any]) -> None:
                 _KINDS[row["row"]].validate(row)
         message = {**message, "topics": [{**t, "put": []} for t in message["topics"]]}
     _MESSAGES[message["type"]].validate(message)
+
+
+def rows_of(topic: Any) -> list[Any]:
+    """All rows that a topic has."""
+    changes, _ = topic.table.changes(NOTHING, topic.most)
+    return [] if changes is None else changes.put
 
 
 class Page:

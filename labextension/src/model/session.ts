@@ -49,7 +49,8 @@ export class Session implements ISession {
     devices: new Table(),
     placements: new Table(),
     exchanges: new Table(),
-    engines: new Table()
+    engines: new Table(),
+    badges: new Table()
   } as Tables & Record<Topic, Table>;
 
   /** The name that the kernel gave to the session, once it has. */

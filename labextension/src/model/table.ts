@@ -19,6 +19,7 @@ type RowKinds = {
   placements: 'placement';
   exchanges: 'exchange';
   engines: 'engine';
+  badges: 'badge';
 };
 
 export type RowOf<T extends Topic> = Extract<Row, { row: RowKinds[T] }>;

@@ -8,7 +8,7 @@
 import { DisposableDelegate, type IDisposable } from '@lumino/disposable';
 import type { Message } from '@lumino/messaging';
 import { Widget } from '@lumino/widgets';
-import type { Topic } from '../contract';
+import type { BadgeRow, Topic } from '../contract';
 import type { Connection, State } from '../model/connection';
 import type { ITab } from '../tabs/tab';
 import { append, el, replace, said, stylesheet } from '../views/dom';
@@ -20,7 +20,7 @@ import type { IFollower } from './follow';
 export const PANEL_ID = 'perspex-panel';
 
 /** Shown whatever the tab, because the past cannot be measured later. */
-const ALWAYS: readonly Topic[] = ['memory'];
+const ALWAYS: readonly Topic[] = ['memory', 'badges'];
 
 type Page = { readonly tab: ITab; readonly button: HTMLElement };
 
@@ -182,6 +182,27 @@ export class Sidebar extends Widget {
     }
     if (hello && connection) {
       this._front?.tab.show(connection.session);
+      this._mark(connection.session.tables.badges.inOrder());
+    }
+  }
+
+  /** Mark the tabs in which there is something to look at. */
+  private _mark(badges: readonly BadgeRow[]): void {
+    if (badges === this._badges) {
+      return;
+    }
+    this._badges = badges;
+    for (const { tab, button } of this._pages) {
+      const found = badges.filter(badge => badge.tab === tab.name);
+      const text = found.map(badge => badge.text).join(' ');
+      const n = found.reduce((sum, badge) => sum + badge.count, 0);
+      button.title = text;
+      replace(
+        button,
+        tab.label,
+        n > 0 && el('span', { class: 'pspx-badge', 'aria-hidden': 'true' }, n > 99 ? '99+' : n),
+        n > 0 && el('span', { class: 'pspx-hidden' }, said(`: ${text}`, 300))
+      );
     }
   }
 
@@ -198,6 +219,7 @@ export class Sidebar extends Widget {
   }
 
   private readonly _pages: Page[] = [];
+  private _badges: readonly BadgeRow[] = [];
   private _front: Page | undefined;
   private _connection: Connection | null = null;
   private _frame = 0;

@@ -47,7 +47,10 @@ function words(part: Part): { text: string; hint: string } {
 /** A cell's time and its parts. */
 export type Times = Pick<CellRow, 'wall' | 'after' | (typeof PARTS)[number]>;
 
-/** The time of a cell as one bar, with the device's work after the cell at its end. */
+/**
+ * The time of a cell as one bar, with the device's work after the cell at its end. Bars of one list
+ * have one scale: where `--pspx-longest` is set, the bar of so many seconds is as wide as the list.
+ */
 export function cellBar(row: Times): HTMLElement {
   const after = row.after ?? 0;
   const whole = row.wall + after;
@@ -65,6 +68,7 @@ export function cellBar(row: Times): HTMLElement {
     'span',
     {
       class: 'pspx-bar',
+      style: `--pspx-whole:${whole}`,
       role: 'img',
       'aria-label': texts.join(', ') || trans.__('no time yet'),
       title: texts.join('\n')

@@ -1,14 +1,15 @@
 /**
  * *Program*: the programs of the session, and the chosen one in its four forms.
  *
- * While it *follows*, it shows the newest program once the kernel is idle: making the document of a
- * program is work that must not delay a cell.
+ * While it *follows*, it shows what the last cell used, once the kernel is idle: making the document
+ * of a program is work that must not delay a cell.
  */
 
 import type { ProgramRow } from '../contract';
 import type { ISession } from '../model/session';
 import { layOut } from '../panel/layout';
 import { button, el, messageOf, replace, said } from '../views/dom';
+import { type Entry, fits, type Fold, Folds } from '../views/folds';
 import { type ProgramView, programView } from '../views/program/view';
 import { trans } from '../views/trans';
 import { count, duration } from '../views/units';
@@ -57,7 +58,7 @@ export class ProgramTab implements ITab {
           this._filter,
           el(
             'label',
-            { title: trans.__('Show the newest program whenever the kernel is idle') },
+            { title: trans.__('Show what the last cell used, once the kernel is idle') },
             this._follow,
             ` ${trans.__('Follow')}`
           )
@@ -67,7 +68,9 @@ export class ProgramTab implements ITab {
       ),
       this._document.node
     );
-    this._rows = new Rows(this._list, this._more, row => this._item(row));
+    this._rows = new Rows(this._list, this._more, entry =>
+      entry.fold ? this._head(entry.fold) : this._item(entry.row, entry.isInside)
+    );
   }
 
   show(session: ISession): void {
@@ -76,6 +79,7 @@ export class ProgramTab implements ITab {
       this._choice = this._choiceOf(session);
       this._follow.checked = this._choice.follow;
       this._asked = null;
+      this._folds.forget();
       this._rows.forget();
       this._document.clear();
       if (this._choice.chosen !== null) {
@@ -105,10 +109,8 @@ export class ProgramTab implements ITab {
     const { programs } = session.tables;
     const rows = programs.inOrder();
     const wanted = this._filter.value.trim().toLowerCase();
-    const found = rows.filter(row =>
-      `${row.name}\n${row.signature}`.toLowerCase().includes(wanted)
-    );
-    this._rows.update(found.reverse());
+    const found = rows.filter(row => fits(row, wanted)).reverse();
+    this._rows.update(wanted ? this._folds.flat(found) : this._folds.entries(found));
     replace(this._count, `(${count(rows.length)})`);
     replace(
       this._note,
@@ -119,10 +121,30 @@ export class ProgramTab implements ITab {
             trans.__('Nothing has been compiled yet. Run a cell that calls a jitted function.')
           )
     );
-    const newest = this._follow.checked ? rows.findLast(row => row.canShow) : undefined;
-    if (newest && newest.id !== this._choice.chosen) {
-      this._showSoon(session, newest.id);
+    const latest = this._follow.checked ? lastUsed(rows) : undefined;
+    if (latest && latest.id !== this._choice.chosen) {
+      this._showSoon(session, latest.id);
     }
+  }
+
+  /** The head of what functions of libraries compiled for one line. */
+  private _head({ id, at, rows, isOpen }: Fold): HTMLElement {
+    const n = rows.length;
+    return button(
+      'pspx-item',
+      () => {
+        this._folds.toggle(id);
+        this._draw();
+      },
+      el('span', { class: 'pspx-muted' }, isOpen ? '▾' : '▸'),
+      { 'aria-expanded': String(isOpen) },
+      el(
+        'span',
+        { class: 'pspx-muted pspx-ellipsis' },
+        trans._n('%2 library call', '%2 library calls', n, count(n))
+      ),
+      at && el('span', { class: 'pspx-number pspx-muted' }, said(at.text, 60))
+    );
   }
 
   /** Show a program once the kernel has been idle for a moment, unless another one is chosen. */
@@ -140,11 +162,11 @@ export class ProgramTab implements ITab {
     }, QUIET);
   }
 
-  private _item(row: ProgramRow): HTMLElement {
+  private _item(row: ProgramRow, isInside: boolean): HTMLElement {
     return button(
-      'pspx-item',
+      isInside ? 'pspx-item pspx-inside' : 'pspx-item',
       () => this._session && this.choose(this._session, row.id),
-      el('span', { class: 'pspx-code pspx-ellipsis' }, said(row.name, 60)),
+      el('span', { class: 'pspx-code pspx-ellipsis' }, said(row.title, 60)),
       {
         'data-id': row.id,
         'aria-pressed': String(row.id === this._choice.chosen),
@@ -153,7 +175,12 @@ export class ProgramTab implements ITab {
           ? null
           : trans.__('This program is gone with its function and cannot be shown.')
       },
-      el('span', { class: 'pspx-muted pspx-ellipsis' }, said(row.signature, 80)),
+      el(
+        'span',
+        { class: 'pspx-muted pspx-ellipsis' },
+        row.cell && `${row.cell} · `,
+        said(row.signature, 80)
+      ),
       el(
         'span',
         { class: 'pspx-number pspx-muted' },
@@ -188,11 +215,12 @@ export class ProgramTab implements ITab {
   private readonly _count = el('span', { class: 'pspx-muted' });
   private readonly _list = el('div', {
     role: 'group',
-    'aria-label': trans.__('Programs, the newest first')
+    'aria-label': trans.__('Programs, the newest first, with those of libraries behind them')
   });
   private readonly _more = el('div');
   private readonly _note = el('div');
-  private readonly _rows: Rows<ProgramRow>;
+  private readonly _folds = new Folds();
+  private readonly _rows: Rows<Entry>;
   private readonly _document: ProgramDocument;
   private readonly _choices = new WeakMap<ISession, Choice>();
   private _session: ISession | null = null;
@@ -315,9 +343,25 @@ export class ProgramDocument {
   private _turn = 0;
 }
 
+/** The program that the last cell used: the user's own rather than a library's, and the newest. */
+export function lastUsed(rows: readonly ProgramRow[]): ProgramRow | undefined {
+  const later = (a: ProgramRow, b: ProgramRow) =>
+    a.used - b.used || Number(b.library) - Number(a.library) || a.order - b.order;
+  return rows
+    .filter(row => row.canShow)
+    .reduce<ProgramRow | undefined>(
+      (last, row) => (last && later(last, row) > 0 ? last : row),
+      undefined
+    );
+}
+
 /** The last program of the same function before this one, if it can be shown. */
 export function previousOf(row: ProgramRow, rows: readonly ProgramRow[]): ProgramRow | undefined {
   return rows.findLast(
-    other => other.name === row.name && other.order < row.order && other.canShow
+    other =>
+      other.name === row.name &&
+      other.title === row.title &&
+      other.order < row.order &&
+      other.canShow
   );
 }

@@ -8,7 +8,7 @@ import type { ISession } from '../model/session';
 import { el, replace, said, svg } from '../views/dom';
 import { trans } from '../views/trans';
 import { count, duration } from '../views/units';
-import { cellBar, cellTable, legend } from './cellbar';
+import { cellBar, cellTable, legend, PARTS, type Times } from './cellbar';
 import { Rows } from './rows';
 import {
   empty,
@@ -54,12 +54,18 @@ export class TimeTab implements ITab {
       ),
       this._lines,
       this._functions,
-      el('h2', null, trans.__('Cells')),
+      el('div', { class: 'pspx-row' }, el('h2', null, trans.__('Cells')), this._sort),
+      this._total,
       legend(),
       this._cells,
       this._more,
       this._note
     );
+    this._sort.append(
+      el('option', { value: 'newest' }, trans.__('newest first')),
+      el('option', { value: 'longest' }, trans.__('longest first'))
+    );
+    this._sort.addEventListener('change', () => this._session && this._showCells(this._session));
     this._rows = new Rows(this._cells, this._more, row => this._cell(row));
   }
 
@@ -74,7 +80,7 @@ export class TimeTab implements ITab {
     }
     this._profile.checked = this._wished ?? session.isProfiling;
     const { cells, lines, programs } = session.tables;
-    this._rows.update([...cells.inOrder()].reverse());
+    this._showCells(session);
     replace(
       this._note,
       cells.size ? forgottenNote(cells.forgotten) : empty(cells, trans.__('No cells have run yet.'))
@@ -99,6 +105,29 @@ export class TimeTab implements ITab {
   }
 
   // ---- Cells ---------------------------------------------------------------------------------
+
+  private _showCells(session: ISession): void {
+    const rows = session.tables.cells.inOrder();
+    const newest = [...rows].reverse();
+    const isByTime = this._sort.value === 'longest';
+    this._rows.update(isByTime ? newest.sort((a, b) => lasted(b) - lasted(a)) : newest);
+    this._sort.hidden = rows.length < 2;
+    if (rows === this._cellsDrawn) {
+      return;
+    }
+    this._cellsDrawn = rows;
+    // One scale for all bars, which changes without their being drawn again.
+    const longest = rows.reduce((most, row) => Math.max(most, lasted(row)), 0);
+    this._cells.style.setProperty('--pspx-longest', String(longest || 1));
+    const sum = rows.reduce((all, row) => added(all, row), { ...NOTHING });
+    replace(
+      this._total,
+      rows.length > 1 && [
+        trans.__('%1 runs took %2 in total.', count(rows.length), duration(sum.wall)),
+        el('div', { class: 'pspx-total-bar' }, cellBar(sum))
+      ]
+    );
+  }
 
   private _cell(row: CellRow): HTMLElement {
     const place = { text: `In[${row.count}]`, cell: row.cell, file: '', line: 1 };
@@ -162,7 +191,7 @@ export class TimeTab implements ITab {
           'table',
           { class: 'pspx-table pspx-wide' },
           el('caption', null, caption.filter(Boolean).join(' ')),
-          heads(trans.__('line'), trans.__('share'), trans.__('time'), trans.__('runs')),
+          heads(trans.__('line'), trans.__('code and share'), trans.__('time'), trans.__('runs')),
           el(
             'tbody',
             null,
@@ -184,6 +213,11 @@ export class TimeTab implements ITab {
       el(
         'td',
         { class: 'pspx-grow', title: percent(row.seconds, total) },
+        el(
+          'div',
+          { class: 'pspx-code pspx-ellipsis pspx-line-code', title: row.code },
+          said(row.code, 200)
+        ),
         shareBar(percent(row.seconds - row.shared, total), percent(row.shared, total))
       ),
       el('td', { title: shared }, duration(row.seconds)),
@@ -247,6 +281,11 @@ export class TimeTab implements ITab {
     role: 'list',
     'aria-label': trans.__('Runs of cells, the newest first')
   });
+  private readonly _sort = el('select', {
+    class: 'pspx-field',
+    'aria-label': trans.__('Order of the cells')
+  });
+  private readonly _total = el('div', { class: 'pspx-muted pspx-sum' });
   private readonly _more = el('div');
   private readonly _note = el('div');
   private readonly _rows: Rows<CellRow>;
@@ -254,8 +293,35 @@ export class TimeTab implements ITab {
   private readonly _courses = new Map<string, Course>();
   private _session: ISession | null = null;
   private _wished: boolean | null = null;
+  private _cellsDrawn: readonly CellRow[] | null = null;
   private _linesDrawn: readonly LineRow[] | null = null;
   private _functionsDrawn: readonly ProgramRow[] | null = null;
+}
+
+const NOTHING: Times = {
+  wall: 0,
+  after: 0,
+  trace: 0,
+  lower: 0,
+  compile: 0,
+  device: 0,
+  transfer: 0,
+  python: 0,
+  idle: 0
+};
+
+/** How long a cell took, with the work of the device after it. */
+function lasted(row: Times): number {
+  return row.wall + (row.after ?? 0);
+}
+
+function added(sum: Times, row: Times): Times {
+  for (const part of PARTS) {
+    sum[part] += row[part];
+  }
+  sum.wall += row.wall;
+  sum.after = (sum.after ?? 0) + (row.after ?? 0);
+  return sum;
 }
 
 function functionLine(row: Measured, course: Course, total: number): HTMLElement {
@@ -268,7 +334,7 @@ function functionLine(row: Measured, course: Course, total: number): HTMLElement
     el(
       'th',
       { scope: 'row', class: 'pspx-left pspx-code', title: row.signature },
-      said(row.name, 40)
+      said(row.cell ? `${row.title} ${row.cell}` : row.title, 40)
     ),
     el(
       'td',

@@ -31,6 +31,7 @@ from perspex_magics.programs.program import (
     Layer,
     Program,
     Reads,
+    call_by_outputs,
     restored_on_error,
 )
 from perspex_magics.programs.runner import CellMagic, Request, listed
@@ -94,6 +95,8 @@ class JitLayer(Layer):
             return function(**arguments)
 
         traced.__name__ = traced.__qualname__ = self.name
+        if self.name == CELL:
+            call_by_outputs(traced, program)
         return perspex.jit(traced, donate_argnames=self.donated)
 
 

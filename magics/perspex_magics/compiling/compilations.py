@@ -10,13 +10,18 @@ from dataclasses import dataclass
 from perspex.api.stages import Traced, traced_again
 from perspex.base import events, source
 from perspex.base.recent import Recent
-from perspex.jitted.compiled import Origin
+from perspex.jitted.compiled import Compiled, Origin
+from perspex.jitted.fused import Fused
 from perspex.runtime.compiler import cache
+from perspex_magics.programs.program import outputs_of
 
 _MOST = 4_000
 # Programs that were traced or lowered but not compiled yet, and those compiled a moment ago, whose
 # cause is still to come.
 _MOST_UNFINISHED = 64
+# How often a function may be wrapped, and the folders in which packages are installed.
+_MOST_WRAPPED = 20
+_PACKAGES = frozenset(("site-packages", "dist-packages"))
 
 
 @dataclass(slots=True, eq=False)
@@ -40,6 +45,9 @@ class Compilation:
     again: events.Event | None = None
     origin: Origin | None = None
     apart: bool = False  # by XLA, in a process of its own
+    # Whether the function is not the user's own, and the names that it assigns if it is a cell.
+    is_library: bool = False
+    outputs: list[str] | None = None
 
     @property
     def can_be_traced(self) -> bool:
@@ -61,6 +69,25 @@ class Compilation:
     @property
     def seconds(self) -> float:
         return (self.trace or 0.0) + (self.lower or 0.0) + self.compile
+
+
+def is_users(owner: Compiled) -> bool:
+    """Whether a jitted function was written by the user: not by Perspex, and not in a package."""
+    if isinstance(owner, Fused):
+        return False
+    function = owner.fun
+    if outputs_of(function) is not None:
+        return True
+    for _ in range(_MOST_WRAPPED):
+        inside = getattr(function, "__wrapped__", None) or getattr(function, "func", None)
+        if inside is None:
+            break
+        function = inside
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return type(function).__module__ == "__main__"
+    is_installed = not _PACKAGES.isdisjoint(code.co_filename.replace("\\", "/").split("/"))
+    return not is_installed and not source.is_internal(code.co_filename)
 
 
 class Recorder:
@@ -113,6 +140,9 @@ class Recorder:
             data["origin"],
             data.get("apart", False),
         )
+        owner = one.origin and one.origin.owner()
+        one.is_library = owner is None or not is_users(owner)
+        one.outputs = None if owner is None else outputs_of(owner.fun)
         self.done.append(one)
         self._latest.put(data["lowering"], one)
 

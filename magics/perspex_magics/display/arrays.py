@@ -47,7 +47,7 @@ def array_html(x: Any, *, is_open: bool = True) -> Markup:
     """
     heading = tag("span", heading_of(x), style=MONO)
     where = _placement(x)
-    value, why_not = _look(x)
+    value, why_not = look(x)
     said = why_not if value is None else _statistics(value)
     said = tag("span", escape(f" · {said}" if said else ""), style=MUTED)
     if value is not None and value.ndim == 0:
@@ -86,7 +86,7 @@ def keys_html(keys: Any, *, is_open: bool = True) -> Markup:
       is_open: whether the numbers are unfolded.
     """
     heading = tag("span", heading_of(keys), style=MONO)
-    numbers, why_not = _look(keys.base)
+    numbers, why_not = look(keys.base)
     if numbers is None:
         return tag("div", heading, tag("span", escape(f" · {why_not}"), style=MUTED))
     places = list(itertools.islice(np.ndindex(keys.shape), _KEYS))
@@ -122,7 +122,7 @@ def heading_of(x: Any) -> Markup:
     return joined([tag("strong", first), *more])
 
 
-def _look(x: Any) -> tuple[_Numbers | None, str]:
+def look(x: Any) -> tuple[_Numbers | None, str]:
     """The numbers of an array, if reading them is free; otherwise the reason why it is not."""
     if x.is_deleted():
         return None, "deleted: its memory was given up"
@@ -217,7 +217,7 @@ def _is_float(dtype: np.dtype[Any]) -> bool:
 def _statistics(value: _Numbers) -> str:
     if value.size < 2 or not (_is_float(value.dtype) or value.dtype.kind in "iu"):
         return ""
-    numbers, said = _sample(value)
+    numbers, said = sampled(value)
     numbers = numbers.astype(np.float64)
     finite = numbers[np.isfinite(numbers)]
     facts = []
@@ -231,7 +231,7 @@ def _statistics(value: _Numbers) -> str:
     return said + " · ".join(facts)
 
 
-def _sample(value: _Numbers) -> tuple[np.ndarray[Any, Any], str]:
+def sampled(value: _Numbers) -> tuple[np.ndarray[Any, Any], str]:
     """The numbers, or every n-th of them, and what to say about that."""
     # An odd step meets all columns of most matrices.
     step = 1 if value.size <= MOST_READ else -(-value.size // MOST_READ) | 1

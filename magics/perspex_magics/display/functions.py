@@ -34,7 +34,7 @@ _COLUMNS = (
 
 def function_html(fun: Any) -> Markup | None:
     """What `jit` made, with a row for each type of arguments that it was compiled for."""
-    owner = _owner(fun)
+    owner = owner_of(fun)
     if owner is None:
         # One of the functions of ours that are compiled, too.
         return None
@@ -51,11 +51,14 @@ def function_html(fun: Any) -> Markup | None:
 
 def name_of(fun: Any) -> str:
     """A compiled function in a word."""
-    owner = _owner(fun)
+    owner = owner_of(fun)
     return f"<{type(fun).__name__}>" if owner is None else f"jit({shortened(owner.name)})"
 
 
-def _owner(fun: Any) -> Compiled | None:
+def owner_of(fun: Any) -> Compiled | None:
+    """The Python side of what `jit` made; `None` for anything else."""
+    if not isinstance(fun, PjitFunction):
+        return None
     owner = getattr(getattr(fun, "retrace", None), "__self__", None)
     return owner if isinstance(owner, Compiled) else None
 

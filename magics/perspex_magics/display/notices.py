@@ -7,11 +7,28 @@ replaced while the kernel lives, also from other threads that run in the cell's 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from IPython.display import display
 
 from perspex_magics.display.table import Report
+
+# Called with the kind and the data of each notice, in the thread that shows it.
+Observer = Callable[[str, dict[str, Any]], None]
+_observers: tuple[Observer, ...] = ()
+
+
+def observe(observer: Observer) -> Callable[[], None]:
+    """Pass all notices to an observer; returns the function that ends that."""
+    global _observers
+    _observers = (*_observers, observer)
+
+    def stop() -> None:
+        global _observers
+        _observers = tuple([one for one in _observers if one is not observer])
+
+    return stop
 
 
 def show(
@@ -33,6 +50,8 @@ def show(
       display_id: under which it can be replaced.
       update: whether to replace the notice of that `display_id`.
     """
+    for observer in _observers:
+        observer(kind, data)
     bundle = {f"application/vnd.perspex.{kind}+json": data, "text/html": html, "text/plain": text}
     if display_id is None:
         display(bundle, raw=True)

@@ -25,6 +25,7 @@ Topic = Literal[
     "placements",
     "exchanges",
     "engines",
+    "badges",
 ]
 TOPICS: tuple[Topic, ...] = get_args(Topic)
 
@@ -151,15 +152,20 @@ class Roof(Struct, frozen=True):
 class ProgramRow(Row, frozen=True, tag="program"):
     """A function compiled for one signature.
 
+    `title` is what a list calls it: for a `%%jit` cell the names that it assigns, and `cell` is its
+    number, as `In[3]`, or empty. `library` says that it is not the user's own, and `used` is the
+    number of the last cell that is known to have compiled or named it, or 0.
     `calls` and `device` are sums over all cells in which device times were measured.
     """
 
     name: str
+    title: str
+    cell: str
+    library: bool
+    used: int
     signature: str
     at: Place | None
-    found: Annotated[
-        Literal["xla", "memory", "disk"], Meta(description="Where the executable came from.")
-    ]
+    found: Literal["xla", "memory", "disk"]
     trace: float | None
     lower: float | None
     compile: float
@@ -170,10 +176,7 @@ class ProgramRow(Row, frozen=True, tag="program"):
     miss: Miss | None
     calls: int | None
     device: float | None
-    roof: Annotated[
-        Roof | None,
-        Meta(description="Null if the program's work or the machine's peaks are unknown."),
-    ]
+    roof: Annotated[Roof | None, Meta(description="Null if its work or the peaks are unknown.")]
     can_show: Annotated[bool, Meta(description="Whether its document can be asked for.")]
 
 
@@ -212,17 +215,11 @@ class BufferRow(Row, frozen=True, tag="buffer"):
 
 
 class MemoryRow(Row, frozen=True, tag="memory"):
-    """How much was alive at some time, in seconds since the epoch."""
+    """How much was alive at a time since the epoch, and the number of the cell that ended then."""
 
     time: float
     bytes: int
-    count: Annotated[
-        int | None,
-        Meta(
-            description="The execution count of the cell that had just ended, or null for another "
-            "time, as when a panel was opened or a request freed something."
-        ),
-    ]
+    count: int | None
 
 
 class Use(Struct, frozen=True):
@@ -259,10 +256,9 @@ class LineRow(Row, frozen=True, tag="line"):
     """Device time of one line, in the last measured cell that ran it."""
 
     at: Place
+    code: Annotated[str, Meta(description="The text of the line, without its indentation.")]
     seconds: float
-    shared: Annotated[
-        float, Meta(description="The part of `seconds` from fusions of several lines, by share.")
-    ]
+    shared: Annotated[float, Meta(description="The part of fusions of several lines, by share.")]
     runs: int
 
 
@@ -341,6 +337,14 @@ class EngineRow(Row, frozen=True, tag="engine"):
     idle: float
 
 
+class BadgeRow(Row, frozen=True, tag="badge"):
+    """What somebody should look at in a tab, from the last run of a cell or of now."""
+
+    tab: str
+    text: Annotated[str, Meta(description="One sentence.")]
+    count: int
+
+
 AnyRow = (
     ProgramRow
     | CellRow
@@ -352,6 +356,7 @@ AnyRow = (
     | PlacementRow
     | ExchangeRow
     | EngineRow
+    | BadgeRow
 )
 
 # ---- documents ----------------------------------------------------------------------------------

@@ -85,6 +85,10 @@ class Places:
         number = _number_of(file)
         return "" if number is None else self.cells.get(number, cut(self.running))
 
+    def number_of(self, at: Source | None) -> int:
+        """The number of the cell that a line is in, or 0."""
+        return (_number_of(at.frame.file) or 0) if at is not None else 0
+
     def is_current(self, file: str) -> bool:
         """Whether a file name does not stand for an earlier text of a cell."""
         number = _number_of(file)

@@ -36,6 +36,7 @@ from perspex_magics.panel.messages import NO_REQUEST, RefusedError, is_integer, 
 from perspex_magics.panel.outbox import Outbox
 from perspex_magics.panel.places import Places
 from perspex_magics.panel.texts import valid
+from perspex_magics.panel.topics.badges import BadgesTopic
 from perspex_magics.panel.topics.buffers import BuffersTopic
 from perspex_magics.panel.topics.cells import CellsTopic
 from perspex_magics.panel.topics.devices import DevicesTopic
@@ -54,6 +55,7 @@ TOPICS: dict[Name, type[Topic]] = {
     for topic in (
         *(ProgramsTopic, CellsTopic, BuffersTopic, MemoryTopic, KeysTopic, LinesTopic),
         *(DevicesTopic, PlacementsTopic, ExchangesTopic, EnginesTopic),
+        BadgesTopic,
     )
 }
 

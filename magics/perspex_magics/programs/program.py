@@ -259,6 +259,18 @@ class Program:
         return name in self.names.writes or find_tracer(value) is not None
 
 
+def call_by_outputs(function: Any, program: Program) -> None:
+    """Let lists call the function of a cell by the names that the cell assigns, in their order."""
+    writes = program.names.writes
+    function.cell_outputs = [name for name in program.names.code.co_names if name in writes]
+
+
+def outputs_of(function: Any) -> list[str] | None:
+    """The names that a cell assigns whose function this is, or `None` for any other function."""
+    found: list[str] | None = getattr(function, "cell_outputs", None)
+    return found
+
+
 def restore(namespace: dict[str, Any], before: dict[str, Any]) -> None:
     """Make `namespace` hold what it held; it is never empty on the way, for other threads' sake."""
     for name in namespace.keys() - before.keys():

@@ -25,8 +25,8 @@ export function columns(): readonly Column[] {
       title: trans.__('function'),
       hint: trans.__('The compiled function'),
       left: true,
-      key: row => row.name.toLowerCase(),
-      show: row => said(row.name, 60)
+      key: row => row.title.toLowerCase(),
+      show: row => said(row.cell ? `${row.title} ${row.cell}` : row.title, 60)
     },
     {
       name: 'types',

@@ -9,6 +9,7 @@ import { LOOK } from '../look';
 import { trans } from '../trans';
 import { count, duration } from '../units';
 import { type Column, columns, found, total } from './columns';
+import { fits, type Fold, Folds } from '../folds';
 import { keepFocus } from './focus';
 import { CACHE_STYLE } from './style';
 
@@ -104,6 +105,7 @@ class View implements CacheView {
 
   forget(): void {
     this._open.clear();
+    this._folds.forget();
     this._drawn.clear();
     this._shown = PAGE;
     replace(this._status);
@@ -144,9 +146,17 @@ class View implements CacheView {
     const rows = this._chosen();
     const now = new Map<string, { row: ProgramRow; line: HTMLElement }>();
     const lines: HTMLElement[] = [];
-    for (const row of rows.slice(0, this._shown)) {
+    const isPlain = this._wanted !== '' || this._sortedBy !== '';
+    const entries = isPlain ? this._folds.flat(rows) : this._folds.entries(rows);
+    for (const entry of entries.slice(0, this._shown)) {
+      if (entry.fold) {
+        lines.push(this._foldLine(entry.fold));
+        continue;
+      }
+      const { row } = entry;
       const before = this._drawn.get(row.id);
       const line = before?.row === row ? before.line : this._line(row);
+      line.classList.toggle('pspx-inside', entry.isInside);
       now.set(row.id, { row, line });
       lines.push(line);
       if (this._open.has(row.id)) {
@@ -166,14 +176,14 @@ class View implements CacheView {
     }
     replace(
       this._more,
-      rows.length > this._shown &&
+      entries.length > this._shown &&
         button(
           'pspx-button',
           () => {
             this._shown += 5 * PAGE;
             this._draw();
           },
-          trans.__('Show more of %1', count(rows.length))
+          trans.__('Show more of %1', count(entries.length))
         )
     );
     this._summarize();
@@ -210,14 +220,14 @@ class View implements CacheView {
 
   /** The rows that fit the filter, in the order of the table. */
   private _chosen(): ProgramRow[] {
-    const fits = (row: ProgramRow) =>
-      `${row.name}\n${row.signature}`.toLowerCase().includes(this._wanted);
     const column = this._all.find(({ name }) => name === this._sortedBy);
     const sign = this._isDescending ? -1 : 1;
-    return this._rows.filter(fits).sort((a, b) => {
-      const [x, y] = column ? [column.key(a), column.key(b)] : [0, 0];
-      return x === y ? b.order - a.order : x < y ? -sign : sign;
-    });
+    return this._rows
+      .filter(row => fits(row, this._wanted))
+      .sort((a, b) => {
+        const [x, y] = column ? [column.key(a), column.key(b)] : [0, 0];
+        return x === y ? b.order - a.order : x < y ? -sign : sign;
+      });
   }
 
   private _summarize(): void {
@@ -243,6 +253,42 @@ class View implements CacheView {
         : this._name(row, column)
     );
     return el('tr', { class: 'pspx-cache-row' }, cells);
+  }
+
+  /** What functions of libraries compiled for one line, in one line. */
+  private _foldLine({ id, at, rows, isOpen }: Fold): HTMLElement {
+    const n = rows.length;
+    const toggle = () => {
+      this._folds.toggle(id);
+      this._draw();
+    };
+    const text = trans._n('%2 library call', '%2 library calls', n, count(n));
+    const label = el(
+      'span',
+      null,
+      isOpen ? '▾ ' : '▸ ',
+      text,
+      at && ' · ',
+      at && said(at.text, 60)
+    );
+    const name = button('pspx-quiet pspx-muted', toggle, label, {
+      'aria-expanded': String(isOpen),
+      'data-pspx-row': id,
+      'data-pspx-act': 'open'
+    });
+    const seconds = rows.reduce((sum, row) => sum + total(row), 0);
+    const before = this._columns().findIndex(column => column.name === 'total');
+    const cells = this._columns()
+      .slice(before)
+      .map(({ name: column }) =>
+        el('td', { class: 'pspx-muted' }, column === 'total' ? duration(seconds) : '')
+      );
+    return el(
+      'tr',
+      { class: 'pspx-cache-fold' },
+      el('th', { scope: 'row', class: 'pspx-left', colspan: before }, name),
+      cells
+    );
   }
 
   private _name(row: ProgramRow, column: Column): HTMLElement {
@@ -402,6 +448,7 @@ class View implements CacheView {
   private readonly _more = el('div');
   private readonly _observer: ResizeObserver;
   private readonly _open = new Set<string>();
+  private readonly _folds = new Folds();
   private _rows: readonly ProgramRow[] = [];
   private _drawn = new Map<string, { row: ProgramRow; line: HTMLElement }>();
   private _sortedBy = '';

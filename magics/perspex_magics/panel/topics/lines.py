@@ -6,8 +6,10 @@ Each line stands by itself: when one function of a cell is measured, the others 
 from __future__ import annotations
 
 import hashlib
+import linecache
 
 from perspex_magics.panel.contract import LineRow
+from perspex_magics.panel.texts import cut
 from perspex_magics.panel.topics.topic import Topic, magics
 from perspex_magics.timing.profile import Line, ProfileMagics
 
@@ -47,6 +49,7 @@ class LinesTopic(Topic):
             id=f"{hashlib.blake2b(file, digest_size=8).hexdigest()}:{line.line}",
             order=order,
             at=self.places.of_line(line.file, line.line),
+            code=cut(linecache.getline(line.file, line.line).strip()),
             seconds=line.seconds,
             shared=line.shared,
             runs=line.runs,

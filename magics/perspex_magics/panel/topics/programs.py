@@ -14,6 +14,7 @@ from perspex_magics.compiling.compilations import Compilation, Recorder
 from perspex_magics.panel.contract import Miss, Place, ProgramRow, Roof
 from perspex_magics.panel.texts import LINE, SENTENCE, cut
 from perspex_magics.panel.topics.topic import Topic, magics
+from perspex_magics.panel.uses import Uses
 from perspex_magics.timing.profile import ProfileMagics, Total
 from perspex_magics.timing.roofline import known_peak
 
@@ -38,6 +39,7 @@ class ProgramsTopic(Topic):
         self._all, self._seen = True, 0
         self._looks = _LOOKS
         self._recorder = recorder_of(self.shell)
+        self._uses = Uses(self.shell, self.places, self._recorder.total)
         self._profile = magics(self.shell, ProfileMagics)
         self._stops = [
             events.subscribe(self._hear, ("compile", "recompile")),
@@ -48,12 +50,14 @@ class ProgramsTopic(Topic):
         for stop in self._stops:
             stop()
         self._states.clear()
+        self._uses.clear()
 
     def _hear(self, event: events.Event) -> None:
         self._looks = _LOOKS
         self.changed()
 
     def cell_ended(self, count: int) -> None:
+        self._uses.cell_ended(count, self._recorder.total)
         self._look()
 
     def _look(self) -> None:
@@ -67,12 +71,14 @@ class ProgramsTopic(Topic):
         recent = max(0, len(done) - (total - self._seen) - _RECENT)
         looked_at = done if self._all else done[recent:]
         self._all, self._seen = False, total
+        self._uses.look(done)
         is_to_come = False
         for one in looked_at:
             is_to_come |= one.bytes is None and bool(one.key)
             measured = self._total(one)
             roof = _roof(measured)
-            state = (one.size, _is_pinned(one), one.can_be_traced, one.again, measured, roof)
+            used = self._uses.last(one)
+            state = (one.size, _is_pinned(one), one.can_be_traced, one.again, measured, roof, used)
             if states.get(one.number) != state:
                 states[one.number] = state
                 self.table.put(self._row(one, measured, roof))
@@ -93,10 +99,16 @@ class ProgramsTopic(Topic):
 
     def _row(self, one: Compilation, measured: Total | None, roof: Roof | None) -> ProgramRow:
         found: Any = one.found
+        outputs = one.outputs
+        number = 0 if outputs is None else self.places.number_of(one.at)
         return ProgramRow(
             id=str(one.number),
             order=one.number,
             name=cut(one.name),
+            title=cut(", ".join(outputs or ()) or one.name),
+            cell=f"In[{number}]" if number else "",
+            library=one.is_library,
+            used=self._uses.last(one),
             signature=cut(one.signature, LINE),
             at=self._place(one),
             found=found,

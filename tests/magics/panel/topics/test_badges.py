@@ -1,0 +1,57 @@
+"""The topic `badges`: which tabs have something to look at, and when it goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from support.page import rows_of
+from support.shells import Notebook
+
+from perspex_magics.panel.places import Places
+from perspex_magics.panel.topics.badges import BadgesTopic
+
+
+@pytest.fixture
+def topic(notebook: Notebook) -> Iterator[BadgesTopic]:
+    notebook.ok("from perspex import jit, random")
+    topic = BadgesTopic(notebook.shell, Places(notebook.shell))
+    topic.begin()
+    yield topic
+    topic.end()
+
+
+def run(notebook: Notebook, topic: BadgesTopic, cell: str, name: str) -> dict[str, Any]:
+    """Run the cell with that id of the notebook; the badges by tab."""
+    topic.places.running = name
+    topic.cell_began()
+    notebook.ok(cell)
+    topic.cell_ended(1)
+    topic.is_interrupted = False
+    topic.refresh()
+    return {row.tab: (row.count, row.text) for row in rows_of(topic)}
+
+
+def test_variables_with_nan(notebook: Notebook, topic: BadgesTopic) -> None:
+    assert run(notebook, topic, "x = jnp.arange(3.0)\nn = 3", "a") == {}
+    found = run(notebook, topic, "y = jnp.log(x - 1)\nz = jnp.zeros((2, 2)) / 0", "b")
+    assert found == {"memory": (2, "NaN in `y`, `z`.")}
+    assert run(notebook, topic, "y = z = x", "c") == {}
+
+
+def test_reused_keys_until_their_cell_runs_again(notebook: Notebook, topic: BadgesTopic) -> None:
+    run(notebook, topic, "key = random.key(0)", "a")
+    twice = "u = random.normal(key, (3,))\nv = random.normal(key, (3,))"
+    assert run(notebook, topic, twice, "b") == {"keys": (1, "A key was used more than once.")}
+    assert "keys" in run(notebook, topic, "w = 1", "c")
+    once = "p, q = random.split(key)\nu = random.normal(p, (3,))"
+    assert run(notebook, topic, once, "b") == {}
+
+
+def test_stale_captures_until_their_cell_runs_again(notebook: Notebook, topic: BadgesTopic) -> None:
+    run(notebook, topic, "rate = 2.0\n@jit\ndef scaled(x): return rate * x\nscaled(1.0)", "a")
+    told = run(notebook, topic, "rate = 3.0\nscaled(1.0)", "b")
+    text = "Compiled with values that have changed since: `scaled`."
+    assert told == {"program": (1, text)}
+    assert run(notebook, topic, "rate = 2.0\nscaled(1.0)", "b") == {}

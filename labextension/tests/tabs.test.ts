@@ -86,7 +86,8 @@ const program = (part: number, bound: 'memory' | 'arithmetic') =>
 test.each([
   [0.001, 'memory', '<1% of peak bytes/s'],
   [0.174, 'memory', '17% of peak bytes/s'],
-  [0.9, 'arithmetic', '90% of peak FLOP/s']
+  [0.9, 'arithmetic', '90% of peak FLOP/s'],
+  [4.77, 'arithmetic', '>100% of peak FLOP/s']
 ] as const)('%f of what the %s allows', (part, bound, text) => {
   const tab = new TimeTab(page);
   tab.show(sessionOf({ cells: [], lines: [], programs: [program(part, bound)] }).session);

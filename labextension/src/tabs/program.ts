@@ -343,10 +343,10 @@ export class ProgramDocument {
   private _turn = 0;
 }
 
-/** The program that the last cell used: the user's own rather than a library's, and the newest. */
+/** The user's own program that was used last, and the newest of several; without one, a library's. */
 export function lastUsed(rows: readonly ProgramRow[]): ProgramRow | undefined {
   const later = (a: ProgramRow, b: ProgramRow) =>
-    a.used - b.used || Number(b.library) - Number(a.library) || a.order - b.order;
+    Number(b.library) - Number(a.library) || a.used - b.used || a.order - b.order;
   return rows
     .filter(row => row.canShow)
     .reduce<ProgramRow | undefined>(

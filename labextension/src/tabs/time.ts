@@ -183,6 +183,13 @@ export class TimeTab implements ITab {
       n > SLOWEST && trans.__('The %1 slowest are listed.', SLOWEST),
       trans.__('Hatched: shares of fusions of several lines.')
     ];
+    const titles = heads(
+      trans.__('line'),
+      trans.__('code and share'),
+      trans.__('time'),
+      trans.__('runs')
+    );
+    titles.querySelectorAll('th')[1]?.classList.add('pspx-left');
     replace(
       this._lines,
       n > 0 && [
@@ -191,7 +198,7 @@ export class TimeTab implements ITab {
           'table',
           { class: 'pspx-table pspx-wide' },
           el('caption', null, caption.filter(Boolean).join(' ')),
-          heads(trans.__('line'), trans.__('code and share'), trans.__('time'), trans.__('runs')),
+          titles,
           el(
             'tbody',
             null,
@@ -212,7 +219,7 @@ export class TimeTab implements ITab {
       el('th', { scope: 'row', class: 'pspx-left' }, placeLink(row.at, this._page)),
       el(
         'td',
-        { class: 'pspx-grow', title: percent(row.seconds, total) },
+        { class: 'pspx-left pspx-rest', title: percent(row.seconds, total) },
         el(
           'div',
           { class: 'pspx-code pspx-ellipsis pspx-line-code', title: row.code },
@@ -349,7 +356,9 @@ function functionLine(row: Measured, course: Course, total: number): HTMLElement
 
 /** How near a program comes to the peak of this machine. */
 function roofNote({ flops, intensity, part, bound }: Roof): HTMLElement {
-  const share = part < 0.01 ? '<1' : String(Math.round(100 * part));
+  const percents = Math.round(100 * part);
+  // The peak is the best of what was measured, in half a second of a machine that others use, too.
+  const share = part < 0.01 ? '<1' : percents > 100 ? '>100' : String(percents);
   const [text, limit] =
     bound === 'memory'
       ? [trans.__('%1% of peak bytes/s', share), trans.__('memory bandwidth')]

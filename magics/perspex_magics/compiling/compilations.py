@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ _MOST = 4_000
 _MOST_UNFINISHED = 64
 # How often a function may be wrapped, and the folders in which packages are installed.
 _MOST_WRAPPED = 20
+_MAGICS = os.path.dirname(os.path.dirname(__file__)) + os.sep
 _PACKAGES = frozenset(("site-packages", "dist-packages"))
 
 
@@ -87,6 +89,8 @@ def is_users(owner: Compiled) -> bool:
     if code is None:
         return type(function).__module__ == "__main__"
     is_installed = not _PACKAGES.isdisjoint(code.co_filename.replace("\\", "/").split("/"))
+    if code.co_filename.startswith(_MAGICS):
+        return True  # made of what the user wrote behind a magic
     return not is_installed and not source.is_internal(code.co_filename)
 
 

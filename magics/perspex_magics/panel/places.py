@@ -16,6 +16,7 @@ import IPython
 from IPython.core.interactiveshell import InteractiveShell
 
 from perspex.base import source
+from perspex.base.recent import Recent
 from perspex.base.source import Source
 from perspex_magics.panel.contract import Place
 from perspex_magics.panel.texts import LINE, cut
@@ -23,6 +24,10 @@ from perspex_magics.panel.texts import LINE, cut
 _MOST_CELLS = 10_000
 _NUMBER = re.compile(r"In\s*\[(\d+)\]$")
 _IPYTHON = os.path.dirname(IPython.__file__) + os.sep
+
+
+# A cell by its id, and which of its runs.
+Run = tuple[str, int]
 
 
 class Places:
@@ -47,10 +52,13 @@ class Places:
         # The last number of each cell.
         self._latest: dict[str, int] = {}
         self.running = ""
+        # How often each cell has begun to run.
+        self._runs: Recent[str, int] = Recent(_MOST_CELLS)
 
     def begin(self, info: Any) -> None:
         """A cell begins. IPython may have counted it already or not; the result has its number."""
-        self.running = info.cell_id or ""
+        cell = self.running = info.cell_id or ""
+        self._runs.put(cell, (self._runs.peek(cell) or 0) + 1)
 
     def end(self, result: Any) -> None:
         """A cell has ended: keep the notebook's id of it."""
@@ -94,6 +102,15 @@ class Places:
         number = _number_of(file)
         cell = None if number is None else self.cells.get(number)
         return not cell or self._latest.get(cell) == number
+
+    def run(self) -> Run:
+        """The run of a cell that goes on or was the last; `is_last` says whether it still is."""
+        return self.running, self._runs.peek(self.running) or 0
+
+    def is_last(self, run: Run) -> bool:
+        """Whether the cell of a run has not run again. Cells without an id are one cell."""
+        cell, number = run
+        return self._runs.peek(cell) in (None, number)
 
 
 def _number_of(file: str) -> int | None:

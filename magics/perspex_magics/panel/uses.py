@@ -15,6 +15,7 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 
 from perspex.base.recent import Recent
+from perspex.base.source import Source
 from perspex.jitted.compiled import Compiled
 from perspex_magics.compiling.compilations import Compilation
 from perspex_magics.display.functions import owner_of
@@ -25,6 +26,15 @@ _NAME = re.compile(r"[^\W\d]\w*")
 _MOST_FUNCTIONS = 200
 _MOST_KEPT = 10_000
 _MOST_TEXT = 100_000
+
+
+def source_of(one: Compilation, places: Places) -> Source | None:
+    """The line that called a program; under a cell magic, a line of the cell."""
+    if places.of(one.at) is not None:
+        return one.at
+    closed = one.origin and one.origin.closed()
+    sources = (eqn.source for eqn in closed.eqns) if closed is not None else ()
+    return next((at for at in sources if places.of(at) is not None), None)
 
 
 class Uses:
@@ -61,14 +71,15 @@ class Uses:
 
     def last(self, one: Compilation) -> int:
         """The number of the last cell that used a program."""
-        return self._cells.peek(one.number) or self.places.number_of(one.at)
+        return self._cells.peek(one.number) or self.places.number_of(source_of(one, self.places))
 
     def clear(self) -> None:
         self._cells.clear()
         self._ended.clear()
 
     def _cell_of(self, one: Compilation) -> str:
-        return "" if one.at is None else self.places.cell_of(one.at.frame.file)
+        at = source_of(one, self.places)
+        return "" if at is None else self.places.cell_of(at.frame.file)
 
     def _named(self, count: int) -> list[Compiled]:
         """The jitted functions that a cell names, and those that functions it names do."""

@@ -19,5 +19,7 @@ export const CACHE_STYLE = `
 .pspx-cache-story dl { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: 2px 12px; margin: 0 0 6px; }
 .pspx-cache-story dt { color: var(--pspx-muted); font-weight: normal; }
 .pspx-cache-story dd { margin: 0; overflow-wrap: anywhere; }
+.pspx-cache .pspx-cache-fold > th { width: 100%; max-width: 0; }
+.pspx-cache .pspx-cache-lines { display: block; max-width: 100%; overflow: hidden; text-overflow: ellipsis; }
 .pspx-cache .pspx-inside > th:first-child { padding-left: 16px; }
 `;

@@ -271,7 +271,7 @@ class View implements CacheView {
       at && ' · ',
       at && said(at.text, 60)
     );
-    const name = button('pspx-quiet pspx-muted', toggle, label, {
+    const name = button('pspx-quiet pspx-muted pspx-ellipsis pspx-cache-lines', toggle, label, {
       'aria-expanded': String(isOpen),
       'data-pspx-row': id,
       'data-pspx-act': 'open'

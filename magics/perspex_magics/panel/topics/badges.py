@@ -1,7 +1,7 @@
 """The topic `badges`: what somebody should look at in a tab that is not in front.
 
-Reused keys and stale captures are those that notices under cells have told of since a page was
-opened; they go when their cell runs again. Variables with NaN, and memory that is nearly full, are
+Reused keys and stale captures are those that notices under cells told of while a page was open;
+they go when their cell has run again. Variables with NaN, and memory that is nearly full, are
 looked for when the kernel is idle.
 """
 
@@ -11,6 +11,7 @@ import os
 from typing import Any
 
 import numpy as np
+from IPython.core.interactiveshell import InteractiveShell
 
 from perspex.runtime import client
 from perspex.runtime.array import ArrayImpl
@@ -20,6 +21,7 @@ from perspex_magics.display.units import count, size
 from perspex_magics.memory.reach import Walk
 from perspex_magics.notebook.user_names import user_names
 from perspex_magics.panel.contract import BadgeRow
+from perspex_magics.panel.places import Places, Run
 from perspex_magics.panel.texts import cut
 from perspex_magics.panel.topics.topic import Topic
 
@@ -37,9 +39,12 @@ class BadgesTopic(Topic):
 
     name = "badges"
 
+    def __init__(self, shell: InteractiveShell, places: Places) -> None:
+        super().__init__(shell, places)
+        # What notices told of: by kind, the functions or keys by the run of the cell.
+        self._told: dict[str, dict[Run, list[str]]] = {kind: {} for kind in _TABS}
+
     def begin(self) -> None:
-        # What notices told of: by kind, the functions or keys by the cell that told of them.
-        self._told: dict[str, dict[str, list[str]]] = {kind: {} for kind in _TABS}
         self._names = user_names(self.shell)
         self._stop = notices.observe(self._hear)
 
@@ -52,17 +57,8 @@ class BadgesTopic(Topic):
             return
         said = data["told"] if kind == "keyreuse" else [str(data["function"])]
         if len(cells) < _MOST_CELLS:
-            cells.setdefault(self._cell(), []).extend(said)
+            cells.setdefault(self.places.run(), []).extend(said)
         self.changed()
-
-    def _cell(self) -> str:
-        return self.places.running or str(self.shell.execution_count)
-
-    def cell_began(self) -> None:
-        super().cell_began()
-        cell = self._cell()
-        for cells in self._told.values():
-            cells.pop(cell, None)
 
     def cell_ended(self, count: int) -> None:
         self.changed()
@@ -75,8 +71,10 @@ class BadgesTopic(Topic):
         return None
 
     def _all(self, kind: str) -> list[str]:
-        cells = self._told[kind].copy()
-        return list(dict.fromkeys(one for said in cells.values() for one in said))
+        cells = self._told[kind]
+        for run in [one for one in cells.copy() if not self.places.is_last(one)]:
+            cells.pop(run, None)
+        return list(dict.fromkeys(one for said in cells.copy().values() for one in said))
 
     def _keys(self) -> BadgeRow | None:
         n = len(self._all("keyreuse"))

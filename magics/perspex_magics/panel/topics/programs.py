@@ -11,10 +11,10 @@ from perspex.runtime.compiler import cache, disk
 from perspex_magics.compiling.advice import advice
 from perspex_magics.compiling.cache import CacheMagics
 from perspex_magics.compiling.compilations import Compilation, Recorder
-from perspex_magics.panel.contract import Miss, Place, ProgramRow, Roof
+from perspex_magics.panel.contract import Miss, ProgramRow, Roof
 from perspex_magics.panel.texts import LINE, SENTENCE, cut
 from perspex_magics.panel.topics.topic import Topic, magics
-from perspex_magics.panel.uses import Uses
+from perspex_magics.panel.uses import Uses, source_of
 from perspex_magics.timing.profile import ProfileMagics, Total
 from perspex_magics.timing.roofline import known_peak
 
@@ -100,7 +100,8 @@ class ProgramsTopic(Topic):
     def _row(self, one: Compilation, measured: Total | None, roof: Roof | None) -> ProgramRow:
         found: Any = one.found
         outputs = one.outputs
-        number = 0 if outputs is None else self.places.number_of(one.at)
+        at = source_of(one, self.places)
+        number = 0 if outputs is None else self.places.number_of(at)
         return ProgramRow(
             id=str(one.number),
             order=one.number,
@@ -110,7 +111,7 @@ class ProgramsTopic(Topic):
             library=one.is_library,
             used=self._uses.last(one),
             signature=cut(one.signature, LINE),
-            at=self._place(one),
+            at=self.places.of(at),
             found=found,
             trace=one.trace,
             lower=one.lower,
@@ -125,16 +126,6 @@ class ProgramsTopic(Topic):
             roof=roof,
             can_show=one.can_be_traced,
         )
-
-    def _place(self, one: Compilation) -> Place | None:
-        """The line that called the program; under a cell magic, a line of the cell."""
-        place = self.places.of(one.at)
-        closed = one.origin and one.origin.closed()
-        for eqn in closed.eqns if closed is not None and place is None else ():
-            place = self.places.of(eqn.source)
-            if place is not None:
-                break
-        return place
 
 
 def recorder_of(shell: InteractiveShell) -> Recorder:

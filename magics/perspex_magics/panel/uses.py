@@ -29,12 +29,16 @@ _MOST_TEXT = 100_000
 
 
 def source_of(one: Compilation, places: Places) -> Source | None:
-    """The line that called a program; under a cell magic, a line of the cell."""
+    """The line that called a program; under a cell magic, a line of the cell, if it has an equation.
+
+    Most equations may have lines of functions that the cell calls, which stand in other cells.
+    """
     if places.of(one.at) is not None:
         return one.at
     closed = one.origin and one.origin.closed()
-    sources = (eqn.source for eqn in closed.eqns) if closed is not None else ()
-    return next((at for at in sources if places.of(at) is not None), None)
+    sources = [eqn.source for eqn in closed.eqns if eqn.source] if closed is not None else []
+    inside = (at for at in sources if at.frame.function == "<module>" or one.outputs is None)
+    return next((at for at in inside if places.of(at) is not None), None)
 
 
 class Uses:
@@ -72,6 +76,10 @@ class Uses:
     def last(self, one: Compilation) -> int:
         """The number of the last cell that used a program."""
         return self._cells.peek(one.number) or self.places.number_of(source_of(one, self.places))
+
+    def cell(self, one: Compilation) -> int:
+        """The number of the cell that a program is made of, by its last run, or 0."""
+        return 0 if one.outputs is None else self.last(one)
 
     def clear(self) -> None:
         self._cells.clear()

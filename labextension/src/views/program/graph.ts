@@ -8,7 +8,8 @@ import { count } from '../units';
 
 /** Of more equations than this, those nearest to the pinned one are drawn. */
 const MOST_NODES = 150;
-const NODE = { width: 150, height: 36 };
+/** As wide as the longest text in it, with 8 pixels at each side. */
+const NODE = { width: 166, height: 36 };
 
 /** One row of the table of equations. */
 export type Equation = {

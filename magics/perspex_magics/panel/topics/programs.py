@@ -101,7 +101,7 @@ class ProgramsTopic(Topic):
         found: Any = one.found
         outputs = one.outputs
         at = source_of(one, self.places)
-        number = 0 if outputs is None else self.places.number_of(at)
+        number = self._uses.cell(one)
         return ProgramRow(
             id=str(one.number),
             order=one.number,

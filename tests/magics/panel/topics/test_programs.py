@@ -62,6 +62,14 @@ def test_a_cell_is_called_by_its_outputs_and_number(panel: Panel) -> None:
     assert panel.run("%%jit\nx * 5")["cell"].cell == f"In[{count + 2}]"
 
 
+def test_a_cell_that_only_calls_functions_of_other_cells_has_its_own_number(panel: Panel) -> None:
+    panel.run("x = jnp.arange(11.0)\ndef times(x): return x * 6")
+    count = panel.notebook.shell.execution_count
+    assert panel.run("%%jit\nw = times(x)")["w"].cell == f"In[{count}]"
+    panel.run("1")
+    assert panel.run("def other(x): return x")["w"].cell == f"In[{count}]"
+
+
 def test_what_the_last_cell_used(panel: Panel) -> None:
     shell = panel.notebook.shell
     panel.run(

@@ -61,8 +61,8 @@ test('the Cache tab folds them too, until it is sorted', () => {
   expect(heads()).toEqual([
     'w, loss In[7]',
     'step',
-    '▸ 1 library call · Cell In[1]:1',
-    '▸ 2 library calls · Cell In[1]:2'
+    '▸ Cell In[1]:1 · 1 library call',
+    '▸ Cell In[1]:2 · 2 library calls'
   ]);
   host.querySelectorAll<HTMLButtonElement>('.pspx-cache-fold button')[1].click();
   expect(heads().slice(-2)).toEqual(['mul', 'add']);

@@ -29,7 +29,7 @@ _MOST_TEXT = 100_000
 
 
 def source_of(one: Compilation, places: Places) -> Source | None:
-    """The line that called a program; under a cell magic, a line of the cell, if it has an equation.
+    """The line that called a program; under a cell magic, a line of the cell with an equation.
 
     Most equations may have lines of functions that the cell calls, which stand in other cells.
     """

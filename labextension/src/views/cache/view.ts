@@ -263,15 +263,10 @@ class View implements CacheView {
       this._draw();
     };
     const text = trans._n('%2 library call', '%2 library calls', n, count(n));
-    const label = el(
-      'span',
-      null,
-      isOpen ? '▾ ' : '▸ ',
-      text,
-      at && ' · ',
-      at && said(at.text, 60)
-    );
+    const place = at ? [said(at.text, 60), ' · '] : [];
+    const label = el('span', null, isOpen ? '▾ ' : '▸ ', place, text);
     const name = button('pspx-quiet pspx-muted pspx-ellipsis pspx-cache-lines', toggle, label, {
+      title: at ? `${at.text} · ${text}` : null,
       'aria-expanded': String(isOpen),
       'data-pspx-row': id,
       'data-pspx-act': 'open'

@@ -12,6 +12,7 @@ import numpy as np
 from perspex import dtypes, tree
 from perspex.base.tree_paths import PyTree
 from perspex.ir.avals import ShapedArray, shaped
+from perspex.layout.context import context_mesh
 from perspex.layout.mesh import check_axis_types
 from perspex.runtime import client
 from perspex.runtime.array import ArrayImpl
@@ -22,6 +23,7 @@ from perspex.sharding import (
     AxisType,
     Mesh,
     NamedSharding,
+    PartitionSpec,
     Sharding,
     SingleDeviceSharding,
 )
@@ -88,6 +90,7 @@ def with_sharding_constraint(x: PyTree, shardings: PyTree) -> PyTree:
       ValueError: if the sharding cannot divide an array, or its devices are not those of the
         arguments.
       TypeError: for a sharding of a single device, which is no constraint.
+      RuntimeError: for a bare `PartitionSpec` where no mesh is set.
       AssertionError: if the type of an array says otherwise along explicit axes.
 
     >>> import perspex, perspex.numpy as pnp
@@ -106,6 +109,11 @@ def with_sharding_constraint(x: PyTree, shardings: PyTree) -> PyTree:
         if place is None:
             found.append(leaf)
             continue
+        if isinstance(place, PartitionSpec) and context_mesh() is None:
+            raise RuntimeError(
+                f"with_sharding_constraint: {place} names axes of a mesh, but no mesh is set: call "
+                "it inside `with jax.set_mesh(mesh):`, or pass NamedSharding(mesh, spec)"
+            )
         sharding = None if isinstance(place, str) else client.resolve(place)
         if not isinstance(sharding, NamedSharding):
             raise TypeError(

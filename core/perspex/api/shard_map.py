@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 from collections.abc import Callable, Set
 from typing import Any, TypeVar, overload
@@ -12,10 +11,9 @@ from perspex.api.calls import Call
 from perspex.base.tree_paths import PyTree
 from perspex.control.shard_map import Regions, Specs, names_in, shard_map_p, spread_results
 from perspex.jitted.signature import function_name, name_after
-from perspex.layout.context import context_mesh, get_abstract_mesh, use_abstract_mesh
+from perspex.layout.context import context_mesh, get_abstract_mesh
 from perspex.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from perspex.tracing import cuts
-from perspex.tracing.axes import Axis
 from perspex.tracing.staging import stage_closed
 from perspex.tracing.trace import typeof
 
@@ -165,12 +163,7 @@ class _Mapped:
         # Along axes that are mapped over, arguments are cut as their specs say.
         pairs = list(zip(avals, specs, strict=True))
         parts = [self.regions.part(self.regions.given(*pair), pair[1]) for pair in pairs]
-        sizes = self.mesh.shape
-        tracked = self.regions.is_tracked
-        axes = [Axis(sizes[n], n, tracked, True) for n in sorted(self.regions.axes)]
-        inner = use_abstract_mesh(self.regions.inner)
-        entered = self.mesh if isinstance(self.mesh, Mesh) else contextlib.nullcontext()
-        with entered, inner, config.axis_env((*config.axis_env.value, *axes)):
+        with self.regions.inside():
             body, consts = stage_closed(call, parts, self.name)
         for x in consts:
             if typeof(x).cut is not None:

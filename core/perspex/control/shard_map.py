@@ -11,8 +11,9 @@ of what all share: one that comes in is divided among them, and one that goes ou
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from perspex.hlo import types
 from perspex.hlo.manual import Manual
 from perspex.ir.avals import NOWHERE, ShapedArray
 from perspex.ir.jaxpr import ClosedJaxpr, JaxprEqn
+from perspex.layout.context import use_abstract_mesh
 from perspex.ops.collectives import psum
 from perspex.ops.elementwise import div
 from perspex.ops.placing import OnMesh, resharded
@@ -136,6 +138,38 @@ class Regions(NamedTuple):
         axes = aval.vma & self.axes if self.is_tracked else self.axes
         names = tuple([name for name in self.mesh.axis_names if name in axes])
         return PartitionSpec(names) if names else PartitionSpec()
+
+    @contextlib.contextmanager
+    def inside(self) -> Iterator[None]:
+        """Trace, or run rules of users, where the axes that are mapped over have their names."""
+        sizes = self.mesh.shape
+        axes = [Axis(sizes[n], n, self.is_tracked, True) for n in sorted(self.axes)]
+        entered = self.mesh if isinstance(self.mesh, Mesh) else contextlib.nullcontext()
+        around = config.axis_env((*config.axis_env.value, *axes))
+        with entered, use_abstract_mesh(self.inner), around:
+            yield
+
+    def spread(self, axis: Axis, specs: Sequence[PartitionSpec]) -> tuple[str, ...] | None:
+        """The axes that `vmap(spmd_axis_name=)` cuts the axis of examples along, if any.
+
+        Raises `ValueError` if a spec has one of them, or if they do not divide the examples.
+        """
+        names = tuple([str(name) for name in axis.spmd])
+        if not names or not self.axes.issuperset(names):
+            return None
+        for spec in specs:
+            if names_in(spec).intersection(names):
+                raise ValueError(
+                    f"vmap spmd_axis_name {names} cannot appear in the specs of a shard_map inside "
+                    f"it, got {spec}; cut the axis of examples along another axis of the mesh"
+                )
+        (count,) = self.tiles(PartitionSpec(names), 1)
+        if axis.size % count:
+            raise ValueError(
+                f"vmap of {axis.size} examples cannot be cut along spmd_axis_name {names}, which "
+                f"has {count} devices; map over a multiple of that"
+            )
+        return names
 
     def others(self, spec: PartitionSpec) -> tuple[str, ...]:
         """The axes along which all devices have the same part."""
@@ -280,7 +314,8 @@ class ShardMap(OnMesh, HigherOrder):
         **params: Any,
     ) -> tuple[list[Any], list[Any]]:
         nonzero = tuple([t is not None for t in tangents])
-        body, out_nonzero = jvp_jaxpr(jaxpr, nonzero)
+        with Regions.of(params).inside():
+            body, out_nonzero = jvp_jaxpr(jaxpr, nonzero)
         outs = self.on_parts(
             [*primals, *pick(tangents, nonzero)],
             body,
@@ -320,12 +355,21 @@ class ShardMap(OnMesh, HigherOrder):
         **params: Any,
     ) -> tuple[list[Any], list[int | None]]:
         batched = tuple([at is not None for at in axes])
-        body, out_batched = batch_jaxpr(jaxpr, axis, batched)
+        regions = Regions.of(params)
+        spmd = regions.spread(axis, (*in_specs, *out_specs))
+        if spmd is not None:
+            # Each device along these axes has a part of the examples.
+            axis = axis._replace(size=axis.size // regions.tiles(PartitionSpec(spmd), 1)[0])
+            if regions.is_tracked:
+                more = [frozenset(spmd) if flag else NOWHERE for flag in batched]
+                jaxpr = leveled(jaxpr, tuple(more), (NOWHERE,) * len(jaxpr.out_avals))
+        with regions.inside():
+            body, out_batched = batch_jaxpr(jaxpr, axis, batched)
         outs = self.on_parts(
             batch_in_front(operands, axes),
             body,
-            _batched(in_specs, batched),
-            _batched(out_specs, out_batched),
+            _batched(in_specs, batched, spmd),
+            _batched(out_specs, out_batched, spmd),
             params,
         )
         return outs, [0 if flag else None for flag in out_batched]
@@ -339,7 +383,8 @@ class ShardMap(OnMesh, HigherOrder):
         out_specs: Specs,
         **params: Any,
     ) -> tuple[list[Any], Rest | None]:
-        halves = _split_body(jaxpr, tuple(unknown), Regions.of(params))
+        with Regions.of(params).inside():
+            halves = _split_body(jaxpr, tuple(unknown), Regions.of(params))
         early, late = partition(operands, unknown)
         early_specs, late_specs = partition(in_specs, unknown)
         now, later = partition(out_specs, halves.parts.out_unknown)
@@ -375,7 +420,8 @@ class ShardMap(OnMesh, HigherOrder):
         regions = Regions.of(params)
         residual_specs, linear_specs = partition(in_specs, linear)
         ct_specs = pick(out_specs, nonzero)
-        body, out_nonzero = transpose_jaxpr(jaxpr, linear, nonzero)
+        with regions.inside():
+            body, out_nonzero = transpose_jaxpr(jaxpr, linear, nonzero)
         found_specs = pick(linear_specs, out_nonzero)
         if not regions.is_tracked:
             shared = tuple([regions.others(spec) for spec in (*ct_specs, *found_specs)])
@@ -417,8 +463,9 @@ def _shardings(mesh: Mesh, parts: Sequence[str]) -> Any:
     return types.attribute(f"#sdy.sharding_per_value<[{inner}]>")
 
 
-def _batched(specs: Sequence[PartitionSpec], batched: Sequence[bool]) -> Specs:
-    return tuple([PartitionSpec(None, *s) if b else s for s, b in zip(specs, batched, strict=True)])
+def _batched(specs: Sequence[PartitionSpec], batched: Sequence[bool], cut: Any) -> Specs:
+    """The specs of examples, whose axis is in front and cut so."""
+    return tuple([PartitionSpec(cut, *s) if b else s for s, b in zip(specs, batched, strict=True)])
 
 
 def spread_results(closed: ClosedJaxpr, regions: Regions, specs: Specs) -> ClosedJaxpr:

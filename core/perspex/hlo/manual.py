@@ -9,6 +9,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 
+class Grouped(NamedTuple):
+    """An axis of a mesh of which only the devices in one group exchange values.
+
+    `groups` have the places along the axis `name`, each in one group. It stands in the params of a
+    collective where a name does.
+    """
+
+    name: str
+    groups: tuple[tuple[int, ...], ...]
+
+
+def bare(name: Any) -> Any:
+    """The name of an axis that may be in groups."""
+    return name.name if name.__class__ is Grouped else name
+
+
 class Manual(NamedTuple):
     """The mesh that a region is written for, one device at a time along the axes `names`.
 
@@ -26,8 +42,12 @@ class Manual(NamedTuple):
         """Whether nothing is left to the compiler."""
         return self.names == frozenset(self.sizes)
 
-    def groups(self, names: Sequence[str]) -> tuple[tuple[int, ...], ...]:
+    def groups(self, names: Sequence[Any]) -> tuple[tuple[int, ...], ...]:
         """The devices, by number, that differ along `names` alone; the last name is the fastest."""
+        if names[0].__class__ is Grouped:
+            (axis,) = names
+            lines = self.groups((axis.name,))
+            return tuple([tuple([row[i] for i in g]) for row in lines for g in axis.groups])
         numbers = np.arange(math.prod(self.sizes.values())).reshape([*self.sizes.values()])
         order = list(self.sizes)
         others = [name for name in order if name not in names]

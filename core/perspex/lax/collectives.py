@@ -19,7 +19,15 @@ from perspex import dtypes, tree
 from perspex.arguments.arrays import aval_of
 from perspex.arguments.axes import canonical_axis
 from perspex.arguments.glossary import describe
-from perspex.lax.named_axes import AxisName, is_bound, names_of, on_each, sizes_of, tracked
+from perspex.lax.named_axes import (
+    AxisName,
+    in_groups,
+    is_bound,
+    names_of,
+    on_each,
+    sizes_of,
+    tracked,
+)
 from perspex.ops import collectives as ops
 from perspex.ops.elementwise import div
 from perspex.ops.reductions import reduce_max, reduce_min
@@ -36,12 +44,12 @@ __all__ = [
 Groups = Sequence[Sequence[int]] | None
 
 
-def _check_ungrouped(what: str, groups: Groups) -> None:
-    if groups is not None:
-        raise NotImplementedError(
-            f"{what}: axis_index_groups is not supported inside vmap; reshape the mapped axis in "
-            "two, map over each with a name of its own, and name the one inside the groups"
-        )
+def _axes(what: str, names: Sequence[Any], groups: Groups) -> tuple[Sequence[Any], list[int]]:
+    """The axes as params have them, and their sizes: of groups where there are some."""
+    if groups is None:
+        return names, sizes_of(what, names)
+    axis, size = in_groups(what, names, groups)
+    return (axis,), [size]
 
 
 # ---- Sums and extremes --------------------------------------------------------------------------
@@ -56,7 +64,8 @@ def psum(x: T, axis_name: AxisName, *, axis_index_groups: Groups = None) -> T:
         size.
       axis_name: a name or a tuple of names. An integer that names no axis is an axis of `x`, which
         is summed over as well.
-      axis_index_groups: groups of examples to sum within; only for Python numbers.
+      axis_index_groups: groups of places along an axis of a mesh to sum within, inside
+        `shard_map(check_vma=False)` and `pmap`; everywhere for Python numbers.
 
     Returns:
       A pytree like `x`.
@@ -146,7 +155,6 @@ def _reduced(what: str, primitive: Any, x: Any, axis_name: Any, groups: Groups) 
     def one(leaf: Any) -> Any:
         if leaf.__class__ in (int, float, complex) and not positions:
             return leaf * size if primitive is ops.psum else leaf
-        _check_ungrouped(what, groups)
         aval = aval_of(what, leaf)
         if not (names or positions):
             return leaf
@@ -157,6 +165,8 @@ def _reduced(what: str, primitive: Any, x: Any, axis_name: Any, groups: Groups) 
             leaf = _POSITIONAL[primitive](leaf, axes=axes)
         if not names:
             return leaf
+        if groups is not None:
+            return primitive(leaf, axes=tuple(_axes(what, names, groups)[0]))
         leaf, along = on_each(leaf, names), tracked(names)
         if primitive is not ops.psum or not along:
             return primitive(leaf, axes=tuple(names))
@@ -191,7 +201,8 @@ def all_gather(
       axis: where the new axis of the results is, or with `tiled` the axis of `x` along which the
         values follow one another.
       tiled: concatenate instead of stacking.
-      to: `"varying"` or `"reduced"`, which is the same inside `vmap`.
+      to: `"varying"`; with `"invarying"`, the type says that all devices along the axes of a mesh
+        have the same. `"reduced"` is `"varying"`.
 
     Returns:
       Arrays of shape `(..., n, ...)`, or `(..., n * k, ...)` with `tiled`, for `n` examples.
@@ -205,19 +216,22 @@ def all_gather(
     Array([[5., 4.],
            [4., 5.]], dtype=float32)
     """
-    _check_ungrouped("all_gather", axis_index_groups)
-    if to not in ("varying", "reduced"):
-        raise ValueError(f"all_gather: `to` must be 'varying' or 'reduced', got {to!r}")
-    names = names_of(axis_name)
-    sizes = sizes_of("all_gather", names)
+    if to not in ("varying", "reduced", "invarying"):
+        raise ValueError(
+            f"all_gather: `to` must be 'varying', 'invarying' or 'reduced', got {to!r}"
+        )
+    given = names_of(axis_name)
+    names, sizes = _axes("all_gather", given, axis_index_groups)
+    invarying = tracked(given) if to == "invarying" else ()
 
     def one(leaf: Any) -> Any:
         ndim = aval_of("all_gather", leaf).ndim
-        leaf = on_each(leaf, names)
+        leaf = on_each(leaf, given)
         at = canonical_axis(axis, ndim if tiled else ndim + 1, "all_gather")
         merge = tiled
         for name, size in zip(reversed(names), reversed(sizes), strict=True):
-            leaf = ops.all_gather(
+            gather = ops.all_gather_invariant if name in invarying else ops.all_gather
+            leaf = gather(
                 leaf, axis_name=(name,), axis_size=size, all_gather_dimension=at, tiled=merge
             )
             merge = True
@@ -254,9 +268,8 @@ def psum_scatter(
     >>> vmap(lambda x: lax.psum_scatter(x, "i"), axis_name="i")(x)
     Array([11., 22.], dtype=float32)
     """
-    _check_ungrouped("psum_scatter", axis_index_groups)
-    names = names_of(axis_name)
-    sizes = sizes_of("psum_scatter", names)
+    given = names_of(axis_name)
+    names, sizes = _axes("psum_scatter", given, axis_index_groups)
 
     def one(leaf: Any) -> Any:
         aval = aval_of("psum_scatter", leaf)
@@ -264,7 +277,7 @@ def psum_scatter(
         _check_divides("psum_scatter", "scatter_dimension", aval.shape, at, names, sizes, tiled)
         if aval.dtype == bool:
             leaf = convert(leaf, dtypes.to_numeric_dtype(aval.dtype))
-        leaf = on_each(leaf, names)
+        leaf = on_each(leaf, given)
         for i, (name, size) in enumerate(zip(names, sizes, strict=True)):
             leaf = ops.reduce_scatter(
                 leaf,
@@ -328,23 +341,22 @@ def all_to_all(
     Raises:
       ValueError: for an axis that does not exist or does not divide.
       NameError: for a name that no `vmap` around has given.
-      NotImplementedError: for `axis_index_groups`.
+      NotImplementedError: for `axis_index_groups` along anything but one axis of a mesh.
 
     >>> from perspex import lax, numpy as jnp, vmap
     >>> vmap(lambda x: lax.all_to_all(x, "i", 0, 0), axis_name="i")(jnp.arange(4).reshape(2, 2))
     Array([[0, 2],
            [1, 3]], dtype=int32)
     """
-    _check_ungrouped("all_to_all", axis_index_groups)
-    names = names_of(axis_name)
-    sizes = sizes_of("all_to_all", names)
+    given = names_of(axis_name)
+    names, sizes = _axes("all_to_all", given, axis_index_groups)
 
     def one(leaf: Any) -> Any:
         aval = aval_of("all_to_all", leaf)
         split = canonical_axis(split_axis, aval.ndim, "all_to_all")
         concat = canonical_axis(concat_axis, aval.ndim, "all_to_all")
         _check_divides("all_to_all", "split_axis", aval.shape, split, names, sizes, tiled)
-        leaf = on_each(leaf, names)
+        leaf = on_each(leaf, given)
         if len(names) == 1:
             return ops.all_to_all(
                 leaf,

@@ -10,6 +10,7 @@ import numpy as np
 
 from perspex import tree
 from perspex.arguments.types import Array
+from perspex.hlo.manual import Grouped
 from perspex.ops import collectives as ops
 from perspex.ops.collectives import varying
 from perspex.ops.elementwise import add, mul
@@ -43,6 +44,32 @@ def on_each(x: Any, names: Sequence[AxisName]) -> Any:
     """`x`, as a value of each device along `names`."""
     found = tracked(names)
     return varying(x, found) if found else x
+
+
+def in_groups(
+    what: str, names: Sequence[AxisName], groups: Sequence[Sequence[int]]
+) -> tuple[Grouped, int]:
+    """The axis of a mesh whose devices exchange values in groups, and the size of a group.
+
+    Raises `NotImplementedError` for another axis, or where types say what varies along it, and
+    `ValueError` unless each place along the axis is in one group, and all groups have one size.
+    """
+    sizes_of(what, names)
+    axis = bound_axis(names[0], what)
+    if len(names) > 1 or not axis.is_device or axis.is_tracked:
+        raise NotImplementedError(
+            f"{what}: axis_index_groups is supported along one axis of a mesh, inside "
+            f"shard_map(check_vma=False) and pmap, got {tuple(names)}. Elsewhere, reshape the "
+            "axis in two, map over each with a name of its own, and name the one inside the groups"
+        )
+    places = sorted([i for group in groups for i in group])
+    if places != list(range(axis.size)) or len({len(group) for group in groups}) != 1:
+        raise ValueError(
+            f"{what}: axis_index_groups must have each of the {axis.size} places along "
+            f"{names[0]!r} once, in groups of one size, got {[list(g) for g in groups]}"
+        )
+    found = tuple([tuple([int(i) for i in group]) for group in groups])
+    return Grouped(str(names[0]), found), len(found[0])
 
 
 def is_bound(name: AxisName) -> bool:
@@ -115,6 +142,7 @@ def pcast(x: T, axis_name: AxisName, *, to: str) -> T:
 
     Raises:
       NameError: for a name that no `shard_map` around maps over.
+      TypeError: for a set of axes.
       ValueError: for another `to`, and for a value that varies along the axis already.
 
     >>> import perspex, perspex.numpy as pnp
@@ -124,6 +152,11 @@ def pcast(x: T, axis_name: AxisName, *, to: str) -> T:
     >>> perspex.shard_map(f, mesh=mesh, in_specs=(), out_specs=P("i"))()
     Array([1., 1.], dtype=float32)
     """
+    if isinstance(axis_name, (set, frozenset)):
+        raise TypeError(
+            f"pcast: axis_name must be a name or a tuple of names, got {axis_name}; the order of "
+            "a set is not known"
+        )
     if to != "varying":
         raise ValueError(f"pcast: `to` must be 'varying', got {to!r}")
     names = names_of(axis_name)

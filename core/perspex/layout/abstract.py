@@ -172,6 +172,11 @@ class AbstractMesh:
         """Whether there are axes, all of type `Manual`."""
         return bool(self.axis_names) and self.manual_axes == self.axis_names
 
+    @property
+    def are_all_axes_explicit_or_manual(self) -> bool:
+        """Whether there are axes, none of type `Auto`."""
+        return bool(self.axis_names) and not self.auto_axes
+
     def update(self, **changes: Any) -> AbstractMesh:
         """The mesh with other values."""
         names = "axis_sizes", "axis_names", "axis_types"

@@ -152,6 +152,36 @@ class Mesh:
         """The names of the axes of type `Manual`."""
         return self.abstract_mesh.manual_axes
 
+    @property
+    def are_all_axes_auto(self) -> bool:
+        """Whether there are axes, all of type `Auto`."""
+        return self.abstract_mesh.are_all_axes_auto
+
+    @property
+    def are_all_axes_explicit(self) -> bool:
+        """Whether there are axes, all of type `Explicit`."""
+        return self.abstract_mesh.are_all_axes_explicit
+
+    @property
+    def are_all_axes_manual(self) -> bool:
+        """Whether there are axes, all of type `Manual`."""
+        return self.abstract_mesh.are_all_axes_manual
+
+    @property
+    def are_all_axes_explicit_or_manual(self) -> bool:
+        """Whether there are axes, none of type `Auto`."""
+        return self.abstract_mesh.are_all_axes_explicit_or_manual
+
+    @property
+    def shape_tuple(self) -> tuple[tuple[str, int], ...]:
+        """The name and the length of each axis."""
+        return tuple(zip(self.axis_names, self.devices.shape, strict=True))
+
+    @property
+    def is_scalar(self) -> bool:
+        """Whether it is one device without axes."""
+        return not self.devices.ndim
+
     def update(self, **changes: Any) -> Mesh:
         """The mesh with other `devices`, `axis_names` or `axis_types`."""
         return Mesh(*[changes.get(n, getattr(self, n)) for n in ("devices", *_ABOUT_AXES)])

@@ -25,8 +25,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from perspex.hlo.manual import bare
 from perspex.ir.avals import ShapedArray
 from perspex.ops import structural
+from perspex.ops.dynamic import dynamic_slice
 from perspex.ops.elementwise import div, eq, mul, select
 from perspex.ops.families import NUMBER, ORDERED, check_dtype
 from perspex.ops.indexing import gather
@@ -72,7 +74,7 @@ class Named(Primitive):
 
     def axis_names(self, params: dict[str, Any]) -> Iterable[Name]:
         name = params["axis_name"]
-        return name if isinstance(name, tuple) else (name,)
+        return [bare(n) for n in (name if type(name) is tuple else (name,))]
 
 
 class Collective(Named, Structural):
@@ -122,8 +124,7 @@ class Across(Named):
     combiner: str
 
     def axis_names(self, params: dict[str, Any]) -> Iterable[Name]:
-        found: Names = params["axes"]
-        return found
+        return [bare(name) for name in params["axes"]]
 
     def type(self, x: ShapedArray, *, axes: Names) -> ShapedArray:
         check_dtype(self.name, x.dtype, self.kind)
@@ -306,6 +307,37 @@ class AllGather(Collective):
 
     def transpose(self, ct: Any, x: Any, *, all_gather_dimension: int, **params: Any) -> list[Any]:
         return [reduce_scatter(ct, scatter_dimension=all_gather_dimension, **params)]
+
+
+class AllGatherInvariant(AllGather):
+    """The values of all devices among which the operand differs: the same on all of them."""
+
+    name = "all_gather_invariant"
+    printed: ClassVar[dict[str, Any]] = {}
+
+    def varies(self, vma: frozenset[str], params: dict[str, Any]) -> frozenset[str]:
+        return vma.difference(params["axis_name"])
+
+    def transpose(
+        self,
+        ct: Any,
+        x: Any,
+        *,
+        axis_name: Names,
+        axis_size: int,
+        all_gather_dimension: int,
+        tiled: bool,
+    ) -> list[Any]:
+        # Each device has the part of its own of what all have.
+        at, (name,) = all_gather_dimension, axis_name
+        rows = varying(ct, frozenset([name]))
+        if tiled:
+            rows = structural.split_axis(rows, at, axis_size)
+        here = axis_index(axis_name=name, is_tracked=True)
+        shape = typeof(rows).shape
+        starts = [here if i == at else np.int32(0) for i in range(len(shape))]
+        sizes = tuple([1 if i == at else n for i, n in enumerate(shape)])
+        return [squeeze(dynamic_slice(rows, *starts, slice_sizes=sizes), dimensions=(at,))]
 
 
 class ReduceScatter(Collective):
@@ -553,6 +585,7 @@ class AxisIndex(Named):
 
 psum = Psum()
 psum_invariant = PsumInvariant()
+all_gather_invariant = AllGatherInvariant()
 pvary = Pvary()
 JaxprTrace.varying = staticmethod(varying)
 pmax = Pextremum("pmax", reduce_max, "stablehlo.maximum")

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from perspex.hlo import types
+from perspex.hlo.manual import bare
 from perspex.ir.avals import ShapedArray
 from perspex.ops.elementwise import div, rem
 from perspex.ops.lowering import expand
@@ -38,8 +39,8 @@ def _of(b: Any, what: str, names: Sequence[Any]) -> Any:
     """The mesh around; `NameError` if it has no such axes."""
     manual = b.module.manual
     for name in names:
-        if manual is None or name not in manual.names:
-            raise unbound_axis(name, what)
+        if manual is None or bare(name) not in manual.names:
+            raise unbound_axis(bare(name), what)
     return manual
 
 

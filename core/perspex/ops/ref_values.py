@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from perspex.errors import ShardingTypeError
 from perspex.ir.avals import ShapedArray, shaped
 from perspex.ir.references import AbstractRef
-from perspex.ops.ref_index import Index
-from perspex.tracing import array_methods
+from perspex.ops.ref_index import Index, Slice
+from perspex.tracing import array_methods, cuts
 from perspex.tracing.trace import Reference, Trace, Tracer, bottom, leaked, state
 
 
@@ -117,6 +118,12 @@ def part_type(
             f"{part.shape}. Value shape: {value.shape}. Values are not broadcast: write "
             f"`jnp.broadcast_to(value, {part.shape})`."
         )
+    if value.cut is not part.cut and value.cut != part.cut:
+        raise ShardingTypeError(
+            f"{operation}: the value has type {value.str_short()}, but the part of the ref has "
+            f"{part.str_short()}: what is written must be cut as the ref is. Move the value with "
+            "jax.sharding.reshard"
+        )
     if value.dtype != part.dtype:
         raise ValueError(
             f"Invalid dtype for `{operation}`. Ref dtype: {part.dtype.name}. Value dtype: "
@@ -127,4 +134,14 @@ def part_type(
 
 
 def selected(ref: AbstractRef, index: Index, given: Sequence[Any]) -> ShapedArray:
-    return ref.inner_aval.update(shape=index.shape(ref.shape, given))
+    inner = ref.inner_aval
+    part = inner.update(shape=index.shape(ref.shape, given))
+    if inner.cut is None or index.is_whole:
+        return part
+    if not all([isinstance(entry, Slice) for entry in index.entries]):
+        raise TypeError(
+            f"a ref that is cut along explicit axes of a mesh can only be indexed by slices, got "
+            f"an index of other kinds into {ref}; read all of it with ref[...], and index that"
+        )
+    mesh = inner.cut.mesh
+    return cuts.made("get", mesh, [inner], part, cuts.resized("get", inner, part), cuts.NO_SUMS)

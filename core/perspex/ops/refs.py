@@ -19,13 +19,14 @@ from perspex.base.effects import Effects
 from perspex.ir.avals import ShapedArray, shaped
 from perspex.ir.references import AbstractRef, refuse_memory
 from perspex.ops import ref_index
+from perspex.ops.placing import resharded
 from perspex.ops.ref_index import Index
 from perspex.ops.ref_values import Holder, part_type, ref_type, selected
 from perspex.tracing import array_methods
 from perspex.tracing.array_type import Array
 from perspex.tracing.primitive import Primitive
 from perspex.tracing.staging import JaxprTrace, JaxprTracer
-from perspex.tracing.trace import Reference, Trace, Tracer, leaked, state
+from perspex.tracing.trace import Reference, Trace, Tracer, leaked, state, typeof
 
 
 class Ref(Holder):
@@ -250,6 +251,10 @@ class _OnRef(Primitive):
     multiple_results = True
     takes_refs = True
 
+    def cut_type(self, avals: tuple[ShapedArray, ...], params: dict[str, Any]) -> Any:
+        # The type of a ref has that of its value, which says how it is cut.
+        return self.type(*avals, **params)
+
     def effects(self, params: dict[str, Any]) -> Effects:
         return frozenset([effects.state])
 
@@ -453,6 +458,14 @@ def _value_of(ref: Any, value: Any) -> Any:
     return array_methods.face.asarray(value)
 
 
+def _placed(ref: Ref, value: Any, index: Index) -> Any:
+    """A value to be written; one that is whole on a mesh is cut as the ref is."""
+    value, inner = _value_of(ref, value), ref.aval.inner_aval
+    if inner.cut is None or not index.is_whole or typeof(value).cut is not None:
+        return value
+    return resharded(value, inner.cut) if np.shape(value) == inner.shape else value
+
+
 def get(ref: Any, idx: Any = None) -> Any:
     """Read a ref, or a view of one."""
     if isinstance(ref, RefView):
@@ -482,7 +495,7 @@ def swap(ref: Any, idx: Any, value: Any) -> Any:
         return index.read(part, given)
     ref = _target("swap", ref)
     index, given = ref_index.parse(ref.shape, idx)
-    (old,) = swap_p(ref, _value_of(ref, value), *given, index=index)
+    (old,) = swap_p(ref, _placed(ref, value, index), *given, index=index)
     return old
 
 
@@ -493,7 +506,7 @@ def set(ref: Any, idx: Any, value: Any) -> None:
         return
     # Without reading what was there.
     index, given = ref_index.parse(ref.shape, idx)
-    value = _value_of(ref, value)
+    value = _placed(ref, value, index)
     ref.accept("a set/swap", value, *given)
     ref.write(index, given, value)
 
@@ -512,7 +525,7 @@ def addupdate(ref: Any, idx: Any, x: Any) -> None:
         return
     ref = _target("addupdate", ref)
     index, given = ref_index.parse(ref.shape, idx)
-    addupdate_p(ref, _value_of(ref, x), *given, index=index)
+    addupdate_p(ref, _placed(ref, x, index), *given, index=index)
 
 
 def new_ref(init_val: Any, *, memory_space: Any = None, kind: Any = None, pin: bool = False) -> Ref:

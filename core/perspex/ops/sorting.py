@@ -328,6 +328,9 @@ class ApproxTopK(Primitive):
         count = k if aggregate_to_topk else x.shape[axis]
         return top_k.type(x, axis=axis, is_stable=True, k=count)
 
+    def cut(self, out: Any, x: ShapedArray, **params: Any) -> list[cuts.Parts]:
+        return top_k.cut(out, x, axis=params["reduction_dimension"] % x.ndim)
+
     def lower(
         self,
         b: Any,

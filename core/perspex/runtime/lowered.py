@@ -33,7 +33,7 @@ from perspex.runtime.placement import (
     whole,
 )
 from perspex.runtime.transfer import signature
-from perspex.sharding import NamedSharding
+from perspex.sharding import AbstractMesh, NamedSharding
 from perspex.transforms.dce import dce_jaxpr
 from perspex.transforms.higher_order import has_long_loop
 from perspex.transforms.programs import embed
@@ -59,6 +59,16 @@ def _same_size(one: ShapedArray, other: ShapedArray) -> bool:
     if one.is_extended or other.is_extended or other.is_float0:
         return False
     return one.size == other.size and one.dtype.itemsize == other.dtype.itemsize
+
+
+def _explicit_mesh(jaxpr: Jaxpr) -> AbstractMesh | None:
+    """The mesh that types refer to in a program for a mesh with automatic axes, if any do."""
+    for eqn in jaxpr.eqns:
+        for v in eqn.outvars:
+            if v.aval.cut is not None:
+                mesh: AbstractMesh = v.aval.cut.mesh
+                return mesh
+    return None
 
 
 class Lowered:
@@ -131,7 +141,8 @@ class Lowered:
         self.memories = results_in_memory(jaxpr)
         if place.__class__ is Spread:
             results, mesh = self._spread(jaxpr, given), place.mesh.in_program
-            explicit = place.mesh.abstract_mesh if place.mesh.explicit_axes else None
+            found = place.mesh.abstract_mesh
+            explicit = found if found.explicit_axes else _explicit_mesh(jaxpr)
         for i, kind in enumerate(self.memories):
             if kind is not None:
                 results[i]["mhlo.memory_kind"] = types.string(kind)

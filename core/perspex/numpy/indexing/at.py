@@ -90,10 +90,12 @@ def _method(operation: str, summary: str, example: str) -> Callable[..., Any]:
         if out_sharding is not None:
             keywords = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
 
-            def whole_update(x: Any, values: Any) -> Any:
-                return update(_IndexUpdateRef(x, self.index), values, **_named(keywords))
+            arrays, indexed = _arrays_of(self.index)
 
-            return decided(out_sharding, whole_update, self.array, values)
+            def whole_update(x: Any, values: Any, *given: Any) -> Any:
+                return update(_IndexUpdateRef(x, indexed(given)), values, **_named(keywords))
+
+            return decided(out_sharding, whole_update, self.array, values, *arrays)
         x, index = self.array, self.index
         if not is_operand(values):
             values = asarray(values)
@@ -230,8 +232,9 @@ class _IndexUpdateRef:
         if out_sharding is not None:
             keywords = _named((indices_are_sorted, unique_indices, mode, wrap_negative_indices))
             keywords["fill_value"] = fill_value
-            read = functools.partial(_got, index=self.index, keywords=keywords)
-            return decided(out_sharding, read, self.array)
+            arrays, indexed = _arrays_of(self.index)
+            read = functools.partial(_got, indexed=indexed, keywords=keywords)
+            return decided(out_sharding, read, self.array, *arrays)
         how = PROMISED if mode is None else GatherScatterMode.from_any(mode)
         promises = (bool(unique_indices), bool(indices_are_sorted))
         options = (how, fill(fill_value), wrap_negative_indices, promises)
@@ -293,8 +296,21 @@ def _named(keywords: tuple[Any, ...]) -> dict[str, Any]:
     return dict(zip(names, keywords, strict=True))
 
 
-def _got(x: Any, index: Any, keywords: dict[str, Any]) -> Any:
-    return _IndexUpdateRef(x, index).get(**keywords)
+def _got(x: Any, *given: Any, indexed: Callable[[Any], Any], keywords: dict[str, Any]) -> Any:
+    return _IndexUpdateRef(x, indexed(given)).get(**keywords)
+
+
+def _arrays_of(index: Any) -> tuple[list[Any], Callable[[Any], Any]]:
+    """The arrays in an index, whose types may say how they are cut, and the index with others."""
+    items = list(index) if isinstance(index, tuple) else [index]
+    places = [i for i, item in enumerate(items) if isinstance(item, Array)]
+
+    def indexed(given: Any) -> Any:
+        found = dict(zip(places, given, strict=True))
+        made = [found.get(i, item) for i, item in enumerate(items)]
+        return tuple(made) if isinstance(index, tuple) else made[0]
+
+    return [items[i] for i in places], indexed
 
 
 describe(

@@ -1,0 +1,84 @@
+"""Programs over eight devices, as users and JAX's pages write them: held against real jax.
+
+`recorders/device_programs.py` ran under real jax for the records; here Perspex runs it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from oracle import records
+
+RECORDS = records.read("device_programs")
+# What Perspex does otherwise, and why. Keys are names of programs, or what these begin with.
+MORE = {
+    "pmax / ": "JAX has no derivative",
+    "pmin / ": "JAX has no derivative",
+    "psum_scatter / batch": "JAX fails on a batch of single elements, with a wrong type",
+    "all_to_all / ": "JAX's derivative for single elements fails, with a wrong shape",
+    "pbroadcast / ": "JAX has it on GPUs alone",
+    "ragged_all_to_all / ": "JAX has it on accelerators alone",
+    "explicit / checkpoint_name": "JAX lacks a rule for what is cut",
+    "explicit / ragged_dot": "JAX lacks a rule for what is cut",
+    "explicit / searchsorted": "JAX refuses two operands of a loop that lie differently",
+    "explicit / gammaln": "JAX cuts a constant as if it were an operand",
+    "explicit / betainc": "JAX cuts a constant as if it were an operand",
+    "explicit / cholesky": "JAX refuses batches that are cut",
+    "explicit / gradient of cholesky": "JAX refuses batches that are cut",
+    "explicit / qr": "JAX refuses batches that are cut",
+    "explicit / inv": "JAX refuses batches that are cut",
+}
+OTHERWISE = {
+    "explicit / ref set to what is cut otherwise": "JAX gives the ref a value that is cut otherwise"
+    " than its type says",
+    "explicit / ref set whole": "JAX leaves a value that is whole in a ref whose type is cut",
+    "parts / pcast of an unknown axis": "an assertion of JAX's fails",
+    "jit / same axis twice": "JAX has a type of its own, which is no ValueError",
+}
+
+
+def reason(name: str, reasons: dict[str, str]) -> str | None:
+    return next((why for begin, why in reasons.items() if name.startswith(begin)), None)
+
+
+SAME = [name for name in RECORDS if reason(name, OTHERWISE) is None]
+
+
+@pytest.fixture(scope="module")
+def ours() -> dict[str, Any]:
+    return records.ours("device_programs")
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_programs_are_typed_placed_and_computed_as_in_jax(name: str, ours: Any) -> None:
+    found, expected = ours[name], RECORDS[name]
+    if isinstance(expected, str):
+        assert found == expected or (reason(name, MORE) and isinstance(found, list))
+        return
+    assert isinstance(found, list), found
+    for mine, theirs in zip(found, expected, strict=True):
+        if not isinstance(theirs, dict):
+            assert mine == theirs
+            continue
+        assert (mine["type"], mine["parts"]) == (theirs["type"], theirs["parts"])
+        np.testing.assert_allclose(mine["values"], theirs["values"], rtol=3e-4, atol=1e-4)
+
+
+def test_every_program_has_a_record_and_every_difference_is_one(ours: Any) -> None:
+    assert ours.keys() == RECORDS.keys()
+    for begin in (*MORE, *OTHERWISE):
+        assert any(
+            ours[name] != RECORDS[name] for name in RECORDS if name.startswith(begin)
+        ), f"{begin} is no difference any more: take it off the list"
+
+
+def test_enough_is_compared() -> None:
+    """At least 400 programs with values, besides those that JAX lacks."""
+    compared = [name for name in SAME if not isinstance(RECORDS[name], str)]
+    for recorder in ("shard_maps", "explicit_axes", "shardings"):
+        compared += records.section(recorder, "programs")
+    compared += records.section("shard_maps", "bodies")
+    assert len(compared) >= 400

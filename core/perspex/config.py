@@ -31,6 +31,7 @@ from perspex.base.flags import (
     one_of,
     options,
     precision,
+    rate,
     retracing,
 )
 
@@ -217,6 +218,21 @@ check_processes_timeout = Flag(
     60.0,
     "Seconds after which processes that wait for one another in different places are an error.",
     float,
+    False,
+)
+
+link_bandwidth = Flag(
+    "link_bandwidth",
+    None,
+    "Bytes that a device sends to others in a second, for predictions; None: as measured here.",
+    rate,
+    False,
+)
+device_flops = Flag(
+    "device_flops",
+    None,
+    "Operations that a device does in a second, for predictions; None: as measured here.",
+    rate,
     False,
 )
 

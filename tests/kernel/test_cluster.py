@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from support import batch
 from support.processes import is_running
-from support.session import Ran, Session
+from support.session import Ran, Session, open_session
 
 SETUP = """%%spmd
 import os, signal, time
@@ -82,3 +86,31 @@ def test_a_cluster_from_start_to_end(cluster: Session) -> None:
     after = pids(live)
     live.ok("%cluster stop")
     assert not any(map(is_running, after))
+
+
+def test_engines_of_a_batch_system(
+    jupyter_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`sbatch` gets a job that starts the engines; signals and deaths go through ipyparallel."""
+    batch.install(tmp_path)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    with open_session() as live:
+        # The script of the job is written into the notebook's folder.
+        live.ok(f"import os; os.chdir({str(tmp_path)!r})")
+        live.ok("%cluster start -n 2 --devices 2 --engines slurm")
+        job = (tmp_path / "job").read_text()
+        assert "#SBATCH --ntasks=2" in job and "ipyparallel.engine" in job
+        assert live.ok(SETUP).stdout == "joined 0\n"
+        assert live.ok("%%spmd\nprint((x * 2).sum())").stdout == "56.0\n"
+
+        ran = live.interrupt("%%spmd\nprint('begun', flush=True)\ntime.sleep(1000)", "begun")
+        assert ran.ename == "KeyboardInterrupt"
+
+        before, host = pids(live), socket.gethostname()
+        ran = live.run("%%spmd\nif me: os.kill(os.getpid(), signal.SIGKILL)\n(x * 7).sum()")
+        first = ran.reply["evalue"].splitlines()[0]
+        assert first.startswith(f"process 1 (pid {before[1]} on {host}) died while it ran the cell")
+        assert "1 of 2 engines live" in live.ok("%cluster status").stdout
+        live.ok("%cluster stop")
+        assert not any(map(is_running, before))
+    assert (tmp_path / "cancelled").read_text().split() == [batch.JOB]

@@ -294,5 +294,15 @@ def count(value: Any) -> int | None:
     return int(value)
 
 
+def rate(value: Any) -> float | None:
+    """A positive number for each second; `None` where it is not known."""
+    if value is None:
+        return None
+    found = float(value)
+    if not found > 0:
+        raise ValueError(f"a rate is a positive number, got {value!r}; None if it is not known")
+    return found
+
+
 def precision(value: Any) -> Any:
     return _PRECISION(value) if isinstance(value, str) else value

@@ -14,6 +14,9 @@ def as_typed(b: Any, eqn: JaxprEqn, out: Any) -> Any:
     """The results of an equation, each constrained to lie as its type says."""
     if all([v.aval.cut is None for v in (*eqn.invars, *eqn.outvars)]):
         return out  # nothing is cut, or it is in a region where the compiler decides
+    into = eqn.params.get("dst_sharding")
+    if into is not None and not into.mesh.explicit_axes:
+        return out  # from here on the compiler decides
     if eqn.primitive.multiple_results:
         pairs = zip(out, eqn.outvars, strict=True)
         return [constrained(b, x, v.aval) for x, v in pairs]

@@ -112,9 +112,21 @@ class NamedSharding(_OnDevices):
         return set(self.mesh.local_devices)
 
     @property
+    def has_addressable_devices(self) -> bool:
+        """Whether some devices belong to this process."""
+        return bool(self.mesh.local_devices)
+
+    @property
     def is_fully_addressable(self) -> bool:
         """Whether all devices belong to this process."""
         return not self.mesh.is_multi_process
+
+    @property
+    def replicated_axes(self) -> frozenset[str]:
+        """The axes of the mesh along which devices hold copies."""
+        spec = self.spec
+        used = {name for names in spec.names() for name in names or ()}
+        return frozenset(self.mesh.axis_names) - used - spec.unreduced
 
     @property
     def is_fully_replicated(self) -> bool:

@@ -318,21 +318,12 @@ class AllGatherInvariant(AllGather):
     def varies(self, vma: frozenset[str], params: dict[str, Any]) -> frozenset[str]:
         return vma.difference(params["axis_name"])
 
-    def transpose(
-        self,
-        ct: Any,
-        x: Any,
-        *,
-        axis_name: Names,
-        axis_size: int,
-        all_gather_dimension: int,
-        tiled: bool,
-    ) -> list[Any]:
+    def transpose(self, ct: Any, x: Any, *, all_gather_dimension: int, **params: Any) -> list[Any]:
         # Each device has the part of its own of what all have.
-        at, (name,) = all_gather_dimension, axis_name
+        at, (name,) = all_gather_dimension, params["axis_name"]
         rows = varying(ct, frozenset([name]))
-        if tiled:
-            rows = structural.split_axis(rows, at, axis_size)
+        if params["tiled"]:
+            rows = structural.split_axis(rows, at, params["axis_size"])
         here = axis_index(axis_name=name, is_tracked=True)
         shape = typeof(rows).shape
         starts = [here if i == at else np.int32(0) for i in range(len(shape))]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
+import socket
 import time
 from typing import Any
 
@@ -18,9 +20,27 @@ from perspex_magics.session import part
 from perspex_magics.timing.clock import Clock, Reading
 
 
-def pid() -> int:
-    """The number of this process, which a cell can be interrupted by."""
-    return os.getpid()
+def whereabouts() -> tuple[str, int]:
+    """The machine of this process, and its number there."""
+    return socket.gethostname(), os.getpid()
+
+
+def free_address() -> str:
+    """An address of this machine that the others reach, at a port that is free."""
+    with socket.socket() as free:
+        free.bind(("", 0))
+        return f"{_address()}:{free.getsockname()[1]}"
+
+
+def _address() -> str:
+    """The number of this machine in its network; its own alone where it has no other."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as out:
+        try:
+            out.connect(("192.0.2.1", 9))  # reserved for documentation; nothing is sent
+        except OSError:
+            return "127.0.0.1"
+        found: str = out.getsockname()[0]
+        return found
 
 
 def join(address: str, count: int, me: int, devices: int, heartbeat: int) -> int:
@@ -50,10 +70,11 @@ def _nobody(reading: Reading) -> None:
 
 
 def report() -> dict[str, Any]:
-    """The time of the last cell by its parts, when it began and ended, and the bytes of arrays."""
+    """The time of the last cell by its parts, when it began and ended, and bytes of memory."""
     shell: Any = get_ipython()
     last = part(shell, Clock).last
     found: dict[str, Any] = {"count": 0, "held": Walk().buffers(client.live_arrays()).nbytes}
+    found["memory"] = importlib.import_module("psutil").Process().memory_info().rss
     if last is not None:
         began = time.time() - (time.perf_counter() - last.start)
         found |= last.data() | {"count": last.count, "began": began, "ended": began + last.wall}

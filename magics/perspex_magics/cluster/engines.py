@@ -1,9 +1,14 @@
 """The engines of a notebook's cluster: starting them, running cells on all, and noticing an end.
 
-ipyparallel starts the engines and carries cells and outputs. All of them are processes of this
-machine, and the connections are on its loopback interface only. The notebook's own kernel is no
-part of the program: it only sends cells and shows what comes back, so whatever happens to an engine
-leaves the notebook as it is.
+ipyparallel starts the engines and carries cells and outputs. Unless a profile of IPython or the
+user says how to start them elsewhere (`ssh`, `slurm`, ...), they are processes of this machine, and
+the connections are on its loopback interface only. The notebook's own kernel is no part of the
+program: it only sends cells and shows what comes back, so whatever happens to an engine leaves the
+notebook as it is.
+
+What happens to a process of this machine is asked of the system. Of others ipyparallel tells:
+its controller hears a heart of each engine, which beats in C, and a nanny beside each engine passes
+signals on.
 """
 
 from __future__ import annotations
@@ -28,6 +33,10 @@ _EVERY = 0.05
 # Seconds that all engines may take to start, and that the rest of them have to end a cell after
 # one has died or an interrupt.
 _STARTS, _ENDS = 180.0, 15.0
+# Milliseconds between two beats that the controller asks for, and how many may be missed.
+_BEAT, _MISSES = 1000, 4
+# Seconds that engines elsewhere may wait in the queue of a batch system.
+_QUEUES = 600.0
 # Windows has no signal that cannot be caught; there, any ends a process at once.
 _KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
 
@@ -58,10 +67,14 @@ class Told:
 class Engines:
     """The engines of one cluster; process `i` of the program is the engine number `i`."""
 
-    def __init__(self, count: int, devices: int, profile: str) -> None:
+    def __init__(self, count: int, devices: int, profile: str, launcher: str = "") -> None:
         self.count, self.devices, self.profile = count, devices, profile
+        self.launcher = launcher
         self.failures = 0
         self.pids: list[int] = []
+        self.hosts: list[str] = []
+        # Whether they are processes that this one has started.
+        self.is_local = True
         self._cluster: Any = None
         self._client: Any = None
         # What each engine is asked about its last cell; it answers when it has time.
@@ -72,23 +85,19 @@ class Engines:
 
         Raises `ClusterError` if ipyparallel is not installed, or if they do not start.
         """
-        parallel = _ipyparallel()
-        given = {"profile": self.profile} if self.profile else {}
-        self._cluster = parallel.Cluster(
-            n=self.count,
-            controller_ip="127.0.0.1",
-            engines="local",
-            log_level=logging.WARNING,
-            **given,
-        )
+        self._cluster = self._made(_ipyparallel())
+        waits = _STARTS if self.is_local else _QUEUES
         try:
             self._cluster.start_cluster_sync()
             self._client = self._cluster.connect_client_sync()
-            self._client.wait_for_engines(self.count, timeout=_STARTS, interactive=False)
+            self._client.wait_for_engines(self.count, timeout=waits, interactive=False)
             views = [self._client[i] for i in range(self.count)]
-            asked = [view.apply_async(engine.pid) for view in views]
-            self.pids = [one.get(timeout=_STARTS) for one in asked]
+            asked = [view.apply_async(engine.whereabouts) for view in views]
+            found = [one.get(timeout=_STARTS) for one in asked]
+            self.hosts, self.pids = [host for host, _ in found], [pid for _, pid in found]
             address = _free_address()
+            if not self.is_local:
+                address = views[0].apply_async(engine.free_address).get(timeout=_STARTS)
             joining = [
                 view.apply_async(engine.join, address, self.count, i, self.devices, HEARTBEAT)
                 for i, view in enumerate(views)
@@ -101,13 +110,32 @@ class Engines:
                 raise ClusterError(f"the engines did not start: {error}") from error
             raise
 
+    def _made(self, parallel: Any) -> Any:
+        """A cluster that is not started yet; its profile may say how engines are started."""
+        given: dict[str, Any] = {"profile": self.profile} if self.profile else {}
+        if self.launcher or not self.profile:
+            given["engines"] = self.launcher or "local"
+        try:
+            cluster = parallel.Cluster(n=self.count, log_level=logging.WARNING, **given)
+        except Exception as error:  # traitlets': for a launcher that is not known
+            raise ClusterError(f"{error}") from error
+        local = importlib.import_module("ipyparallel.cluster.launcher").LocalEngineSetLauncher
+        self.is_local = cluster.engine_launcher_class is local
+        if self.is_local:
+            cluster.controller_ip = "127.0.0.1"
+        else:
+            # Engines elsewhere must reach it, and their messages are signed.
+            cluster.controller_ip = cluster.controller_ip or "*"
+            beats = f"--HeartMonitor.period={_BEAT}"
+            misses = f"--HeartMonitor.max_heartmonitor_misses={_MISSES}"
+            cluster.controller_args = [*cluster.controller_args, beats, misses]
+        return cluster
+
     def stop(self) -> None:
         """End the engines, however they are."""
         client, cluster, self._client, self._cluster = self._client, self._cluster, None, None
-        for pid in self.pids:
-            # One that waits in C++ hears nothing else; they hold nothing that must be saved.
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, _KILL)
+        # One that waits in C++ hears nothing else; they hold nothing that must be saved.
+        self._send(client, _KILL)
         if client is not None:
             client.close()
         if cluster is not None:
@@ -115,7 +143,21 @@ class Engines:
 
     def dead(self) -> list[int]:
         """The engines whose process has ended."""
-        return [i for i, pid in enumerate(self.pids) if not is_running(pid)]
+        if self.is_local:
+            return [i for i, pid in enumerate(self.pids) if not is_running(pid)]
+        known = self._client.ids
+        return [i for i in range(self.count) if i not in known]
+
+    def _send(self, client: Any, number: int) -> None:
+        """Send a signal to all engines that live."""
+        if self.is_local:
+            for pid in self.pids:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, number)
+        elif client is not None and self.pids:
+            # One that has just ended, or whose machine is gone, hears nothing.
+            with contextlib.suppress(Exception):
+                client.send_signal(number, targets=client.ids, block=False)
 
     def run(self, code: str, number: int, show: Callable[[Told], object]) -> list[Told]:
         """Run a cell on all engines and return what each has given.
@@ -178,13 +220,19 @@ class Engines:
 
     def interrupt(self) -> None:
         """Interrupt the cells of all engines."""
-        for pid in self.pids:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGINT)
+        self._send(self._client, signal.SIGINT)
 
     def names(self, processes: list[int]) -> str:
-        """`process 2 (pid 17)`."""
-        return ", ".join([f"process {i} (pid {self.pids[i]})" for i in processes])
+        """`process 2 (pid 17)`, with its machine where that may be another one."""
+        on = ["" if self.is_local else f" on {host}" for host in self.hosts]
+        return ", ".join([f"process {i} (pid {self.pids[i]}{on[i]})" for i in processes])
+
+    def memory(self, process: int, report: dict[str, Any] | None) -> int | None:
+        """The bytes of memory that an engine uses; `None` where nothing is known of it."""
+        if self.is_local:
+            return memory_of(self.pids[process])
+        found: int | None = report["memory"] if report else None
+        return found
 
 
 def _told(process: int, asked: Any) -> Told:

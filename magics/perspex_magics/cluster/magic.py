@@ -17,16 +17,23 @@ from perspex_magics.session import Session
 
 parser = WordParser(
     "cluster",
-    """Start, stop and show the engines of this notebook: processes of this machine that compute
-together as one program, in the cells with %%spmd.
+    """Start, stop and show the engines of this notebook: processes that compute together as one
+program, in the cells with %%spmd.
 
     start    start engines
     status   show which engines live
     restart  end the engines, and start as many again; what they held is gone
     stop     end the engines""",
     """The notebook's own kernel sends cells to the engines and shows what they give; it is no part
-of the program. Engines listen on this machine only. Needs perspex[cluster].""",
-    usage="%cluster {start,status,restart,stop} [-n COUNT] [--devices COUNT] [--profile NAME]",
+of the program. Needs perspex[cluster].
+
+Engines are processes of this machine, and listen on it only. With --engines, or with a profile of
+IPython that says so, ipyparallel starts them elsewhere: `ssh`, `slurm`, `pbs`, `lsf`, `sge`, `mpi`,
+`htcondor`. Then its controller listens at all interfaces of this machine; messages are signed.""",
+    usage=(
+        "%cluster {start,status,restart,stop} [-n COUNT] [--devices COUNT] [--profile NAME] "
+        "[--engines NAME]"
+    ),
 )
 parser.add_argument(
     "what", nargs="?", default="status", choices=("start", "status", "restart", "stop")
@@ -36,6 +43,9 @@ parser.add_argument(
     "--devices", type=int, default=1, metavar="COUNT", help="how many devices each of them has"
 )
 parser.add_argument("--profile", default="", metavar="NAME", help="a profile of IPython")
+parser.add_argument(
+    "--engines", default="", metavar="NAME", help="what starts the engines: a launcher's name"
+)
 
 spmd_parser = MagicParser(
     "spmd",
@@ -57,7 +67,7 @@ class Cluster:
     def __init__(self) -> None:
         self.engines: Engines | None = None
 
-    def start(self, count: int, devices: int, profile: str) -> str:
+    def start(self, count: int, devices: int, profile: str, launcher: str = "") -> str:
         """Start engines; returns what to say of them."""
         if self.engines is not None:
             raise ClusterError(
@@ -68,7 +78,7 @@ class Cluster:
             raise ClusterError(
                 f"a cluster has at least one engine and device, got {count} and {devices}"
             )
-        engines = Engines(count, devices, profile)
+        engines = Engines(count, devices, profile, launcher)
         engines.start()
         self.engines = engines
         return self.status()
@@ -85,7 +95,7 @@ class Cluster:
         """End the engines, and start as many again."""
         engines = self.running()
         self.stop()
-        return self.start(engines.count, engines.devices, engines.profile)
+        return self.start(engines.count, engines.devices, engines.profile, engines.launcher)
 
     def status(self) -> str:
         """Which engines live."""
@@ -117,7 +127,8 @@ class ClusterMagics(Magic):
     def on_line(self, options: argparse.Namespace, local_ns: dict[str, Any] | None) -> None:
         try:
             if options.what == "start":
-                said = self.cluster.start(options.n, options.devices, options.profile)
+                given = options.n, options.devices, options.profile, options.engines
+                said = self.cluster.start(*given)
             else:
                 said = getattr(self.cluster, options.what)()
         except ClusterError as error:

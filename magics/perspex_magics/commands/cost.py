@@ -8,16 +8,19 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from perspex import tree
+from perspex import local_devices, tree
 from perspex.api.stages import Compiled, Traced
 from perspex_magics.commands.inspection import InspectingMagic, inspecting_magic, parsers
 from perspex_magics.display.markup import MONO, MUTED
 from perspex_magics.display.table import Column, Report, Table
 from perspex_magics.display.units import count, size
+from perspex_magics.timing import links
 
 _ABOUT = """FLOPs and bytes are XLA's estimate for the optimized program. XLA counts the body of
 a loop once, only the most expensive branch of a conditional, and nothing inside a
-custom call; notes say which of these the program has."""
+custom call; notes say which of these the program has. What devices send each other
+stands below, with the part of the time that it may take: the devices are measured
+once, or the flags link_bandwidth and device_flops say what they can do."""
 
 line_parser, cell_parser = parsers(
     "cost",
@@ -59,8 +62,9 @@ def cost_of(what: str, traced: Traced) -> Report:
     """What a traced program costs on the device that it would run on, and what that leaves out."""
     compiled = traced.lower().compile()
     program = Kernels.of(compiled.as_text())
-    rows = [*_work(compiled), *_memory(compiled), program.row]
     devices = max([s.num_devices for s in tree.leaves(compiled.output_shardings)], default=1)
+    sent = _sent(traced, compiled, devices) if devices > 1 else []
+    rows = [*_work(compiled), *_memory(compiled), program.row, *sent]
     each = [f"The figures are those of each of {devices} devices."] if devices > 1 else []
     table = Table(_COLUMNS, rows, caption=f"cost of {what}", is_ruled=False)
     return Report(table, *each, *program.notes)
@@ -89,6 +93,20 @@ def _memory(compiled: Compiled) -> list[tuple[str, str, str]]:
         ("results", size(memory.output_size_in_bytes), ""),
         ("temporaries", size(memory.temp_size_in_bytes), "in addition, while the program runs"),
     ]
+
+
+def _sent(traced: Traced, compiled: Compiled, devices: int) -> list[tuple[str, str, str]]:
+    """What devices send each other by line, with the part of the time that it may take."""
+    exchanges = compiled.communication()
+    if exchanges and links.known_rates() is None and len(local_devices()) > 1:
+        links.measured()
+    parts = links.predicted(traced, exchanges, devices)
+    rows = []
+    for i, one in enumerate(exchanges):
+        at = f" in line {one.place.line}" if one.place else ""
+        time = "" if parts is None else f"; predicted part of the time: {100 * parts[i]:.3g} %"
+        rows.append((one.collective + at, size(one.sent), f"sent by each device{time}"))
+    return rows
 
 
 _COMPUTATION = re.compile(r"(?m)^(ENTRY )?%?([\w.\-]+) \(.*\{$\n((?:^ .*\n)*)")

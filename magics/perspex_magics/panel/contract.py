@@ -309,7 +309,7 @@ class ExchangeRow(Row, frozen=True, tag="exchange"):
     sent: Annotated[float, Meta(description="The bytes that each device sends.")]
     times: float
     group: Annotated[int, Meta(description="How many devices exchange with each other.")]
-    share: Annotated[float, Meta(description="The estimated part of the program's work.")]
+    share: Annotated[float, Meta(description="The predicted part of the time, or of the work.")]
 
 
 class EngineRow(Row, frozen=True, tag="engine"):

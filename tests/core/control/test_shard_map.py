@@ -116,6 +116,57 @@ def raised(f, kind):
 
 # What real jax cannot run, or what concerns Perspex alone, against NumPy.
 CASES = {
+    "groups of devices": """
+pairs = [[0, 2], [3, 1]]
+total = lambda a: lax.psum(jnp.sin(a), "x", axis_index_groups=pairs)
+f = on(total, check_vma=False)
+sums = np.sin(parts)[[2, 3, 0, 1]] + np.sin(parts)
+same(f(A), sums.reshape(8, 4))
+weights = np.arange(32, dtype=np.float32).reshape(8, 4)
+each = weights.reshape(4, 2, 4)
+both = (each[[2, 3, 0, 1]] + each).reshape(8, 4)
+same(perspex.grad(lambda a: (f(a) * weights).sum())(A), np.cos(A) * both)
+half = on(lambda a: lax.all_gather(a[0], "x", axis_index_groups=pairs), check_vma=False)
+first = parts[:, 0]
+same(half(A), np.concatenate([first[g] for g in ([0, 2], [3, 1], [0, 2], [3, 1])]))
+for groups, text in (
+    ([[0, 1], [2]], "groups of one size"),
+    ([[0, 1], [2, 2]], "once"),
+):
+    wrong = on(lambda a: lax.psum(a, "x", axis_index_groups=groups), check_vma=False)
+    assert text in raised(lambda: wrong(A), ValueError)
+assert "check_vma=False" in raised(lambda: on(total)(A), NotImplementedError)
+both_axes = on(lambda a: lax.psum(a, ("x", "y"), axis_index_groups=pairs), check_vma=False)
+assert "one axis" in raised(lambda: both_axes(A), NotImplementedError)
+""",
+    "a rule of the user's that names an axis": """
+@perspex.custom_vjp
+def total(x):
+    return lax.psum(x, "x")
+total.defvjp(
+    lambda x: (lax.psum(x, "x"), x),
+    lambda x, g: (g * lax.pmean(jnp.cos(x), "x") * lax.axis_index("x"),),
+)
+@perspex.custom_jvp
+def mean(x):
+    return lax.pmean(x, "x")
+mean.defjvp(lambda x, t: (lax.pmean(x[0], "x"), 3 * lax.pmean(t[0], "x")))
+found = perspex.grad(lambda a: on(total, o=P())(a).sum())(A)
+same(found, (np.cos(parts).mean(0) * np.arange(4)[:, None, None]).reshape(8, 4))
+for f in (lambda g: g, perspex.jit):
+    same(f(perspex.grad(lambda a: on(mean, o=P())(a).sum()))(A), 0.75 * np.ones((8, 4)))
+""",
+    "vmap over a shard_map that takes a part of the examples": """
+both = np.stack([A, A + 1, A + 2, A + 3])
+cut_y = lambda f, o=P("y"): shard_map(f, mesh=mesh, in_specs=P("y"), out_specs=o)
+f = perspex.vmap(cut_y(lambda a: lax.psum(a, "y"), P()), spmd_axis_name="x")
+out = f(both)
+same(out, both.reshape(4, 2, 4, 4).sum(1))
+assert out.sharding.spec[0] == "x", out.sharding
+ungiven = perspex.vmap(cut_y(lambda a: a * 2), spmd_axis_name="x")
+assert "multiple" in raised(lambda: ungiven(both[:3]), ValueError)
+assert "cannot appear" in raised(lambda: perspex.vmap(on(lambda a: a), spmd_axis_name="x")(both), ValueError)
+""",
     "devices that take different branches share a gradient": """
 def f(a, w):
     return lax.cond(lax.axis_index("x") > 1, lambda a: a * w, lambda a: jnp.sin(a), a)

@@ -48,15 +48,14 @@ def weighted(y):
 
 # ---- Each collective forward, in reverse and along a batch --------------------------------------
 
+
 def ragged(a):
     """Each device sends a row to each other, and gets one of each."""
     here = lax.axis_index("x")
     offsets = jnp.arange(4, dtype=jnp.int32)
     sizes = jnp.ones(4, jnp.int32)
     places = jnp.full(4, here, jnp.int32)
-    return lax.ragged_all_to_all(
-        a, jnp.zeros_like(a), offsets, sizes, places, sizes, axis_name="x"
-    )
+    return lax.ragged_all_to_all(a, jnp.zeros_like(a), offsets, sizes, places, sizes, axis_name="x")
 
 
 # A name -> the function of a part of shape (4, 4), and how results lie.
@@ -95,7 +94,6 @@ MANY = numbers(16, 4)
 def cut_by(name):
     """How the operand of a collective is cut."""
     return ALL if "both axes" in name else X
-
 
 
 def collective(name, check=True):
@@ -140,9 +138,7 @@ def grouped(name):
         "psum": lambda a: lax.psum(a, "x", axis_index_groups=GROUPS),
         "pmax": lambda a: lax.pmax(a, "x", axis_index_groups=GROUPS),
         "all_gather": lambda a: lax.all_gather(a, "x", axis_index_groups=GROUPS),
-        "psum_scatter": lambda a: lax.psum_scatter(
-            a[:2], "x", axis_index_groups=GROUPS
-        ),
+        "psum_scatter": lambda a: lax.psum_scatter(a[:2], "x", axis_index_groups=GROUPS),
         "all_to_all": lambda a: lax.all_to_all(a[:2], "x", 0, 0, axis_index_groups=GROUPS),
     }[name]
     return on(f, X, X, check_vma=False)(MANY)
@@ -226,9 +222,9 @@ def mse(params, batch):
 
 
 def data_parallel(params, batch):
-    return on(
-        lambda params, batch: lax.pmean(mse(params, batch), "i"), (P(), P("i")), P(), line
-    )(params, batch)
+    return on(lambda params, batch: lax.pmean(mse(params, batch), "i"), (P(), P("i")), P(), line)(
+        params, batch
+    )
 
 
 def data_parallel_step(params, batch):
@@ -377,9 +373,7 @@ def stencil(u):
 
 def counted(x):
     """A histogram of all rows."""
-    return on(
-        lambda x: lax.psum(jnp.zeros(8, jnp.int32).at[x].add(1), "i"), P("i"), P(), line
-    )(x)
+    return on(lambda x: lax.psum(jnp.zeros(8, jnp.int32).at[x].add(1), "i"), P("i"), P(), line)(x)
 
 
 def top_of_all(x):
@@ -465,7 +459,9 @@ def scaled_sum(x):
     return lax.psum(x, "i")
 
 
-scaled_sum.defvjp(lambda x: (lax.psum(x, "i"), None), lambda _, g: (3.0 * lax.pcast(g, "i", to="varying"),))
+scaled_sum.defvjp(
+    lambda x: (lax.psum(x, "i"), None), lambda _, g: (3.0 * lax.pcast(g, "i", to="varying"),)
+)
 
 
 def own_rule(x):
@@ -478,7 +474,11 @@ PROGRAMS |= {
         "gather_matmul": (gather_matmul, C, W3),
         "scatter_matmul": (scatter_matmul, C, W3),
         "ring_matmul": (ring_matmul, B, W3),
-        "gradient of ring_matmul": (jax.grad(lambda a, b: weighted(ring_matmul(a, b)), (0, 1)), B, W3),
+        "gradient of ring_matmul": (
+            jax.grad(lambda a, b: weighted(ring_matmul(a, b)), (0, 1)),
+            B,
+            W3,
+        ),
         "data_parallel": (data_parallel, PARAMS, BATCH),
         "data_parallel step": (data_parallel_step, PARAMS, BATCH),
         "gradient of data_parallel": (jax.grad(data_parallel), PARAMS, BATCH),
@@ -509,7 +509,13 @@ PROGRAMS |= {
         "batch_norm": (batch_norm, C),
         "gradient of batch_norm": (jax.grad(lambda x: weighted(batch_norm(x))), C),
         "hessian of a loss": (
-            jax.jit(jax.hessian(lambda v: on(lambda v, a: lax.pmean(jnp.sin(a @ v).sum(), "i"), (P(), P("i")), P(), line)(v, A))),
+            jax.jit(
+                jax.hessian(
+                    lambda v: on(
+                        lambda v, a: lax.pmean(jnp.sin(a @ v).sum(), "i"), (P(), P("i")), P(), line
+                    )(v, A)
+                )
+            ),
             W1[:, 0],
         ),
         "conjugate_gradient": (conjugate_gradient, B @ B.T + 8 * np.eye(8, dtype=np.float32), V),
@@ -524,12 +530,48 @@ PROGRAMS |= {
         "accumulated": (accumulated, PARAMS, BATCH),
         "checkpointed": (checkpointed, B, W3),
         "own_rule": (own_rule, V),
-        "smap": (lambda x: _with(auto, lambda: jax.jit(jax.smap(lambda x: x * lax.axis_index("x"), in_axes=0, out_axes=0, axis_name="x"))(x)), A),
-        "smap of two": (lambda x: _with(auto, lambda: jax.jit(jax.smap(lambda x: lax.psum(x, "x"), in_axes=1, out_axes=None, axis_name="x"))(x)), A),
-        "smap in smap": (lambda x: _with(auto, lambda: jax.jit(jax.smap(jax.smap(lambda x: x * 2, in_axes=1, out_axes=1, axis_name="y"), in_axes=0, out_axes=0, axis_name="x"))(x)), A),
-        "infer in_specs": (lambda x: _with(explicit, lambda: jax.shard_map(lambda x: x * 2, out_specs=X)(reshard(x, X))), jnp.asarray(A)),
+        "smap": (
+            lambda x: _with(
+                auto,
+                lambda: jax.jit(
+                    jax.smap(
+                        lambda x: x * lax.axis_index("x"), in_axes=0, out_axes=0, axis_name="x"
+                    )
+                )(x),
+            ),
+            A,
+        ),
+        "smap of two": (
+            lambda x: _with(
+                auto,
+                lambda: jax.jit(
+                    jax.smap(lambda x: lax.psum(x, "x"), in_axes=1, out_axes=None, axis_name="x")
+                )(x),
+            ),
+            A,
+        ),
+        "smap in smap": (
+            lambda x: _with(
+                auto,
+                lambda: jax.jit(
+                    jax.smap(
+                        jax.smap(lambda x: x * 2, in_axes=1, out_axes=1, axis_name="y"),
+                        in_axes=0,
+                        out_axes=0,
+                        axis_name="x",
+                    )
+                )(x),
+            ),
+            A,
+        ),
+        "infer in_specs": (
+            lambda x: _with(
+                explicit, lambda: jax.shard_map(lambda x: x * 2, out_specs=X)(reshard(x, X))
+            ),
+            jnp.asarray(A),
+        ),
     }.items()
-}  # fmt: skip
+}
 
 
 def _with(mesh, f):
@@ -564,20 +606,41 @@ PROGRAMS |= {
         "all_to_all": (sixteen(lambda x: lax.all_to_all(x, "i", 0, 0)), B),
         "ppermute": (sixteen(lambda x: lax.ppermute(x, "i", RING)), A),
         "pmax": (sixteen(lambda x: x - lax.pmax(x, "i")), A),
-        "groups": (sixteen(lambda x: lax.psum(x, "i", axis_index_groups=[[0, 1, 2, 3], [4, 5, 6, 7]])), A),
+        "groups": (
+            sixteen(lambda x: lax.psum(x, "i", axis_index_groups=[[0, 1, 2, 3], [4, 5, 6, 7]])),
+            A,
+        ),
         "normalize": (sixteen(lambda x: x / lax.psum(x, "i")), V),
-        "value_and_grad": (lambda x: jax.value_and_grad(lambda x: sixteen(lambda v: lax.pmean(v**2, "i"))(x).sum())(x), A),
+        "value_and_grad": (
+            lambda x: jax.value_and_grad(
+                lambda x: sixteen(lambda v: lax.pmean(v**2, "i"))(x).sum()
+            )(x),
+            A,
+        ),
         "grad inside": (sixteen(lambda x: jax.grad(lambda y: lax.pmean((y**2).sum(), "i"))(x)), A),
-        "scan": (sixteen(lambda x: lax.scan(lambda c, v: (lax.pmean(c + v, "i"), c), x[0], x)[0]), A),
+        "scan": (
+            sixteen(lambda x: lax.scan(lambda c, v: (lax.pmean(c + v, "i"), c), x[0], x)[0]),
+            A,
+        ),
         "cond": (sixteen(lambda x: lax.cond(x.sum() > 0, lambda x: x, lambda x: -x, x)), A),
-        "in_axes of a dict": (lambda: jax.pmap(lambda d, y: d["a"] * y, in_axes=({"a": 1}, None))({"a": W1}, 2.0),),
+        "in_axes of a dict": (
+            lambda: jax.pmap(lambda d, y: d["a"] * y, in_axes=({"a": 1}, None))({"a": W1}, 2.0),
+        ),
         "out_axes": (lambda: jax.pmap(lambda x: (x, x.sum()), out_axes=(1, 0))(A),),
         "donate": (lambda: jax.pmap(lambda x: x + 1, donate_argnums=0)(jnp.asarray(A)),),
-        "static": (lambda: jax.pmap(lambda x, f: f(x), static_broadcasted_argnums=(1,))(A, jnp.sin),),
+        "static": (
+            lambda: jax.pmap(lambda x, f: f(x), static_broadcasted_argnums=(1,))(A, jnp.sin),
+        ),
         "vmap inside": (sixteen(jax.vmap(lambda v: v - lax.pmean(v, "i"))), A),
         "jit inside": (sixteen(jax.jit(lambda v: lax.psum(v, "i"))), A),
         "jvp": (lambda: jax.jvp(jax.pmap(jnp.sin), (A,), (B[:, :4],)),),
-        "keys": (lambda: jax.random.key_data(jax.pmap(lambda k: jax.random.fold_in(k, lax.axis_index("i")), axis_name="i")(jax.random.split(jax.random.key(1), 8))),),
+        "keys": (
+            lambda: jax.random.key_data(
+                jax.pmap(lambda k: jax.random.fold_in(k, lax.axis_index("i")), axis_name="i")(
+                    jax.random.split(jax.random.key(1), 8)
+                )
+            ),
+        ),
         "backend": (lambda: jax.pmap(lambda x: x, backend="cpu")(A),),
         "axis_size": (lambda: jax.pmap(lambda x: x, axis_size=8)(A),),
         "wrong axis_size": (lambda: jax.pmap(lambda x: x, axis_size=4)(A),),
@@ -585,7 +648,7 @@ PROGRAMS |= {
         "out_axes too many": (lambda: jax.pmap(lambda x: x, out_axes=(0, 0))(A),),
         "static out of range": (lambda: jax.pmap(lambda x: x, static_broadcasted_argnums=3)(A),),
     }.items()
-}  # fmt: skip
+}
 
 
 # ---- Explicit axes: operations that came late, and more programs --------------------------------
@@ -771,15 +834,11 @@ EXPLICIT = {
         (T, P(None, "x")),
     ),
     "nested scan": (
-        lambda t: lax.scan(
-            lambda c, x: lax.scan(lambda d, y: (d + y, None), c, x), t[0, 0], t
-        )[0],
+        lambda t: lax.scan(lambda c, x: lax.scan(lambda d, y: (d + y, None), c, x), t[0, 0], t)[0],
         (T, P(None, None, "x")),
     ),
     "pure_callback": (
-        lambda a: jax.pure_callback(
-            lambda x: np.sin(x), jax.ShapeDtypeStruct(a.shape, a.dtype), a
-        ),
+        lambda a: jax.pure_callback(lambda x: np.sin(x), jax.ShapeDtypeStruct(a.shape, a.dtype), a),
         (A, P()),
     ),
     # Operations.
@@ -843,18 +902,26 @@ EXPLICIT = {
         (SPD, X),
     ),
     "gradient of cholesky": (jax.grad(lambda s: jnp.linalg.cholesky(s).sum()), (SPD, X)),
-    "gradient of solve": (jax.grad(lambda s, t: jnp.linalg.solve(s, t).sum(), (0, 1)), (SPD, X), (T, X)),
+    "gradient of solve": (
+        jax.grad(lambda s, t: jnp.linalg.solve(s, t).sum(), (0, 1)),
+        (SPD, X),
+        (T, X),
+    ),
     "gradient of var": (jax.grad(lambda a: a.var(1).sum()), (A, X)),
     "gradient of take_along_axis": (
         jax.grad(lambda a: (jnp.take_along_axis(a, jnp.zeros((8, 1), int), 1) ** 2).sum()),
         (A, X),
     ),
     "random fold_in": (
-        lambda i: jax.random.key_data(jax.vmap(lambda j: jax.random.fold_in(jax.random.key(0), j))(i)),
+        lambda i: jax.random.key_data(
+            jax.vmap(lambda j: jax.random.fold_in(jax.random.key(0), j))(i)
+        ),
         (I, X),
     ),
     "random of keys": (
-        lambda i: jax.vmap(lambda j: jax.random.normal(jax.random.fold_in(jax.random.key(0), j), (4,)))(i),
+        lambda i: jax.vmap(
+            lambda j: jax.random.normal(jax.random.fold_in(jax.random.key(0), j), (4,))
+        )(i),
         (I, X),
     ),
     "categorical": (lambda a: jax.random.categorical(jax.random.key(0), a, axis=1), (A, X)),
@@ -913,11 +980,15 @@ EXPLICIT = {
         (I, X),
     ),
     "adam": (
-        lambda w, g: (w - 0.1 * (0.1 * g) / (jnp.sqrt(0.01 * g**2) + 1e-8)),
+        lambda w, g: w - 0.1 * (0.1 * g) / (jnp.sqrt(0.01 * g**2) + 1e-8),
         (W3, XY),
         (B, XY),
     ),
-    "vmap of dense": (jax.vmap(lambda x, w: jnp.tanh(x @ w), (0, None)), (A, X), (W1, P(None, "y"))),
+    "vmap of dense": (
+        jax.vmap(lambda x, w: jnp.tanh(x @ w), (0, None)),
+        (A, X),
+        (W1, P(None, "y")),
+    ),
     "per example gradients": (
         jax.vmap(jax.grad(lambda w, x: jnp.sin(x @ w).sum()), (None, 0)),
         (W1, P()),
@@ -929,7 +1000,7 @@ EXPLICIT = {
         (A, XY),
         (A, XY),
     ),
-}  # fmt: skip
+}
 PROGRAMS |= {f"explicit / {name}": typed(*program) for name, program in EXPLICIT.items()}
 
 
@@ -1009,8 +1080,8 @@ PARTS = {
         lambda a: lax.psum_scatter(turned(jnp.sin(a)), "x", tiled=True), X, X, (C, X)
     ),
     "gradient of gathered to reduced": gradient(
-        lambda a, w: a @ lax.pcast(
-            lax.all_gather(w, "x", tiled=True, to="reduced"), "x", to="varying"
+        lambda a, w: (
+            a @ lax.pcast(lax.all_gather(w, "x", tiled=True, to="reduced"), "x", to="varying")
         ),
         (X, X),
         X,
@@ -1044,16 +1115,16 @@ SPMD = {
     "gradient": lambda: jax.jit(
         jax.grad(
             lambda a: weighted(
-                jax.vmap(mapped_y(lambda r: lax.psum(jnp.sin(r), "y"), Y, P()), spmd_axis_name="x")(a)
+                jax.vmap(mapped_y(lambda r: lax.psum(jnp.sin(r), "y"), Y, P()), spmd_axis_name="x")(
+                    a
+                )
             )
         )
     )(A),
     "the axis is mapped over": spmd(
         jax.shard_map(lambda r: r * 2, mesh=auto, in_specs=X, out_specs=X), A
     ),
-    "a constraint": spmd(
-        lambda r: lax.with_sharding_constraint(r * 2, NamedSharding(auto, Y)), A
-    ),
+    "a constraint": spmd(lambda r: lax.with_sharding_constraint(r * 2, NamedSharding(auto, Y)), A),
     "a constraint that has it": spmd(
         lambda r: lax.with_sharding_constraint(r * 2, NamedSharding(auto, X)), A
     ),
@@ -1061,9 +1132,7 @@ SPMD = {
     "both axes": spmd(
         jax.shard_map(lambda r: r + 1, mesh=auto, in_specs=P(), out_specs=P()), A, name=("x", "y")
     ),
-    "a name of its own": spmd(
-        mapped_y(lambda r: r * lax.axis_index("y")), A, axis_name="b"
-    ),
+    "a name of its own": spmd(mapped_y(lambda r: r * lax.axis_index("y")), A, axis_name="b"),
 }
 PROGRAMS |= {f"spmd / {name}": program for name, program in SPMD.items()}
 
@@ -1088,25 +1157,62 @@ def whole_step(params, batch):
 JITTED = {
     "whole_step": lambda: whole_step(PARAMS, BATCH),
     "in_shardings": lambda: jax.jit(jnp.sin, in_shardings=NamedSharding(auto, XY))(A),
-    "out_shardings": lambda: jax.jit(lambda a: (a, a.T), out_shardings=(NamedSharding(auto, X), NamedSharding(auto, Y)))(A),
-    "constraint by spec": lambda: _with(auto, lambda: jax.jit(lambda a: lax.with_sharding_constraint(a * 2, XY))(A)),
+    "out_shardings": lambda: jax.jit(
+        lambda a: (a, a.T), out_shardings=(NamedSharding(auto, X), NamedSharding(auto, Y))
+    )(A),
+    "constraint by spec": lambda: _with(
+        auto, lambda: jax.jit(lambda a: lax.with_sharding_constraint(a * 2, XY))(A)
+    ),
     "set_mesh and device_put": lambda: _with(auto, lambda: jax.device_put(A, P("y", "x"))),
-    "sharded matmul": lambda: jax.jit(jnp.matmul, out_shardings=NamedSharding(auto, XY))(placed(B, "x"), placed(W3, None, "y")),
+    "sharded matmul": lambda: jax.jit(jnp.matmul, out_shardings=NamedSharding(auto, XY))(
+        placed(B, "x"), placed(W3, None, "y")
+    ),
     "donated": lambda: jax.jit(lambda a: a + 1, donate_argnums=0)(placed(A, "x")),
-    "reduce": lambda: jax.jit(lambda a: a.sum(), out_shardings=NamedSharding(auto, P()))(placed(A, "x", "y")),
+    "reduce": lambda: jax.jit(lambda a: a.sum(), out_shardings=NamedSharding(auto, P()))(
+        placed(A, "x", "y")
+    ),
     "two meshes": lambda: jax.jit(jnp.add)(placed(A, "x"), jax.device_put(A, jax.devices()[1])),
     "uneven": lambda: jax.device_put(A[:6], NamedSharding(auto, X)),
     "wrong axis": lambda: NamedSharding(auto, P("z")),
     "same axis twice": lambda: NamedSharding(auto, P("x", "x")),
-    "constraint uneven": lambda: jax.jit(lambda a: lax.with_sharding_constraint(a, NamedSharding(auto, X)))(A[:6]),
+    "constraint uneven": lambda: jax.jit(
+        lambda a: lax.with_sharding_constraint(a, NamedSharding(auto, X))
+    )(A[:6]),
     "no mesh for a spec": lambda: jax.jit(lambda a: lax.with_sharding_constraint(a, X))(A),
-    "pjit": lambda: __import__("jax.experimental.pjit", fromlist=["pjit"]).pjit(lambda a: a * 2, out_shardings=NamedSharding(auto, X))(A),
-    "auto_axes": lambda: _with(explicit, lambda: jax.sharding.auto_axes(lambda a: jnp.sort(a, 0), out_sharding=X)(reshard(A, X))),
-    "explicit_axes": lambda: _with(auto, lambda: jax.jit(jax.sharding.explicit_axes(lambda a: a * 2, axes=("x", "y"), in_sharding=XY))(A)),
-    "AbstractMesh types": lambda: [str(jax.eval_shape(lambda a: a.T, jax.ShapeDtypeStruct((8, 4), "float32", sharding=NamedSharding(explicit.abstract_mesh, XY))))],
-    "are axes": lambda: [[explicit.are_all_axes_explicit, auto.are_all_axes_auto, auto.are_all_axes_manual, explicit.abstract_mesh.are_all_axes_explicit_or_manual, explicit.are_all_axes_explicit_or_manual]],
+    "pjit": lambda: __import__("jax.experimental.pjit", fromlist=["pjit"]).pjit(
+        lambda a: a * 2, out_shardings=NamedSharding(auto, X)
+    )(A),
+    "auto_axes": lambda: _with(
+        explicit,
+        lambda: jax.sharding.auto_axes(lambda a: jnp.sort(a, 0), out_sharding=X)(reshard(A, X)),
+    ),
+    "explicit_axes": lambda: _with(
+        auto,
+        lambda: jax.jit(
+            jax.sharding.explicit_axes(lambda a: a * 2, axes=("x", "y"), in_sharding=XY)
+        )(A),
+    ),
+    "AbstractMesh types": lambda: [
+        str(
+            jax.eval_shape(
+                lambda a: a.T,
+                jax.ShapeDtypeStruct(
+                    (8, 4), "float32", sharding=NamedSharding(explicit.abstract_mesh, XY)
+                ),
+            )
+        )
+    ],
+    "are axes": lambda: [
+        [
+            explicit.are_all_axes_explicit,
+            auto.are_all_axes_auto,
+            auto.are_all_axes_manual,
+            explicit.abstract_mesh.are_all_axes_explicit_or_manual,
+            explicit.are_all_axes_explicit_or_manual,
+        ]
+    ],
     "shape_tuple": lambda: [[list(x) for x in explicit.shape_tuple], explicit.is_scalar],
-}  # fmt: skip
+}
 PROGRAMS |= {f"jit / {name}": program for name, program in JITTED.items()}
 
 
@@ -1125,7 +1231,9 @@ def parts(y):
     """For each device the part that it holds, as text."""
     places = {d.id: index for d, index in y.sharding.devices_indices_map(y.shape).items()}
     return [
-        " ".join(f"{s.indices(n)[0]}:{s.indices(n)[1]}" for s, n in zip(index, y.shape))
+        " ".join(
+            f"{s.indices(n)[0]}:{s.indices(n)[1]}" for s, n in zip(index, y.shape, strict=True)
+        )
         for _, index in sorted(places.items())
     ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from perspex_magics.cluster.engines import Engines, memory_of
+from perspex_magics.cluster.engines import Engines
 from perspex_magics.cluster.magic import Cluster
 from perspex_magics.panel.contract import EngineRow
 from perspex_magics.panel.topics.topic import Topic, magics
@@ -49,7 +49,7 @@ def _row(
         process=process,
         pid=engines.pids[process],
         alive=not is_dead,
-        memory=memory_of(engines.pids[process]),
+        memory=engines.memory(process, report),
         bytes=report["held"] if report else None,
         count=report["count"] if report else 0,
         began=report["began"] - first if report and has_run else None,

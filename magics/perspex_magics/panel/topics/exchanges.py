@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from perspex import tree
+from perspex.api.stages import Traced
 from perspex.runtime.measuring import Exchange
 from perspex_magics.compiling.compilations import Compilation
 from perspex_magics.panel.contract import ExchangeRow
 from perspex_magics.panel.texts import cut
 from perspex_magics.panel.topics.programs import recorder_of
 from perspex_magics.panel.topics.topic import Topic
+from perspex_magics.timing import links
 
 
 class ExchangesTopic(Topic):
@@ -18,6 +21,7 @@ class ExchangesTopic(Topic):
     def begin(self) -> None:
         # The ids of the rows of each program, by the number of its compilation.
         self._rows: dict[int, list[str]] = {}
+        self._rates: links.Rates | None = None
 
     def end(self) -> None:
         self._rows = {}
@@ -27,6 +31,10 @@ class ExchangesTopic(Topic):
 
     def refresh(self) -> float | None:
         done = {one.number: one for one in recorder_of(self.shell).done.copy()}
+        rates = links.known_rates()
+        if rates != self._rates:
+            # Predictions change with them.
+            self._rates, self._rows = rates, {}
         for number in [n for n in self._rows if n not in done or not done[n].can_be_traced]:
             for key in self._rows.pop(number):
                 self.table.drop(key)
@@ -35,14 +43,17 @@ class ExchangesTopic(Topic):
                 continue
             self.check()
             traced = one.traced()
-            found = [] if traced is None else traced.compiled().communication()
-            rows = [self._row(one, i, exchange) for i, exchange in enumerate(found)]
+            found, parts = ([], None) if traced is None else _sent(traced)
+            rows = [
+                self._row(one, i, exchange, exchange.share if parts is None else parts[i])
+                for i, exchange in enumerate(found)
+            ]
             self._rows[number] = [row.id for row in rows]
             for row in rows:
                 self.table.put(row)
         return None
 
-    def _row(self, one: Compilation, i: int, exchange: Exchange) -> ExchangeRow:
+    def _row(self, one: Compilation, i: int, exchange: Exchange, share: float) -> ExchangeRow:
         at = exchange.place
         return ExchangeRow(
             id=f"{one.number}:{i}",
@@ -54,5 +65,13 @@ class ExchangesTopic(Topic):
             sent=exchange.sent,
             times=exchange.times,
             group=exchange.group,
-            share=exchange.share,
+            share=share,
         )
+
+
+def _sent(traced: Traced) -> tuple[list[Exchange], list[float] | None]:
+    """The exchanges of a program, and the predicted part of the time of each."""
+    compiled = traced.compiled()
+    found = compiled.communication()
+    devices = max([s.num_devices for s in tree.leaves(compiled.output_shardings)], default=1)
+    return found, links.predicted(traced, found, devices) if found else None

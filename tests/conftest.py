@@ -17,7 +17,10 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCES = [ROOT / "core", ROOT / "magics", ROOT / "kernel"]
 
 # Not a module: a program, which imports jax.
-RECORDERS = "device_programs exports explicit_axes meshes processes shard_maps shardings"
+RECORDERS = (
+    "device_collectives device_programs device_types exports explicit_axes meshes processes "
+    "shard_maps shardings"
+)
 collect_ignore = [f"oracle/recorders/{name}.py" for name in RECORDERS.split()]
 
 

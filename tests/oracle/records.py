@@ -21,7 +21,8 @@ from .process import Oracle
 
 Outcome = list[Any]
 # What the process of a recorder finds in its environment.
-_ON_MESHES = ["device_programs", "explicit_axes", "meshes", "shard_maps", "shardings"]
+DEVICES = ["device_collectives", "device_programs", "device_types"]
+_ON_MESHES = [*DEVICES, "explicit_axes", "meshes", "shard_maps", "shardings"]
 VARIABLES = dict.fromkeys(_ON_MESHES, {"JAX_NUM_CPU_DEVICES": "8"})
 
 

@@ -1,6 +1,6 @@
 """Programs over eight devices, as users and JAX's pages write them: held against real jax.
 
-`recorders/device_programs.py` ran under real jax for the records; here Perspex runs it.
+The recorders `device_*.py` ran under real jax for the records; here Perspex runs them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pytest
 
 from oracle import records
 
-RECORDS = records.read("device_programs")
+RECORDS = {key: value for name in records.DEVICES for key, value in records.read(name).items()}
 # What Perspex does otherwise, and why. Keys are names of programs, or what these begin with.
 MORE = {
     "pmax / ": "JAX has no derivative",
@@ -61,7 +61,7 @@ SAME = [name for name in RECORDS if reason(name, OTHERWISE) is None]
 
 @pytest.fixture(scope="module")
 def ours() -> dict[str, Any]:
-    return records.ours("device_programs")
+    return {key: value for name in records.DEVICES for key, value in records.ours(name).items()}
 
 
 @pytest.mark.parametrize("name", SAME)

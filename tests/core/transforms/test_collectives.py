@@ -302,7 +302,7 @@ def test_arguments_that_cannot_be() -> None:
         (lambda a: lax.pshuffle(a, "i", [0, 1]), ValueError, "has 2 entries.*size 4"),
         (lambda a: lax.pbroadcast(a, "i", 4), ValueError, "no example of the named axis 'i'"),
         (lambda a: lax.psum_scatter(a, "i"), ValueError, "3 and 4; `tiled=True`"),
-        (lambda a: lax.all_gather(a, "i", to="there"), ValueError, "'varying' or 'reduced'"),
+        (lambda a: lax.all_gather(a, "i", to="there"), ValueError, "'invarying' or 'reduced'"),
         (
             lambda a: lax.psum(a, "i", axis_index_groups=[[0, 1], [2, 3]]),
             NotImplementedError,

@@ -361,9 +361,10 @@ def _over(t: Any, y: Any, x: Any) -> Any:
 
 
 def _exp1_jvp(t: Any, x: Any) -> Any:
-    """`-t exp(-x) / x`; NaN for negative `x`, where `exp1` is not real."""
-    slope = ops.div(ops.neg(ops.exp(ops.neg(x))), ops.abs(x))
-    return ops.mul(t, ops.select(ops.lt(x, scalar_like(x, 0)), scalar_like(x, math.nan), slope))
+    """`-t exp(-x) / x`; NaN for negative `x`, where `exp1` is not real, in all orders."""
+    no_number = ops.mul(x, scalar_like(x, math.nan))
+    below = ops.select(ops.lt(x, scalar_like(x, 0)), no_number, ops.abs(x))
+    return ops.mul(t, ops.div(ops.neg(ops.exp(ops.neg(x))), below))
 
 
 def _phase(x: Any) -> Any:
@@ -399,12 +400,17 @@ def _expn_before(n: Any, x: Any, y: Any) -> Any:
     """`E` of `n - 1` from `y`, that of `n`.
 
     Of negative order, which `expn` does not take, by x E(n-1) + (n-1) E(n) = exp(-x), DLMF 8.19.12,
-    in which nothing cancels for n < 2.
+    in which nothing cancels for n < 1. Each way gets numbers at which its slope is finite where the
+    other is taken: what is not taken has the slope 0 times that.
     """
     one = scalar_like(n, 1)
     before = ops.sub(n, one)
-    low = ops.div(ops.sub(ops.exp(ops.neg(x)), ops.mul(before, y)), x)
-    return ops.select(ops.ge(before, one), expn(ops.max(before, one), x), low)
+    known = ops.ge(before, scalar_like(n, 0))
+    by_rule = expn(ops.max(before, scalar_like(n, 0)), ops.select(known, x, one))
+    positive = ops.select(known, one, ops.abs(x))
+    y = ops.select(known, one, y)
+    low = ops.div(ops.sub(ops.exp(ops.neg(positive)), ops.mul(before, y)), positive)
+    return ops.select(known, by_rule, low)
 
 
 si = unary("si", in_double(_si), FLOAT, _sinc)

@@ -58,7 +58,7 @@ def _same_type(one: ShapedArray, other: ShapedArray) -> bool:
 def _same_size(one: ShapedArray, other: ShapedArray) -> bool:
     if one.is_extended or other.is_extended or other.is_float0:
         return False
-    return one.size == other.size and one.dtype.itemsize == other.dtype.itemsize
+    return one.size == other.size
 
 
 def _explicit_mesh(jaxpr: Jaxpr) -> AbstractMesh | None:
@@ -196,8 +196,8 @@ class Lowered:
     def _alias(self, jaxpr: Jaxpr) -> list[dict[str, Any]]:
         """Give each donated argument to a result that fits; one that fits no result is not donated.
 
-        Of the results, one of the same type comes first, then one with as many elements of that
-        size.
+        Of the results, one of the same type comes first, then one with as many elements. XLA decides
+        whether such a buffer is used: it is not where an element has another size.
         """
         kept = [i for i, keep in enumerate(self.kept) if keep]
         if not any(self.donated):

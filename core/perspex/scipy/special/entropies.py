@@ -151,7 +151,10 @@ def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
     Array(0., dtype=float32, weak_type=True)
     """
     p, q = promote_inexact("kl_div", p, q)
-    return rel_entr(p, q) - p + q
+    both, none = (p > 0) & (q > 0), (p == 0) & (q >= 0)
+    safe_p, safe_q = pnp.where(both, p, 1), pnp.where(both, q, 1)
+    value = _p_log_ratio(safe_p, safe_q) - safe_p + safe_q
+    return pnp.where(both, value, pnp.where(none, q, pnp.inf))
 
 
 def softmax(x: ArrayLike, /, *, axis: Axis = None) -> Array:

@@ -91,6 +91,16 @@ def promote_numeric(name: str, x: Any, y: Any) -> Sequence[Array]:
     return promote_all(name, x, y, to=dtypes.to_numeric_dtype)
 
 
+def beside_numbers(x: Array) -> Array:
+    """`x` as JAX has it beside the numbers of a formula.
+
+    A number there is as weak as a scalar `x` is, and strong beside every other array. So a weak
+    array that is no scalar becomes strong.
+    """
+    aval = shaped(x)
+    return as_dtype(x, aval.dtype) if aval.weak_type and aval.shape else x
+
+
 def inexact(name: str, x: Any) -> Array:
     """One operand at a floating or complex dtype."""
     try:

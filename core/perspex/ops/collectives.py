@@ -421,7 +421,7 @@ class AllToAll(Collective):
             shape[concat_axis] *= axis_size
         else:
             shape.insert(concat_axis, shape.pop(split_axis))
-        return x.update(shape=tuple(shape))
+        return x.update(shape=tuple(shape), weak_type=False)
 
     def along(
         self,

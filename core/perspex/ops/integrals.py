@@ -360,11 +360,15 @@ def _over(t: Any, y: Any, x: Any) -> Any:
     return ops.mul(t, ops.div(y, x))
 
 
+def _positive(x: Any) -> Any:
+    """`|x|`, and NaN for negative `x`: both also in derivatives of any order."""
+    factor = ops.select(ops.lt(x, scalar_like(x, 0)), scalar_like(x, math.nan), scalar_like(x, 1))
+    return ops.mul(factor, ops.abs(x))
+
+
 def _exp1_jvp(t: Any, x: Any) -> Any:
-    """`-t exp(-x) / x`; NaN for negative `x`, where `exp1` is not real, in all orders."""
-    no_number = ops.mul(x, scalar_like(x, math.nan))
-    below = ops.select(ops.lt(x, scalar_like(x, 0)), no_number, ops.abs(x))
-    return ops.mul(t, ops.div(ops.neg(ops.exp(ops.neg(x))), below))
+    """`-t exp(-x) / x`; NaN for negative `x`, where `exp1` is not real."""
+    return ops.mul(t, ops.div(ops.neg(ops.exp(ops.neg(x))), _positive(x)))
 
 
 def _phase(x: Any) -> Any:
@@ -392,25 +396,24 @@ expn: Elementwise = binary(
     in_double(_expn),
     FLOAT,
     unknown("expn", "n"),
-    lambda t, n, x, y: ops.neg(ops.mul(t, _expn_before(n, x, y))),
+    lambda t, n, x, y: ops.neg(ops.mul(t, _expn_before(n, x))),
 )
 
 
-def _expn_before(n: Any, x: Any, y: Any) -> Any:
-    """`E` of `n - 1` from `y`, that of `n`.
+def _expn_before(n: Any, x: Any) -> Any:
+    """`E` of order `n - 1`.
 
-    Of negative order, which `expn` does not take, by x E(n-1) + (n-1) E(n) = exp(-x), DLMF 8.19.12,
-    in which nothing cancels for n < 1. Each way gets numbers at which its slope is finite where the
-    other is taken: what is not taken has the slope 0 times that.
+    That of order -1, which `expn` does not take, is exp(-x) (1 + 1 / x) / x, DLMF 8.19.12. Each way
+    gets an `x` at which its slope is finite where the other is taken: in derivatives, the slope of
+    what is not taken is multiplied by 0.
     """
-    one = scalar_like(n, 1)
+    zero, one = scalar_like(n, 0), scalar_like(n, 1)
     before = ops.sub(n, one)
-    known = ops.ge(before, scalar_like(n, 0))
-    by_rule = expn(ops.max(before, scalar_like(n, 0)), ops.select(known, x, one))
-    positive = ops.select(known, one, ops.abs(x))
-    y = ops.select(known, one, y)
-    low = ops.div(ops.sub(ops.exp(ops.neg(positive)), ops.mul(before, y)), positive)
-    return ops.select(known, by_rule, low)
+    known = ops.ge(before, zero)
+    high = expn(ops.max(before, zero), ops.select(known, x, one))
+    x = _positive(ops.select(known, one, x))
+    low = ops.div(ops.mul(ops.exp(ops.neg(x)), ops.add(one, ops.div(one, x))), x)
+    return ops.select(known, high, low)
 
 
 si = unary("si", in_double(_si), FLOAT, _sinc)

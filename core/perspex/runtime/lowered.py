@@ -196,8 +196,8 @@ class Lowered:
     def _alias(self, jaxpr: Jaxpr) -> list[dict[str, Any]]:
         """Give each donated argument to a result that fits; one that fits no result is not donated.
 
-        Of the results, one of the same type comes first, then one with as many elements. XLA decides
-        whether such a buffer is used: it is not where an element has another size.
+        Of the results, one of the same type comes first, then one with as many elements. XLA
+        decides whether such a buffer is used: it is not where an element has another size.
         """
         kept = [i for i, keep in enumerate(self.kept) if keep]
         if not any(self.donated):

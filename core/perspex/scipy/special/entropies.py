@@ -8,7 +8,7 @@ from perspex.arguments.types import Array, ArrayLike, Axis
 from perspex.jitted.fused import fused
 from perspex.nn import log_softmax as _log_softmax
 from perspex.nn import softmax as _softmax
-from perspex.numpy.promotion import inexact, promote_inexact
+from perspex.numpy.promotion import beside_numbers, inexact, promote_inexact
 from perspex.ops import elementwise as ops
 from perspex.rules.custom_jvp import custom_jvp
 from perspex.scipy.special.gammas import RETURNS
@@ -40,7 +40,7 @@ def logit(x: ArrayLike) -> Array:
     >>> special.logit(0.5)
     Array(0., dtype=float32, weak_type=True)
     """
-    return _logit(inexact("logit", x))
+    return _logit(beside_numbers(inexact("logit", x)))
 
 
 # Derivatives are given where those of the formulas are NaN at the ends of the domain.
@@ -136,6 +136,7 @@ def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
     Array(0., dtype=float32, weak_type=True)
     """
     p, q = promote_inexact("rel_entr", p, q)
+    p = beside_numbers(p)
     both, none = (p > 0) & (q > 0), (p == 0) & (q >= 0)
     safe_p, safe_q = pnp.where(both, p, 1), pnp.where(both, q, 1)
     value = _p_log_ratio(safe_p, safe_q)
@@ -151,6 +152,7 @@ def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
     Array(0., dtype=float32, weak_type=True)
     """
     p, q = promote_inexact("kl_div", p, q)
+    p = beside_numbers(p)
     both, none = (p > 0) & (q > 0), (p == 0) & (q >= 0)
     safe_p, safe_q = pnp.where(both, p, 1), pnp.where(both, q, 1)
     value = _p_log_ratio(safe_p, safe_q) - safe_p + safe_q

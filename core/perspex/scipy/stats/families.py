@@ -22,7 +22,7 @@ from perspex import dtypes
 from perspex import numpy as pnp
 from perspex.arguments.types import Array
 from perspex.jitted.fused import fused
-from perspex.numpy.promotion import promote_all
+from perspex.numpy.promotion import beside_numbers, promote_all
 from perspex.tracing.trace import typeof
 
 HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
@@ -68,6 +68,23 @@ _DERIVED: dict[str, dict[str, Callable[[Any], Any]]] = {
     "sf": {"logsf": pnp.exp, "logcdf": lambda v: -pnp.expm1(v)},
     "logcdf": {"cdf": pnp.log},
     "logsf": {"sf": pnp.log},
+}
+
+# Functions whose first argument stands beside numbers in JAX's formulas, which makes it strong.
+_BESIDE_NUMBERS = {
+    "beta": "cdf logcdf logpdf logsf pdf sf",
+    "cauchy": "cdf isf logcdf logpdf logsf pdf ppf sf",
+    "chi2": "cdf logcdf logpdf logsf pdf sf",
+    "gamma": "cdf logcdf logpdf pdf",
+    "geom": "logpmf pmf",
+    "gumbel_r": "sf",
+    "laplace": "cdf logpdf pdf",
+    "logistic": "isf logpdf pdf ppf",
+    "nbinom": "logpmf pmf",
+    "norm": "logpdf pdf",
+    "pareto": "cdf logpdf logsf pdf ppf sf",
+    "poisson": "cdf",
+    "t": "logpdf pdf",
 }
 
 
@@ -167,6 +184,7 @@ class Family:
         if not loc:
             names.remove("loc")
         full_name = f"{self.name}.{name}"
+        beside = name in _BESIDE_NUMBERS.get(self.name, "").split()
         signature = inspect.Signature([_parameter(n) for n in names], return_annotation="Array")
 
         def function(*args: Any, **kwargs: Any) -> Any:
@@ -176,6 +194,8 @@ class Family:
                 raise TypeError(f"{full_name}: {error}") from None
             given.apply_defaults()
             values = dict(zip(names, floats(full_name, *given.args), strict=True))
+            if beside:
+                values[names[0]] = beside_numbers(values[names[0]])
             moves = values.pop("loc", None), values.pop("scale", None)
             value = rule(moves, *values.values())
             return pnp.asarray(value, float) if widest else value

@@ -23,6 +23,7 @@ import gallery  # noqa: E402
 import reference  # noqa: E402
 import smaller  # noqa: E402
 import tables  # noqa: E402
+from perspex.advice import explain  # noqa: E402
 
 # Files of the repository that have a page under another path.
 PAGES = {
@@ -46,6 +47,7 @@ _origins: dict[str, str] = {}
 def on_config(config: Any) -> Any:
     """Put the pages that are made into the navigation."""
     _made.update(reference.pages())
+    config.site_url = explain.SITE or None
     for section in config.nav:
         for part in section.get("Reference", ()):
             if "Functions" in part:

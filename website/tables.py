@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 
 import gallery
 import perspex
-from docstrings import markdown, summary
+from docstrings import markdown
 from perspex import errors
+from perspex.advice import explain
 from perspex.base import events
 from perspex.base.flags import flags, retracing
 
@@ -74,10 +74,13 @@ An error about a traced value shows the way of the value from the arguments to t
 and the line rewritten so that it works: an [error card](../../truth/error-cards.md). Shapes, dtypes
 and axes that do not fit raise Python's own `TypeError`, `ValueError` and `IndexError`.
 
+`%explain NAME` shows these pages in a notebook and `perspex explain NAME` in a terminal, without a
+network.
+
 ## Errors
 
-| error | a kind of | |
-|---|---|---|
+| error | says |
+|---|---|
 """
 NOTICES = """
 ## Notices
@@ -85,45 +88,25 @@ NOTICES = """
 A notice stands below its cell. Front ends and programs find its data under the type
 `application/vnd.perspex.KIND+json`, beside text and HTML.
 
-| kind | says | page |
-|---|---|---|
+| kind | says |
+|---|---|
 """
-KINDS = [
-    ("stale", "A compiled function used the old value of a variable.", "stale-captures"),
-    ("recompile", "A function was compiled again: what differed, what it took.", "recompiles"),
-    ("clock", "Where the time of the cell went.", "time"),
-    ("heartbeat", "A trace or compilation takes long, and which line makes it long.", "time"),
-    ("keyreuse", "A key was used more than once, and where.", "keys"),
-    ("fixed", "What ran once, while a function was traced.", "fixed"),
-    ("error", "The card of an error about a traced value.", "error-cards"),
-    ("pinned", "Arrays that an error held, and that were released.", "memory"),
-]
-
-
-def error_classes() -> list[type[BaseException]]:
-    """All exceptions that Perspex defines, by name."""
-    found = {
-        v for v in vars(errors).values() if inspect.isclass(v) and issubclass(v, BaseException)
-    }
-    return sorted(found, key=lambda error: error.__name__)
 
 
 def _errors() -> dict[str, str]:
-    """A page for each error, and the table of all of them with the notices."""
-    pages, rows = {}, []
-    for error in error_classes():
-        name = error.__name__
-        bases = ", ".join(f"`{base.__name__}`" for base in error.__bases__)
-        text = error.__doc__ or ""
-        rows.append(f"| [`{name}`]({name}.md) | {bases} | {summary(text)} |")
-        pages[f"reference/errors/{name}.md"] = (
-            f"---\ntitle: {name}\n---\n\n# `{name}`\n\nA kind of {bases}.\n\n{markdown(text)}\n\n"
-            "[All errors and notices](index.md)\n"
+    """A page for each error and each notice, and the table of all of them."""
+    texts = errors.pages()
+    rows: dict[bool, list[str]] = {True: [], False: []}
+    made = {}
+    for name in sorted(texts):
+        is_error = name[0].isupper()
+        rows[is_error].append(f"| [`{name}`]({name}.md) | {explain.says(texts[name])} |")
+        made[f"reference/errors/{name}.md"] = (
+            f"---\ntitle: {name}\n---\n\n{texts[name]}\n[All errors and notices](index.md)\n"
         )
-    told = [f"| `{kind}` | {says} | [{at}](../../truth/{at}.md) |" for kind, says, at in KINDS]
-    both = [ERRORS, "\n".join(rows), "\n", NOTICES, "\n".join(told), "\n"]
-    pages["reference/errors/index.md"] = "".join(both)
-    return pages
+    both = [ERRORS, "\n".join(rows[True]), "\n", NOTICES, "\n".join(rows[False]), "\n"]
+    made["reference/errors/index.md"] = "".join(both)
+    return made
 
 
 SECTIONS = {

@@ -29,7 +29,9 @@
      +- ForbiddenCollectiveError              devices would exchange what `no_collectives` forbids
 
 The names and the built-in bases are those of `jax.errors`, so `except` clauses written for JAX
-work. Everything else that users meet stays a built-in: `TypeError` for operands whose shapes or
+work. Each has a page: `%explain NAME` in a notebook, `perspex explain NAME` in a terminal.
+
+Everything else that users meet stays a built-in: `TypeError` for operands whose shapes or
 dtypes do not fit, `ValueError` for bad axes and for shapes that do not broadcast, `IndexError` for
 indices.
 
@@ -41,6 +43,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from perspex.advice import explain
 from perspex.advice.story import Card, Message
 from perspex.base.xla import JaxRuntimeError as JaxRuntimeError
 
@@ -277,3 +280,9 @@ class TypePromotionError(ValueError):
 
 class InconclusiveDimensionOperation(Exception):
     """A question about a symbolic dimension whose answer depends on the dimension's value."""
+
+
+def pages() -> dict[str, str]:
+    """The pages of all errors and notices, as Markdown by their names."""
+    kinds = [v for v in globals().values() if isinstance(v, type) and issubclass(v, BaseException)]
+    return {kind.__name__: explain.of_class(kind) for kind in kinds} | explain.written()

@@ -16,6 +16,7 @@ _MODULES = {
     "run": ("perspex_command.notebooks", "notebook"),
     "report": ("perspex_command.report", "notebook"),
     "doctor": ("perspex_command.doctor", ""),
+    "explain": ("perspex_command.explain", ""),
 }
 
 
@@ -85,6 +86,9 @@ def _parser() -> argparse.ArgumentParser:
     report.add_argument("notebook", type=Path)
     report.add_argument("--to", type=Path, help="the folder; by default NOTEBOOK-report")
     report.add_argument("--timeout", type=float, help="seconds that one cell may take")
+
+    explain = commands.add_parser("explain", help="print what an error or a notice means")
+    explain.add_argument("name", nargs="?", default="", help="without one, all names are listed")
 
     doctor = commands.add_parser("doctor", help="look at the installation, and say what to do")
     doctor.add_argument("--json", action="store_true", help="print what was found as JSON")

@@ -43,6 +43,7 @@ from perspex_magics.display.functions import (
 from perspex_magics.display.listing import preformatted
 from perspex_magics.display.trees import container_html, dataclass_html
 from perspex_magics.errors.debugging import debug_user_frames
+from perspex_magics.errors.explain import explain_pages
 from perspex_magics.errors.tracebacks import show_user_frames
 from perspex_magics.fixed.magic import note_what_is_fixed
 from perspex_magics.keys.magic import record_keys
@@ -69,6 +70,7 @@ _LINE_PARSERS = {
 _FEATURES: list[Callable[[Session], None]] = [
     show_user_frames,
     debug_user_frames,
+    explain_pages,
     stop_loops,
     lambda session: session.on_unload(time_in_place(session.shell)),
     finish_effects,

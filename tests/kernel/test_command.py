@@ -180,3 +180,18 @@ def test_a_panel_of_another_version(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 )
 def test_versions(found: str, wanted: str, fits: bool) -> None:
     assert doctor._fits(found, wanted) is fits
+
+
+def test_explain_needs_no_jupyter(tmp_path: Path) -> None:
+    """The pages belong to the core, so a script's environment has them, too."""
+    blocked = "import sys\nfor name in ('IPython', 'ipykernel'): sys.modules[name] = None\n"
+    program = f"{blocked}from perspex_command import main\nsys.exit(main(sys.argv[1:]))"
+    command = [sys.executable, "-c", program, "explain", "stale"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=_environment())
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("# The notice `stale`")
+
+
+def test_explain_says_what_is_spelled_alike() -> None:
+    done = perspex("explain", "keyreus", env=_environment())
+    assert done.returncode == 2 and "keyreuse?" in done.stderr

@@ -93,7 +93,7 @@ def test_the_notice(session: Session) -> None:
     assert change["traced"] == f"Cell In[{int(number) - 3}]:1"
     text = bundle["text/plain"]
     assert "`scale` = 3.0; now it is 5.0" in text and "`f.retrace()`" in text
-    assert len(text.splitlines()) == 2
+    assert len(text.splitlines()) == 3
     json.dumps(bundle[MIME])
     session.ok("scale = '<script>x</script>'")
     (bundle,) = notices(session.ok("f(2.0)"))

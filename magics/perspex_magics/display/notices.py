@@ -3,6 +3,9 @@
 A notice is a bundle: data under a MIME type of our own, for the panel; HTML without scripts; and
 text, for terminals and for readers of the notebook file. A notice with a `display_id` can be
 replaced while the kernel lives, also from other threads that run in the cell's context.
+
+Each kind has a page (`perspex.advice.explain`). Findings name theirs in a last line; the lines of
+clocks and the answers of magics, which are read often, only where the mouse rests on them.
 """
 
 from __future__ import annotations
@@ -11,7 +14,10 @@ from collections.abc import Callable
 from typing import Any
 
 from IPython.display import display
+from markupsafe import Markup
 
+from perspex.advice import explain
+from perspex_magics.display.markup import MUTED, coded, tag
 from perspex_magics.display.table import Report
 
 # Called with the kind and the data of each notice, in the thread that shows it.
@@ -30,6 +36,23 @@ def observe(observer: Observer) -> Callable[[], None]:
 
     return stop
 
+# Whether a notice of this kind says in a line of its own where its page is.
+KINDS = {
+    "behind": True,
+    "buffers": False,
+    "clock": False,
+    "error": True,
+    "fixed": True,
+    "heartbeat": False,
+    "keyreuse": True,
+    "pinned": True,
+    "profile": False,
+    "recompile": True,
+    "stale": True,
+    "stopped": True,
+    "wait": False,
+}
+
 
 def show(
     kind: str,
@@ -39,6 +62,7 @@ def show(
     *,
     display_id: str | None = None,
     update: bool = False,
+    page: str = "",
 ) -> None:
     """Show a notice under the cell that runs, or in the place of an earlier one.
 
@@ -49,9 +73,12 @@ def show(
       html: the same as markup, from `perspex_magics.display.markup`.
       display_id: under which it can be replaced.
       update: whether to replace the notice of that `display_id`.
+      page: the name of the page that explains it; by default that of the kind.
     """
     for observer in _observers:
         observer(kind, data)
+    if text:
+        text, html = _pointed(text, html, page or kind, KINDS[kind])
     bundle = {f"application/vnd.perspex.{kind}+json": data, "text/html": html, "text/plain": text}
     if display_id is None:
         display(bundle, raw=True)
@@ -69,3 +96,12 @@ def tell(
 ) -> None:
     """Show a report as a notice; the arguments are those of `show`."""
     show(kind, data, report.text(), report.html(), display_id=display_id, update=update)
+
+
+def _pointed(text: str, html: str, page: str, as_line: bool) -> tuple[str, str]:
+    """Text and markup of a notice that say where its page is."""
+    pointer = explain.pointer(page)
+    if not as_line:
+        return text, tag("div", Markup(html), title=pointer.replace("`", ""))
+    line = tag("div", coded(pointer), style=f"{MUTED};font-size:85%")
+    return f"{text}\n{pointer}", tag("div", Markup(html), line)

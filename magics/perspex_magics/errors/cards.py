@@ -19,7 +19,7 @@ from markupsafe import Markup
 
 from perspex.advice.story import Card, Message, Patch, Remedy, Step, imports_told, remedy_lines
 from perspex.base import source
-from perspex.errors import card_of
+from perspex.errors import card_of, pages
 from perspex.tracing.provenance import LINES_SHOWN, noted
 from perspex_magics.display import notices
 from perspex_magics.display.markup import LINE, MONO, MUTED, coded, escape, tag
@@ -62,7 +62,12 @@ def has_html(shell: InteractiveShell) -> bool:
 def show(name: str, told: Told) -> None:
     """Show a card under the cell; `name` is the error's class."""
     data = {"error": name, **told.card.as_data()}
-    notices.show("error", data, f"{name}: {told.text}", card_html(told.card))
+    notices.show("error", data, f"{name}: {told.text}", card_html(told.card), page=_page(name))
+
+
+def _page(name: str) -> str:
+    """The page of an error; Python's own errors with a card have that of cards."""
+    return name if name in pages() else "error"
 
 
 # ---- Markup -------------------------------------------------------------------------------------

@@ -19,8 +19,10 @@ from typing import Any
 import IPython
 from IPython.core.interactiveshell import InteractiveShell
 
+from perspex.advice import explain
 from perspex.advice.static import register_static_speller
 from perspex.base import source
+from perspex.errors import pages
 from perspex.tracing.provenance import advised
 from perspex_magics.errors import cards
 from perspex_magics.errors.hints import add_hint
@@ -196,7 +198,7 @@ def _draw(
     if left_out:
         half = _MOST_FRAMES // 2
         shown = shown[:half] + shown[-half:]
-    if len(shown) == len(frames) and told is None:
+    if len(shown) == len(frames) and told is None and not _has_page(etype):
         shell.showtraceback((etype, error, tb), running_compiled_code=True)
         return
     with _abridged(error, told if as_card else None) as shown_error:
@@ -205,9 +207,17 @@ def _draw(
         )
     if left_out:
         lines.append(f"{left_out:,} frames in between are not shown; %tb shows them all.")
+    if not as_card and _has_page(etype):
+        lines.append(explain.pointer(etype.__name__))
     # IPython's hook that lets an exception draw its own traceback, until the cell ends.
     error._render_traceback_ = lambda: lines
     shell.showtraceback((etype, error, tb), running_compiled_code=True)
+
+
+def _has_page(kind: type[BaseException]) -> bool:
+    """Whether an error is one of Perspex, or of jaxlib, that `%explain` knows."""
+    home = kind.__module__.partition(".")[0]
+    return home in ("jaxlib", "perspex", "perspex_magics") and kind.__name__ in pages()
 
 
 @contextlib.contextmanager

@@ -33,7 +33,8 @@ def told(cells: Notebook, code: str) -> list[str]:
     assert len(found) <= 1
     for bundle in found:
         lines = bundle["text/plain"].split("\n")
-        assert lines == [f"Key reuse: {text}" for text in bundle[KIND]["told"]]
+        told = [f"Key reuse: {text}" for text in bundle[KIND]["told"]]
+        assert lines == [*told, "`%explain keyreuse` says more."]
         assert "<script" not in bundle["text/html"]
     return [text for bundle in found for text in bundle[KIND]["told"]]
 

@@ -31,7 +31,8 @@ def told(cells: Notebook, code: str) -> list[str]:
     found = [bundle for bundle in cells.displayed if KIND in bundle]
     assert len(found) <= 1
     for bundle in found:
-        lines = bundle["text/plain"].split("\n")
+        *lines, pointer = bundle["text/plain"].split("\n")
+        assert pointer == "`%explain fixed` says more."
         assert lines == [f"Fixed at trace time: {text}" for text in bundle[KIND]["told"]]
         assert "<script" not in bundle["text/html"]
         assert bundle["text/html"].count("<strong>") == len(lines)

@@ -36,6 +36,7 @@ def observe(observer: Observer) -> Callable[[], None]:
 
     return stop
 
+
 # Whether a notice of this kind says in a line of its own where its page is.
 KINDS = {
     "behind": True,

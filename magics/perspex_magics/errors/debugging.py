@@ -26,7 +26,9 @@ def debug_user_frames(session: Session) -> None:
 def beginning_at_users(debugger: type[Any]) -> type[Any]:
     """A debugger that begins in the innermost frame that is not ours."""
 
-    class UserDebugger(debugger):  # type: ignore[misc]
+    class UserDebugger(debugger):
+        curindex: int
+
         def setup(self, f: FrameType | None, tb: TracebackType | None) -> None:
             super().setup(f, tb)
             if tb is None:

@@ -30,6 +30,8 @@ INSIDE = {
     "RefusedError": "the answer to a message that is not one, and a file that is not used",
     "StoreException": "of programs that use `linear_util` of JAX, with a message of its own",
     "StoppedError": "becomes KeyboardInterrupt",
+    "_Refused": "ends a trial of a remedy, which is then not shown",
+    "_TooLong": "the same",
 }
 
 

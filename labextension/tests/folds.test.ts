@@ -21,7 +21,7 @@ test('library calls are folded under the line that made them, behind the functio
   const folds = new Folds();
   const newest = [...rows].reverse();
   const shown = folds.entries(newest);
-  expect(shown.map(one => one.row?.title ?? one.fold.rows.length)).toEqual([
+  expect(shown.map(one => one.row?.title ?? one.fold?.rows.length)).toEqual([
     'w, loss',
     'step',
     1,

@@ -42,7 +42,7 @@ def f(x):  # defined again
 y = f(x)
 """,
     "the cache's list": "%cache f",
-    "recompilation": "y = f(jnp.ones(4))",
+    "recompilation": "for n in range(4, 44):\n    y = f(jnp.ones(n))",
     "a stale capture": "scale = 3.0\ny = f(x)",
     "the old program": "print(np.allclose(y, 2 * np.sin(1)))",
     "the new program": "f.retrace()\nprint(np.allclose(f(x), 3 * np.sin(1)))",
@@ -185,8 +185,8 @@ def test_what_the_notebook_tells(
     card, text = shown["recompilation"].last("recompile")
     ((row,),) = (card["rows"],)
     ((difference,),) = row["differences"]
-    assert (difference["name"], difference["old"], difference["new"]) == ("x", "f32[3]", "f32[4]")
-    assert re.fullmatch(r"Cell In\[\d+\]:1", row["at"]) and "Pad axis 0 of `x`" in text
+    assert (difference["name"], difference["old"], difference["new"]) == ("x", "f32[42]", "f32[43]")
+    assert re.fullmatch(r"Cell In\[\d+\]:2", row["at"]) and "Pad axis 0 of `x`" in text
 
     stale, text = shown["a stale capture"].last("stale")
     assert "`scale` = 2.0; now it is 3.0" in text and re.search(

@@ -121,6 +121,11 @@ def unheard() -> Iterator[None]:
         _looking.is_on = before
 
 
+def is_unheard() -> bool:
+    """Whether what this thread does is inside `unheard`."""
+    return _looking.is_on
+
+
 class _Spent(threading.local):
     thread = process = 0.0
 

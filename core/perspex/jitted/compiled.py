@@ -449,16 +449,21 @@ class Compiled:
         """
         traced = self.watched.get(key)
         if traced is not None and stale.must_retrace(traced):
-            self.retrace()
+            self.trace_again()
 
     def retrace(self) -> None:
         """Trace again from now on, and also the inner functions whose captures have changed."""
+        self.trace_again([misses.cleared(self)])
+
+    def trace_again(self, because: Sequence[Difference] = ()) -> None:
+        """The same, for a reason beside these captures."""
         changes: dict[str, stale.Change] = {}
         for traced in list(self.watched.values()):
             changes.update({change.variable: change for change in traced.changes})
             stale.retrace_parts(traced)
         self.come_to_python()
-        self.clear([Difference("captured", c.variable, c.old, c.new) for c in changes.values()])
+        captured = [Difference("captured", c.variable, c.old, c.new) for c in changes.values()]
+        self.clear([*captured, *because])
 
     @property
     def stale_policy(self) -> str | None:
@@ -467,7 +472,7 @@ class Compiled:
     def retrace_within(self) -> None:
         # A function with a policy of its own keeps to it.
         if self.options.stale is None:
-            self.retrace()
+            self.trace_again()
 
     def come_to_python(self) -> None:
         for fast in list(self.callables):

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from perspex.base import source
+from perspex.base import events, source
 from perspex.base.source import Source
 from perspex.base.xla import ArrayImpl
 from perspex.runtime import key_reuse
@@ -72,7 +72,7 @@ class Recorder:
 
         The library's own calls and programs are left out.
         """
-        if inside.program:
+        if inside.program or events.is_unheard():
             return
         at = caller = None
         frame = source.user_frame(depth + 1)
@@ -87,7 +87,7 @@ class Recorder:
     def expect(self, key: Any) -> None:
         """Note that a program uses a captured key: its next run is the use that was just added."""
         numbers = numbers_of(key)
-        if numbers.__class__ is ArrayImpl and not inside.program:
+        if numbers.__class__ is ArrayImpl and not (inside.program or events.is_unheard()):
             if len(self._traced) >= MOST_CALLS:
                 self._traced.clear()
             self._traced[id(numbers)] = numbers
@@ -99,7 +99,7 @@ class Recorder:
 
     def add_unmapped(self, key: Any) -> None:
         """Keep that all examples of a `vmap` draw with `key`."""
-        if not inside.program:
+        if not (inside.program or events.is_unheard()):
             self.unmapped.append((numbers_of(key), state.source or source.capture(2)))
 
     @property

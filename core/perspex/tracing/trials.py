@@ -26,7 +26,7 @@ from perspex.advice import suggest
 from perspex.advice.static import INSTALLED
 from perspex.advice.story import Remedy, Story
 from perspex.advice.trial import NAME, Rest, call_of, cell_text, rest_of
-from perspex.base import source
+from perspex.base import events, source
 from perspex.ir.avals import shaped
 from perspex.tracing.staging import stage
 
@@ -169,7 +169,7 @@ def _traces(
         return []
 
     try:
-        with _undone(touched), _limited():
+        with events.unheard(), _undone(touched), _limited():
             stage(flat, types, "remedy")
     except (errors.JAXTypeError, errors.JAXIndexError) as error:
         return any(is_later(at.tb_frame, at.tb_lineno) for at in _frames(error.__traceback__))

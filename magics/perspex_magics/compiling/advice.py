@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from perspex.ir.avals import ShapedArray
 from perspex.jitted.differences import Difference, Way
+from perspex_magics.compiling.stopped import listed
 
 # No list of advice is longer.
 _MOST = 3
@@ -20,7 +22,9 @@ def advice(misses: Sequence[Sequence[Way]], closes_over: Sequence[str] = ()) -> 
       misses: what differed in each miss of one function.
       closes_over: the names that the function takes from the one around it.
     """
-    found: dict[str, None] = {}
+    found: dict[str | _Sizes, None] = {}
+    # By name, whether the last call was a shorter one.
+    alike: dict[_Sizes, dict[str, bool]] = {}
     ways = [way for miss in misses for way in miss]
     for miss in misses:
         told = _told(miss)
@@ -29,12 +33,20 @@ def advice(misses: Sequence[Sequence[Way]], closes_over: Sequence[str] = ()) -> 
             if difference.kind == "function":
                 found[_hoist(closes_over)] = None
             elif difference.kind == "shape":
-                found[_one_shape(difference, _shapes(ways, difference.name))] = None
+                sizes = _sizes(difference, _shapes(ways, difference.name))
+                found[sizes] = None
+                if not isinstance(sizes, str):
+                    names = alike.setdefault(sizes, {})
+                    names[difference.name] = _is_shortest(difference, sizes)
             elif difference.kind in ("dtype", "weak_type") and "config" in kinds:
                 continue  # the flag is what changed it
             elif difference.kind in _SIMPLE:
                 found[_SIMPLE[difference.kind](difference)] = None
-    return [text for text in found if text][:_MOST]
+    texts = [
+        x if isinstance(x, str) else _one_size(x, [*alike[x]], any(alike[x].values()))
+        for x in found
+    ]
+    return [text for text in texts if text][:_MOST]
 
 
 def _told(miss: Sequence[Way]) -> list[Difference]:
@@ -58,35 +70,54 @@ def _shapes(ways: Sequence[Way], name: str) -> set[tuple[int, ...]]:
     }
 
 
-def _one_shape(difference: Difference, shapes: set[tuple[int, ...]]) -> str:
-    name = difference.name
+class _Sizes(NamedTuple):
+    """In what the shapes of an argument differ: the sizes of an axis, if it is one."""
+
+    axis: int | None
+    sizes: tuple[int, ...]
+
+
+def _sizes(difference: Difference, shapes: set[tuple[int, ...]]) -> _Sizes | str:
+    """The same for arguments that may share a sentence; the sentence for one that cannot."""
     ranks = sorted({len(shape) for shape in shapes})
     if len(ranks) > 1:
         return (
-            f"`{name}` has had {_either(ranks)} axes: give it the same number in every call, or "
-            "write the function for one example and `vmap` it."
+            f"`{difference.name}` has had {_either(ranks)} axes: give it the same number in every "
+            "call, or write the function for one example and `vmap` it."
         )
     axes = [i for i, sizes in enumerate(zip(*shapes, strict=True)) if len(set(sizes)) > 1]
-    if len(axes) == 1:
-        sizes = sorted({shape[axes[0]] for shape in shapes})
-        what = f"axis {axes[0]} of `{name}`, which has had the sizes {_listed(sizes)},"
-        new = difference.new
-        is_shorter = isinstance(new, ShapedArray) and new.shape[0] == sizes[0]
-        if axes == [0] and len(sizes) == 2 and is_shorter:
-            return (
-                f"Pad {what} to {sizes[1]}, and mask the rest. If it is the last batch that is "
-                "shorter, drop or pad that one."
-            )
+    if len(axes) != 1:
+        return _Sizes(None, (len(shapes),))
+    return _Sizes(axes[0], tuple(sorted({shape[axes[0]] for shape in shapes})))
+
+
+def _is_shortest(difference: Difference, found: _Sizes) -> bool:
+    """Whether a call had fewer examples than all others, as one with a last batch."""
+    new = difference.new
+    return found.axis == 0 and isinstance(new, ShapedArray) and new.shape[0] == found.sizes[0]
+
+
+def _one_size(found: _Sizes, names: Sequence[str], is_shorter: bool) -> str:
+    """What to do about arguments whose sizes differ alike."""
+    axis, sizes = found
+    has = "has" if len(names) == 1 else "have"
+    if axis is None:
+        what = f"{listed([*names])}, which {has} had {sizes[0]} shapes,"
     else:
-        what = f"`{name}`, which has had {len(shapes)} shapes,"
-    return f"Pad {what} to one size or to a few, such as powers of two, and mask the rest."
+        what = f"axis {axis} of {listed([*names])}, which {has} had the sizes {_in_order(sizes)},"
+    some = f"{sizes[1]}" if is_shorter and len(sizes) == 2 else _SOME
+    last = " If it is the last batch that is shorter, drop or pad that one." if is_shorter else ""
+    return f"Pad {what} to {some}, and mask the rest.{last}"
+
+
+_SOME = "one size or to a few, such as powers of two"
 
 
 def _either(numbers: Sequence[int]) -> str:
     return " or ".join(map(str, numbers))
 
 
-def _listed(sizes: Sequence[int]) -> str:
+def _in_order(sizes: Sequence[int]) -> str:
     if len(sizes) <= 6:
         return ", ".join(map(str, sizes[:-1])) + f" and {sizes[-1]}"
     return f"{sizes[0]}, {sizes[1]} ... {sizes[-1]}"

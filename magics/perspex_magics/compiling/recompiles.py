@@ -1,8 +1,9 @@
 """The recompile card: under a cell, which functions were recompiled, why, and the remedy.
 
 One card covers one function in one cell, however often it missed. There is none for a first call,
-for Perspex's own functions, for programs that the user evicted (`clear_caches`), and for less than
-2 ms in total. `perspex.config.update("recompile_cards", False)` turns cards off.
+for Perspex's own functions, for programs that the user evicted (`clear_caches`, `retrace`), for
+less than 50 ms in total, and for what sound code does, too (`Told`).
+`perspex.config.update("recompile_cards", False)` turns cards off.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import IPython
 
 from perspex import config
 from perspex.base import events, source
+from perspex.base.recent import Recent
 from perspex_magics.compiling.advice import advice
 from perspex_magics.display.markup import LINE, MONO, coded
 from perspex_magics.display.notices import tell
@@ -26,7 +28,12 @@ from perspex_magics.notebook.cell import is_timed
 from perspex_magics.session import Session
 
 # Recompilations that cost less in a cell get no card.
-LEAST_SECONDS = 0.002
+LEAST_SECONDS = 0.05
+# Sound code has some programs of a function that differ in these, as for training and test data.
+_SOUND = {"shape", "static", "number", "argument"}
+# So many new ones in a cell, or so many in all, are told.
+_MANY_IN_CELL, _MANY = 2, 4
+_MOST_TOLD = 1_000
 _MOST_ROWS = 5
 # A cell that compiles without end does not keep all of it.
 _MOST_EVENTS = 10_000
@@ -44,6 +51,7 @@ def recompile_cards(session: Session) -> None:
     """Show cards at the end of each cell."""
     # The recompilations, by the thread of the cell that they belong to.
     cells: dict[int, list[events.Event]] = {}
+    told = Told()
 
     def note(event: events.Event) -> None:
         if not cells:
@@ -60,7 +68,7 @@ def recompile_cards(session: Session) -> None:
     def finish(result: Any) -> None:
         found = cells.pop(threading.get_ident(), [])
         if found and config.recompile_cards.value:
-            for card in cards(found, Lines.of(result)):
+            for card in filter(told.is_due, cards(found, Lines.of(result))):
                 tell("recompile", card.data(), card.report())
 
     session.on_unload(events.subscribe(note, ["recompile"]))
@@ -190,6 +198,30 @@ class Card(NamedTuple):
         }
 
 
+class Told:
+    """Which cards are due: one for a problem, and the next when it has become twice as large."""
+
+    def __init__(self) -> None:
+        # How many programs a function had when it was told that they differ in certain things.
+        self.counts = Recent[Any, int](_MOST_TOLD)
+
+    def is_due(self, card: Card) -> bool:
+        """Whether to show a card; if so, it counts as told."""
+        ways = [way for event in card.events for way in event.data["differences"]]
+        things = frozenset([(d.kind, d.name) for way in ways for d in way.latest[0]])
+        problem = (card.name, card.last.data["defined"], things)
+        count = card.last.data["compiles"]
+        before = self.counts.get(problem)
+        if before is None:
+            is_sound = all(kind in _SOUND for kind, _ in things)
+            if is_sound and len(card.events) < _MANY_IN_CELL and count < _MANY:
+                return False
+        elif count < 2 * before:
+            return False
+        self.counts[problem] = count
+        return True
+
+
 def row_data(row: Row) -> dict[str, Any]:
     """A row as JSON, with the differences of its last event."""
     data = row.events[-1].data
@@ -214,7 +246,7 @@ def cards(found: Sequence[events.Event], lines: Lines | None = None) -> list[Car
     functions: dict[Any, dict[Any, Row]] = {}
     last: dict[Any, events.Event] = {}
     for event in found:
-        if all(d.kind == "cleared" for way in event.data["differences"] for d in way.latest[0]):
+        if any(d.kind == "cleared" for way in event.data["differences"] for d in way.latest[0]):
             continue
         places = tuple(
             [[(d.kind, d.name) for d in way.latest[0]] for way in event.data["differences"]]

@@ -131,6 +131,8 @@ class Record:
         trace = state.trace
         if trace is self.kept:
             return True
+        if events.is_unheard():  # a remedy is tried
+            return False
         if not events.is_inside("trace") or _writing() is None:
             return False
         self.kept = trace

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,14 +13,15 @@ from support.shells import Notebook
 from perspex.base import events
 from perspex_magics.compiling import recompiles
 
-LEAST_SECONDS = recompiles.LEAST_SECONDS
+LEAST_SECONDS, is_due = recompiles.LEAST_SECONDS, recompiles.Told.is_due
 MIME = "application/vnd.perspex.recompile+json"
 
 
 @pytest.fixture(autouse=True)
-def whatever_it_cost(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cards for programs, too, that another test has compiled already."""
+def all_cards(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cards also of one program more, and of programs that another test has compiled already."""
     monkeypatch.setattr(recompiles, "LEAST_SECONDS", 0.0)
+    monkeypatch.setattr(recompiles.Told, "is_due", lambda told, card: True)
 
 
 def shown(notebook: Notebook, cell: str) -> list[dict[str, Any]]:
@@ -209,6 +211,51 @@ def test_nothing_for_what_costs_next_to_nothing(
     assert recompiles.cards([third] * 4)
 
 
+FIRST = "f = perspex.jit(lambda x, train=False: x.sum() * train, static_argnames='train')\nf(x)"
+SOUND = {
+    "training and test data": [FIRST, "f(x[:9]), f(x)"],
+    "a third set": [FIRST, "f(x[:9])", "f(x[:8])"],
+    "both values of a switch": [FIRST, "f(x, train=True)", "f(x, train=False)"],
+    "another size with a switch": [FIRST, "f(x[:9], train=True)"],
+    "retraced on purpose": [
+        "lr = 1.0\nf = perspex.jit(lambda x: x * lr)\nf(x)",
+        "lr = 2.0\nf.retrace()\nf(x)",
+    ],
+}
+TOLD = {
+    "a shorter last batch": [FIRST, "for size in (4, 4, 2): f(x[:size])"],
+    "one size after the other": [FIRST, "f(x[:9])", "f(x[:8])", "f(x[:7])"],
+    "a weak type": [FIRST, "f(jnp.asarray(2.0)), f(jnp.float32(2.0))"],
+    "a function made again": ["for _ in range(4): perspex.jit(lambda x: x * 3)(x)"],
+    "a list instead of a tuple": ["g = perspex.jit(lambda t: t[0])\ng((x, x))", "g([x, x])"],
+}
+
+
+@pytest.fixture
+def told(notebook: Notebook, monkeypatch: pytest.MonkeyPatch) -> Callable[[list[str]], int]:
+    """How many cards some cells show, whatever they cost."""
+    monkeypatch.setattr(recompiles.Told, "is_due", is_due)
+    notebook.ok("x = jnp.ones(10)")
+    return lambda cells: sum([len(shown(notebook, cell)) for cell in cells])
+
+
+@pytest.mark.parametrize("cells", SOUND.values(), ids=SOUND)
+def test_nothing_for_what_is_sound(told: Callable[[list[str]], int], cells: list[str]) -> None:
+    assert told(cells) == 0
+
+
+@pytest.mark.parametrize("cells", TOLD.values(), ids=TOLD)
+def test_a_problem_is_told_once(told: Callable[[list[str]], int], cells: list[str]) -> None:
+    assert told(cells) == 1
+
+
+def test_a_problem_that_grows_is_told_again(told: Callable[[list[str]], int]) -> None:
+    sizes = [f"f(x[:{n}])" for n in range(9, 0, -1)]
+    # For the fourth program, and for the eighth.
+    assert told([FIRST, *sizes]) == 2
+    assert told(sizes) == 0
+
+
 def test_advice_is_about_what_all_nearest_calls_differ_in(notebook: Notebook) -> None:
     notebook.ok("f = perspex.jit(lambda x: x)\nf(1.0); f(1j)")
     # From the first call it differs in weak type, from the second in dtype, from both in shape.
@@ -224,6 +271,16 @@ def test_advice_is_about_what_all_nearest_calls_differ_in(notebook: Notebook) ->
 
 ADVICE = [
     # A cell that compiles again, what the card says of it, and the same with the advice followed.
+    (
+        "f = perspex.jit(lambda x, y: jnp.sum(x) * jnp.sum(y))\nx, y = np.ones((2, 10), 'f')\n"
+        "total = [float(f(x[i : i + 4], y[i : i + 4])) for i in range(0, 10, 4)]",
+        "Pad axis 0 of `x`, `y`, which have had the sizes 2 and 4, to 4, and mask the rest. "
+        "If it is the last batch that is shorter, drop or pad that one.",
+        "f = perspex.jit(lambda x, y: jnp.sum(x) * jnp.sum(y))\nx, y = np.ones((2, 10), 'f')\n"
+        "total = []\nfor i in range(0, 10, 4):\n"
+        "    pad = lambda z: np.pad(z[i : i + 4], (0, max(0, i + 4 - 10)))\n"
+        "    total.append(float(f(pad(x), pad(y))))",
+    ),
     (
         "f = perspex.jit(lambda x: jnp.sum(x))\n"
         "total = [float(f(np.ones(n, 'f'))) for n in range(1, 9)]",

@@ -242,7 +242,7 @@ def meshes(jaxpr: Jaxpr) -> Iterator[Mesh]:
 def settled(place: Place, committed: bool, jaxpr: Jaxpr, args: Sequence[Any]) -> tuple[Place, bool]:
     """The place for a program: its constraints decide where its arguments do not."""
     named = list(meshes(jaxpr)) if OnMesh.is_used else []
-    if len({tuple(mesh.devices.flat) for mesh in named}) > 1:  # perhaps dead code names the others
+    if len(set(named)) > 1:  # perhaps dead code names the others
         named = list(meshes(dce_jaxpr(jaxpr, [True] * len(jaxpr.outvars))[0]))
     for mesh in named:
         if not committed or _is_all(place, mesh):

@@ -129,3 +129,18 @@ def _is_right(found: Any, scenario: Scenario) -> bool:
     return len(got) == len(want) and all(
         np.allclose(a, b, rtol=1e-4) for a, b in zip(got, want, strict=True)
     )
+
+
+def test_a_remedy_that_is_tried_is_told_of_nowhere(cells: Notebook) -> None:
+    """It draws with the user's key, and reads the clock, which are no uses of its own."""
+    cells.ok(
+        "import time\nfrom perspex import random\nkey = random.key(0)\n@jit\ndef accept(x, key):\n"
+        "    if jnp.log(random.uniform(key)) < x * time.time():\n"
+        "        return x + random.normal(random.fold_in(key, 1))\n    return x"
+    )
+    error = cells.run("accept(1.0, key)").error_in_exec
+    assert "jnp.where" in str(error)
+    kinds = [mime for shown in cells.displayed for mime in shown if "keyreuse" in mime]
+    assert not kinds
+    told = [shown["text/plain"] for shown in cells.displayed if any("fixed" in m for m in shown)]
+    assert len(told) == 1 and "ran once" in told[0]

@@ -58,7 +58,17 @@ def moments(a):
     return {"mean": mean, "normalised": (a - mean) / (a.std(axis=0, keepdims=True) + 1)}
 
 
+def constrained_on_two(is_used):
+    def f(a):
+        b = lax.with_sharding_constraint(a * 2, NamedSharding(half, P("z")))
+        a = lax.with_sharding_constraint(a, NamedSharding(line, P("z")))
+        return a + b if is_used else a
+
+    return f
+
+
 PROGRAMS = {
+    "dead code on another mesh": lambda: jax.jit(constrained_on_two(False))(numbers),
     "put": lambda: [x, rows, columns, copies, vector],
     "elementwise": lambda: [x + 1, jnp.sin(rows) * columns, x * numbers, -copies],
     "products": lambda: [x @ x.T, rows @ columns.T, jnp.einsum("ij,kj->ik", x, rows)],
@@ -183,6 +193,7 @@ PROGRAMS = {
 }
 
 ERRORS = {
+    "two meshes": lambda: jax.jit(constrained_on_two(True))(numbers),
     "no multiple": lambda: jax.device_put(np.ones((3, 4)), on("x")),
     "too many axes": lambda: jax.device_put(np.ones(4), on("x", "y")),
     "unknown axis": lambda: on("q"),

@@ -17,6 +17,7 @@ from perspex_magics.compiling.compilations import (
     Compilation,
     Recorder,
 )
+from perspex_magics.compiling.storms import tell_of_storms
 from perspex_magics.display.markup import MONO, shortened
 from perspex_magics.display.table import Column, Report, Table
 from perspex_magics.display.units import count, duration, many, size
@@ -247,3 +248,4 @@ def follow_compilations(session: Session) -> None:
     recorder = session.keep(Recorder())
     session.on_unload(events.subscribe(recorder, recorder.kinds))
     CacheMagics(session, recorder).register()
+    tell_of_storms(session, recorder)

@@ -51,6 +51,7 @@ KINDS = {
     "recompile": True,
     "stale": True,
     "stopped": True,
+    "storm": True,
     "wait": False,
 }
 

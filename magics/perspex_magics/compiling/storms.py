@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from perspex import config
 from perspex.base import source
 from perspex_magics.compiling.compilations import Compilation, Recorder
+from perspex_magics.display import notices
 from perspex_magics.display.markup import LINE, coded, shortened, tag
-from perspex_magics.display.notices import show
 from perspex_magics.display.units import count, duration, many
 from perspex_magics.keys.lineage import expression_at
 from perspex_magics.session import Session
@@ -103,4 +103,4 @@ def _show(storm: Storm) -> None:
         "seconds": storm.seconds,
         "at": storm.at,
     }
-    show("storm", data, str(storm), html)
+    notices.show("storm", data, str(storm), html)

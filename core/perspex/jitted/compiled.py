@@ -192,7 +192,8 @@ class Compiled:
             return leaves
 
         names = _Names(self, call.signature.in_tree)
-        with events.Phase("trace", self.name):
+        name = self.called(call.signature)
+        with events.Phase("trace", name):
             with stale.Tracing() as tracing:
                 jaxpr, consts = stage(flat, call.signature.avals, self.name, names)
             closed = ClosedJaxpr(jaxpr, consts)
@@ -209,7 +210,7 @@ class Compiled:
         if events.listeners:
             events.publish(
                 "trace",
-                self.name,
+                name,
                 start,
                 signature(call.signature.avals),
                 source.capture(),
@@ -310,6 +311,10 @@ class Compiled:
         # Arguments given by name have none.
         return found + [None] * (len(call.leaves) - len(found))
 
+    def called(self, signature: Signature) -> str:
+        """What the program for a call is called."""
+        return self.name
+
     def lower(
         self,
         program: Program,
@@ -323,7 +328,7 @@ class Compiled:
         place, committed = settled(place, committed, closed.jaxpr, call.leaves)
         return Lowered(
             closed,
-            self.name,
+            self.called(call.signature),
             place,
             committed=committed,
             # With `debug_nans` the arguments may be needed a second time.

@@ -13,7 +13,7 @@ from typing import Any, TypeVar, overload
 
 from perspex import tree
 from perspex.jitted.compiled import Compiled
-from perspex.jitted.signature import Options
+from perspex.jitted.signature import Options, Signature
 from perspex.runtime.dispatch import EVAL, fast_callable
 from perspex.tracing.array_methods import declared_array
 from perspex.tracing.trace import state
@@ -30,6 +30,19 @@ def declared_arrays(args: Any) -> Any:
 
 class Fused(Compiled):
     """The Python side of a function of the array namespace."""
+
+    def __init__(self, fun: Callable[..., Any], options: Options) -> None:
+        super().__init__(fun, options)
+        # Where the call has the name of a public function that shares this one with others.
+        is_shared = "name" in options.static_argnames
+        self._name_at = fun.__code__.co_varnames.index("name") if is_shared else None
+
+    def called(self, signature: Signature) -> str:
+        """`sum` for the program of a function that `sum` and `prod` share."""
+        for where, _, value in signature.static:
+            if where in (self._name_at, "name") and isinstance(value, str):
+                return value
+        return self.name.lstrip("_")
 
     def staged(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return self.fun(*args, **kwargs)

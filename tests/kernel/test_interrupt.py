@@ -311,7 +311,10 @@ def test_a_compilation_left_behind_is_told_of_and_used(slow: Session) -> None:
     assert ran.traceback.count("----> ") == 1 and "perspex_kernel" not in ran.traceback
     ((data, text),) = notices(ran.outputs)
     assert data["doing"] == ["compiling `slow_to_compile`"] and not data["ended"]
-    assert text == "XLA is still compiling `slow_to_compile`: an interrupt cannot stop it."
+    assert text == (
+        "XLA is still compiling `slow_to_compile`: an interrupt cannot stop it.\n"
+        "`%explain behind` says more."
+    )
     # The next cell hears of it, too.
     ran = slow.ok("seen.clear()")
     ((data, text),) = notices(ran.outputs)
@@ -411,6 +414,7 @@ def test_the_state_of_a_stopped_loop_is_in_the_notebook(looping: Session) -> Non
     ]
     assert text == (
         "Stopped `train`. `w`, `m` have no value. `_stopped` is what `train` had computed by then."
+        "\n`%explain stopped` says more."
     )
     # The loop goes to the fixed point of sin(c) + c / 2.
     cell = "float(_stopped[0][0]), _stopped[1], abs(np.sin(1.895494) - 1.895494 / 2) < 1e-6"

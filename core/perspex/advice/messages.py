@@ -102,8 +102,8 @@ def concretization(operation: str, kind: str, origin: str = "", remedy: str = ""
       origin: sentences that say where its value comes from; may be empty.
       remedy: what to do instead; by default a conversion that can be traced, or a static argument.
 
-    >>> print(concretization("float()", "float32[]").splitlines()[-1])
-    Remedy: `x.astype(float)` converts a traced array; or mark the argument with `static_argnames`.
+    >>> concretization("float()", "float32[]").splitlines()[-1].partition(";")[0]
+    'Remedy: `x.astype(float)` converts a traced array'
     """
     is_number = operation in _CASTS or operation in (".item()", "format()")
     own = bool(remedy)

@@ -4,15 +4,16 @@ An error shows lines to write instead only if they have run: the user's function
 on, or all of it where an argument becomes static, is traced once more with the types of the trace
 that failed. The trial works on copies. Names that it assigns, containers that it changes,
 attributes that it sets and random numbers that it draws are as before when it ends; it prints
-nothing and opens no file. It ends after a number of lines, so that it cannot run for long.
+nothing and opens no file. It ends after some seconds, so that it cannot run for ever.
 """
 
 from __future__ import annotations
 
 import builtins
+import ctypes
 import random
-import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from inspect import Signature, signature, unwrap
@@ -23,20 +24,19 @@ import numpy as np
 
 from perspex import errors, tree
 from perspex.advice import suggest
-from perspex.advice.static import INSTALLED
 from perspex.advice.story import Remedy, Story
 from perspex.advice.trial import NAME, Rest, call_of, cell_text, rest_of
 from perspex.base import events, source
 from perspex.ir.avals import shaped
 from perspex.tracing.staging import stage
 
-# More lines than a function of a notebook has, with its loops; some 20 ms.
-_MOST_LINES = 20_000
+# Seconds of the processor after which a trial ends; one takes some 20 ms. And between two looks.
+_MOST_SECONDS, _LOOK = 2.0, 0.05
 _DEEPEST = 4
 
 
 class _TooLong(BaseException):
-    """A trial that has run for too many lines; no `except Exception` of the user's catches it."""
+    """A trial that has run for too long; no `except Exception` of the user's catches it."""
 
 
 class _Refused(BaseException):
@@ -269,32 +269,36 @@ def _is_object(value: Any) -> bool:
     return type(getattr(value, "__dict__", None)) is dict
 
 
-class _Limit(threading.local):
-    left = 0
-
-
-_limit = _Limit()
-
-
 @contextmanager
 def _limited() -> Iterator[None]:
-    """Raise `_TooLong` in the user's code after so many of its lines; libraries are not counted."""
-    _limit.left = _MOST_LINES
-    before = sys.gettrace()
-    sys.settrace(_called)
+    """Raise `_TooLong` in the block once the process has computed for so long.
+
+    Not by counting lines with `sys.settrace`: Python 3.11.7 can stop for ever where it is set
+    while functions run.
+    """
+    thread = threading.get_ident()
+    is_over, lock = threading.Event(), threading.Lock()
+    end = time.process_time() + _MOST_SECONDS
+
+    def watch() -> None:
+        while not is_over.wait(_LOOK):
+            if time.process_time() > end:
+                with lock:
+                    if not is_over.is_set():
+                        _raise_in(thread, ctypes.py_object(_TooLong))
+                return
+
+    threading.Thread(target=watch, name="trial of a remedy", daemon=True).start()
     try:
         yield
     finally:
-        sys.settrace(before)
+        with lock:
+            is_over.set()
+        _raise_in(thread, None)  # what has not been raised yet
 
 
-def _called(frame: FrameType, event: str, arg: Any) -> Any:
-    file = frame.f_code.co_filename
-    return None if source.is_internal(file) or file.startswith(INSTALLED) else _counted
+_raise = ctypes.pythonapi.PyThreadState_SetAsyncExc
 
 
-def _counted(frame: FrameType, event: str, arg: Any) -> Any:
-    _limit.left -= 1
-    if _limit.left < 0:
-        raise _TooLong
-    return _counted
+def _raise_in(thread: int, error: Any) -> None:
+    _raise(ctypes.c_ulong(thread), error)

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from support.wrong_programs import BOOL, HEAD, failure, load, patched
 
+from perspex.tracing import trials
+
 
 def remedy(program: str, call: str) -> Any:
     _, _, card = failure(program, call, BOOL)
@@ -88,15 +90,19 @@ def test_no_file_is_opened(tmp_path: Any) -> None:
     assert not path.exists()
 
 
-def test_a_trial_ends() -> None:
-    """By the number of lines, however fast the machine is."""
+def test_a_trial_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After time of the processor, also where the code catches exceptions."""
+    monkeypatch.setattr(trials, "_MOST_SECONDS", 0.1)
     program = """
     @jit
     def f(x):
         y = x if x > 0 else -x
         n = 0
         while True:
-            n += 1
+            try:
+                n += 1
+            except Exception:
+                pass
         return y
     """
     patch = remedy(program, "f(1.0)").patch

@@ -44,10 +44,10 @@ REASONS = {
     """,
     "an identity: compared in `cases/memories.txt`": "device_put",
     "compared in `cases/attributes.txt`": "compute_on xla_metadata_value",
-    "compared in `cases/memory_types.txt`": "device_put",
     "has no results: compared in `recorders/meshes.py`": "inspect_sharding",
     "needs several devices: compared in `recorders/shardings.py`": "sharding_constraint",
     "needs several devices: compared in `recorders/explicit_axes.py`": "reshard",
+    "needs several devices: compared in `recorders/device_collectives.py`": "all_gather_invariant",
     "needs several devices: compared in `recorders/shard_maps.py`": """
         psum_invariant pvary shard_map
     """,

@@ -10,7 +10,6 @@ nothing and opens no file. It ends after some seconds, so that it cannot run for
 from __future__ import annotations
 
 import builtins
-import ctypes
 import random
 import threading
 import time
@@ -27,6 +26,7 @@ from perspex.advice import suggest
 from perspex.advice.story import Remedy, Story
 from perspex.advice.trial import NAME, Rest, call_of, cell_text, rest_of
 from perspex.base import events, source
+from perspex.base.asynchronous import raise_in, take_back
 from perspex.ir.avals import shaped
 from perspex.tracing.staging import stage
 
@@ -271,13 +271,9 @@ def _is_object(value: Any) -> bool:
 
 @contextmanager
 def _limited() -> Iterator[None]:
-    """Raise `_TooLong` in the block once the process has computed for so long.
-
-    Not by counting lines with `sys.settrace`: Python 3.11.7 can stop for ever where it is set
-    while functions run.
-    """
+    """Raise `_TooLong` in the block once the process has computed for so long."""
     thread = threading.get_ident()
-    is_over, lock = threading.Event(), threading.Lock()
+    is_over, is_asked, lock = threading.Event(), threading.Event(), threading.Lock()
     end = time.process_time() + _MOST_SECONDS
 
     def watch() -> None:
@@ -285,7 +281,8 @@ def _limited() -> Iterator[None]:
             if time.process_time() > end:
                 with lock:
                     if not is_over.is_set():
-                        _raise_in(thread, ctypes.py_object(_TooLong))
+                        raise_in(thread, _TooLong)
+                        is_asked.set()
                 return
 
     threading.Thread(target=watch, name="trial of a remedy", daemon=True).start()
@@ -294,11 +291,5 @@ def _limited() -> Iterator[None]:
     finally:
         with lock:
             is_over.set()
-        _raise_in(thread, None)  # what has not been raised yet
-
-
-_raise = ctypes.pythonapi.PyThreadState_SetAsyncExc
-
-
-def _raise_in(thread: int, error: Any) -> None:
-    _raise(ctypes.c_ulong(thread), error)
+        if is_asked.is_set():
+            take_back()

@@ -7,13 +7,13 @@ runs, and raises `MemoryError` in it when little is left and the cell has taken 
 
 from __future__ import annotations
 
-import ctypes
 import os
 import threading
 import time
 from collections.abc import Callable
 from typing import Any
 
+from perspex.base.asynchronous import raise_in, take_back
 from perspex.runtime import memory
 from perspex_magics.display import units
 from perspex_magics.session import Session
@@ -43,12 +43,6 @@ def resident() -> int | None:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:
         return None
-
-
-def raise_in(thread: int, error: type[BaseException] | None) -> None:
-    """Raise an error in a thread as soon as it runs Python; `None` takes back what was not yet."""
-    raised = ctypes.py_object() if error is None else ctypes.py_object(error)
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), raised)
 
 
 class Guard:
@@ -103,9 +97,9 @@ class Guard:
 
     def _leave(self) -> None:
         with self._lock:
-            if self.told:
-                raise_in(self.thread, None)
-            self.told, self.thread = False, 0
+            was_told, self.told, self.thread = self.told, False, 0
+        if was_told:
+            take_back()
 
     def look(self) -> bool:
         """End the cell if memory runs out; returns whether it did."""

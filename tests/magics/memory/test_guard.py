@@ -79,6 +79,7 @@ def test_nothing_is_raised_after_the_cell(monkeypatch: pytest.MonkeyPatch) -> No
     """What the cell was too short to get is taken back."""
     raised: list[type[BaseException] | None] = []
     monkeypatch.setattr(guard, "raise_in", lambda thread, error: raised.append(error))
+    monkeypatch.setattr(guard, "take_back", lambda: raised.append(None))
     machine = Machine(10 * GIB)
     watching = machine.guard()
     watching.begin(None)

@@ -31,7 +31,8 @@ INSIDE = {
     "StoreException": "of programs that use `linear_util` of JAX, with a message of its own",
     "StoppedError": "becomes KeyboardInterrupt",
     "_Refused": "ends a trial of a remedy, which is then not shown",
-    "_TooLong": "the same",
+    "_Taken": "takes the place of an error from outside, and is caught where it is raised",
+    "_TooLong": "the same as `_Refused`",
 }
 
 

@@ -50,7 +50,7 @@ def test_whose_a_program_is(panel: Panel) -> None:
     )
     users = {title for title, row in rows.items() if not row.library}
     assert "own" in users and "<lambda>" in " ".join(users), users
-    assert {"_norm", "add"} <= {title for title, row in rows.items() if row.library}, rows.keys()
+    assert {"norm", "add"} <= {title for title, row in rows.items() if row.library}, rows.keys()
 
 
 def test_a_cell_is_called_by_its_outputs_and_number(panel: Panel) -> None:

@@ -96,7 +96,7 @@ class BadgesTopic(Topic):
 
     def _memory(self) -> BadgeRow | None:
         """Whether arrays hold most of the machine's memory."""
-        if client.default_backend() != "cpu":
+        if not client.started or client.default_backend() != "cpu":
             return None
         held = Walk(check=self.check).buffers(client.live_arrays()).nbytes
         whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -31,7 +31,7 @@ def of_class(kind: type[BaseException]) -> str:
 
 
 def _fenced(text: str) -> str:
-    """A docstring in which examples are blocks of code."""
+    """A docstring with its examples as blocks of code."""
     blocks: list[str] = []
     for block in text.split("\n\n"):
         # An example may follow its text without an empty line.

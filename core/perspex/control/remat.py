@@ -71,9 +71,9 @@ class Offloadable(NamedTuple):
 
 
 def is_saved(policy: Policy | None, eqn: JaxprEqn) -> bool | Offloadable:
-    """Whether the results of an equation are stored; what the world sees happens only once.
+    """Whether the results of an equation are stored; if in another memory, in which.
 
-    True, false, or in which memory.
+    What the world sees happens only once, so its results are stored.
     """
     if effects.is_io(eqn.effects):
         return True

@@ -10,7 +10,7 @@ import numpy as np
 
 
 class Grouped(NamedTuple):
-    """An axis of a mesh of which only the devices in one group exchange values.
+    """An axis of a mesh along which devices exchange values only within their group.
 
     `groups` have the places along the axis `name`, each in one group. It stands in the params of a
     collective where a name does.

@@ -403,9 +403,9 @@ expn: Elementwise = binary(
 def _expn_before(n: Any, x: Any) -> Any:
     """`E` of order `n - 1`.
 
-    That of order -1, which `expn` does not take, is exp(-x) (1 + 1 / x) / x, DLMF 8.19.12. Each way
-    gets an `x` at which its slope is finite where the other is taken: in derivatives, the slope of
-    what is not taken is multiplied by 0.
+    That of order -1, which `expn` does not take, is exp(-x) (1 + 1 / x) / x, DLMF 8.19.12. Both
+    formulas are computed everywhere, and a derivative multiplies the slope of the one that is not
+    used by 0. So that one gets an `x` at which its slope is finite.
     """
     zero, one = scalar_like(n, 0), scalar_like(n, 1)
     before = ops.sub(n, one)

@@ -83,7 +83,8 @@ class Executable(Shown):
         ]
         self.out_shardings = shardings[lowered.is_ordered :]
         self.needs = self._needed()
-        # The arguments and constants that are keys with which it draws; how often that is told yet.
+        # The keys with which it draws, arguments by their places, and constants; and how many of
+        # the next runs tell the watcher.
         self.draws = () if self.is_ours else key_reuse.drawn_with(self.closed)
         self.captured = [] if self.is_ours else key_reuse.captured_by(self.closed)
         self.told = key_reuse.MOST_TOLD

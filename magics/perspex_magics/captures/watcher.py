@@ -34,6 +34,7 @@ from perspex_magics.captures.tokens import State, Table
 from perspex_magics.captures.watched import Share, Watched
 from perspex_magics.notebook.cell import is_timed
 from perspex_magics.notebook.kinds import stops
+from perspex_magics.notebook.trees import change_trees
 from perspex_magics.notebook.user_names import user_names
 from perspex_magics.session import harmless
 
@@ -354,7 +355,7 @@ def watch_captures(
 
     _watchers.append(watcher)
     _install()
-    restore_transform = _transform(shell, rebinding)
+    restore_transform = change_trees(shell, rebinding.visit)
     shell.events.register("pre_run_cell", begin)
     shell.events.register("post_run_cell", end)
     restore = show_warnings() if hasattr(shell, "kernel") else (lambda: None)
@@ -365,34 +366,6 @@ def watch_captures(
         shell.events.unregister("pre_run_cell", begin)
         shell.events.unregister("post_run_cell", end)
         restore()
-
-    return undo
-
-
-def _transform(shell: InteractiveShell, rebinding: Rebinding) -> Callable[[], object]:
-    """Have the tree of each cell looked through; returns a function that ends that.
-
-    Not as one of `ast_transformers`: where there is any, IPython gives places to all nodes of every
-    cell, which takes 1 us for each and more than all that is done here.
-    """
-    transform = shell.transform_ast
-
-    def transform_ast(tree: Any) -> Any:
-        tree = transform(tree)
-        try:
-            return rebinding.visit(tree)
-        except BaseException as error:
-            if stops(error):
-                raise
-            events.report_ignored(error, "while looking through", tree)
-            return tree
-
-    hooked: Any = shell
-    hooked.transform_ast = transform_ast
-
-    def undo() -> None:
-        if vars(shell).get("transform_ast") is transform_ast:
-            del hooked.transform_ast
 
     return undo
 

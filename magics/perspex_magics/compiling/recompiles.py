@@ -211,12 +211,15 @@ class Told:
         things = frozenset([(d.kind, d.name) for way in ways for d in way.latest[0]])
         problem = (card.name, card.last.data["defined"], things)
         count = card.last.data["compiles"]
-        before = self.counts.get(problem)
-        if before is None:
-            is_sound = all(kind in _SOUND for kind, _ in things)
-            if is_sound and len(card.events) < _MANY_IN_CELL and count < _MANY:
-                return False
-        elif count < 2 * before:
+        is_sound = all(kind in _SOUND for kind, _ in things)
+        is_small = len(card.events) < _MANY_IN_CELL and count < _MANY
+        if self.counts.get(problem) is None and is_sound and is_small:
+            return False
+        return self.has_doubled(problem, count)
+
+    def has_doubled(self, problem: Any, count: int) -> bool:
+        """Whether a problem is new, or twice as large as when told; if so, it is told now."""
+        if count < 2 * (self.counts.get(problem) or 0):
             return False
         self.counts[problem] = count
         return True

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from perspex import config
 from perspex.base import source
 from perspex_magics.compiling.compilations import Compilation, Recorder
+from perspex_magics.compiling.recompiles import Told
 from perspex_magics.display import notices
 from perspex_magics.display.markup import LINE, coded, shortened, tag
 from perspex_magics.display.units import count, duration, many
@@ -73,7 +74,7 @@ def _types(compiled: Sequence[Compilation]) -> int:
 def tell_of_storms(session: Session, recorder: Recorder) -> None:
     """Look at the end of each cell at what it has compiled."""
     seen = recorder.total
-    told: dict[str, int] = {}
+    told = Told()
 
     def begin(info: Any) -> None:
         nonlocal seen
@@ -84,9 +85,7 @@ def tell_of_storms(session: Session, recorder: Recorder) -> None:
         if new < MANY_TYPES or not config.recompile_cards.value:
             return
         storm = storm_in([one for one in recorder.done.copy() if one.number > seen])
-        # Again when there are twice as many, as with recompilations.
-        if storm is not None and storm.programs >= 2 * told.get(storm.at, 0):
-            told[storm.at] = storm.programs
+        if storm is not None and told.has_doubled(storm.at, storm.programs):
             _show(storm)
 
     session.on_cell(begin, end)

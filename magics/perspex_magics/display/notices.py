@@ -37,6 +37,11 @@ def observe(observer: Observer) -> Callable[[], None]:
     return stop
 
 
+_MOST_TOLD = 3
+_WARNING = (
+    "border-left:3px solid var(--jp-warn-color1,#e08000);padding:0 0.6em;"
+    "font-size:var(--jp-ui-font-size1,13px)"
+)
 # Whether a notice of this kind says in a line of its own where its page is.
 KINDS = {
     "behind": True,
@@ -86,6 +91,23 @@ def show(
         display(bundle, raw=True)
     else:
         display(bundle, raw=True, display_id=display_id, update=update)
+
+
+def warn(kind: str, told: list[str], title: str, magic: str) -> None:
+    """Show a sentence for each problem that a cell has, each after a title.
+
+    Args:
+      kind: as in `show`; the data are the sentences, under `told`.
+      told: the sentences, with code in backquotes.
+      title: what the problems are called.
+      magic: lists all of them. If there are many, the rest is counted.
+    """
+    shown = told[:_MOST_TOLD]
+    if len(told) > _MOST_TOLD:
+        shown.append(f"{len(told) - _MOST_TOLD} more: see `{magic}`.")
+    rows = [tag("div", tag("strong", f"{title}:"), " ", coded(text)) for text in shown]
+    html = tag("div", *rows, style=_WARNING)
+    show(kind, {"told": shown}, "\n".join([f"{title}: {text}" for text in shown]), html)
 
 
 def tell(

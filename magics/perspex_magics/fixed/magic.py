@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import ast
 from typing import Any
 
 from IPython.core.completer import CompletionContext
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.display import display
 
-from perspex.base import events
 from perspex_magics.display.markup import MONO
 from perspex_magics.display.table import Column, Report, Table
 from perspex_magics.fixed.calls import Calls
@@ -17,9 +17,9 @@ from perspex_magics.fixed.files import watch_files
 from perspex_magics.fixed.held import held_in
 from perspex_magics.fixed.notices import Told, remedy, tell_what_is_fixed
 from perspex_magics.fixed.record import Record, install
-from perspex_magics.notebook.kinds import stops
 from perspex_magics.notebook.magic import Magic
 from perspex_magics.notebook.options import WordParser
+from perspex_magics.notebook.trees import change_trees
 from perspex_magics.session import Session
 
 _WORDS = ("clear", "off", "on", "quiet")
@@ -112,27 +112,11 @@ def _see_calls(session: Session, shell: InteractiveShell) -> None:
         nonlocal text
         text = getattr(info, "transformed_cell", None) or info.raw_cell
 
-    transform: Any = shell.transform_ast
-
-    def transform_ast(tree: Any) -> Any:
+    def visit(tree: ast.Module) -> ast.Module:
         nonlocal text
-        tree = transform(tree)
         # A second tree in the same cell is that of a magic.
         now, text = text, None
-        try:
-            return calls.instrument(tree, now)
-        except Exception as error:
-            if stops(error):
-                raise
-            events.report_ignored(error, "while looking through", tree)
-            return tree
-
-    hooked: Any = shell
-    hooked.transform_ast = transform_ast
-
-    def undo() -> None:
-        if vars(shell).get("transform_ast") is transform_ast:
-            hooked.transform_ast = transform
+        return calls.instrument(tree, now)
 
     session.on_cell(begin=begin)
-    session.on_unload(undo)
+    session.on_unload(change_trees(shell, visit))

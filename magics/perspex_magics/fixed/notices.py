@@ -13,8 +13,6 @@ from perspex_magics.fixed.held import Held, held_in
 from perspex_magics.fixed.record import Reading, Record
 from perspex_magics.session import Session
 
-# More in one cell are counted, and listed by `%fixed`.
-_MOST_TOLD = 3
 # These are sound as configuration: they are listed and not told.
 _LISTED = {sources.ENVIRONMENT, sources.FILE}
 
@@ -103,29 +101,13 @@ class Told:
                 if self._is_new((sources.HELD, held.root, held.stored.partition("` at ")[0])):
                     told.append(sentence_of_held(held))
         if told and not self.is_quiet:
-            _show(told)
+            notices.warn("fixed", told, "Fixed at trace time", "%fixed")
 
     def _is_new(self, what: tuple[str, ...]) -> bool:
         if what in self._told:
             return False
         self._told.add(what)
         return True
-
-
-def _show(told: list[str]) -> None:
-    shown = told[:_MOST_TOLD]
-    if len(told) > _MOST_TOLD:
-        shown.append(f"{len(told) - _MOST_TOLD} more: see `%fixed`.")
-    tag = markup.tag
-    rows = [tag("div", tag("strong", "Fixed at trace time:"), " ", markup.coded(t)) for t in shown]
-    html = tag(
-        "div",
-        *rows,
-        style="border-left:3px solid var(--jp-warn-color1,#e08000);padding:0 0.6em;"
-        "font-size:var(--jp-ui-font-size1,13px)",
-    )
-    text = "\n".join([f"Fixed at trace time: {text}" for text in shown])
-    notices.show("fixed", {"told": shown}, text, html)
 
 
 def tell_what_is_fixed(session: Session, record: Record) -> Told:

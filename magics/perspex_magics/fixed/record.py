@@ -39,8 +39,8 @@ _OURS = source.is_internal
 class Reading:
     """One line that did something while a function was traced.
 
-    `times` is how often, and `value` what came of it last, as a short text. `is_told` says that a
-    notice is due, `entered` whether the value may have become part of the program.
+    `times` is how often, and `value` what came of it last, as a short text. `is_look` says that
+    the trace was only to look at the program, `entered` that the value may have become part of it.
     """
 
     kind: str

@@ -14,14 +14,12 @@ from perspex import random
 from perspex.base import events, source
 from perspex.random.lineage import Call, Recorder
 from perspex.runtime import key_reuse
-from perspex_magics.display import markup, notices, units
+from perspex_magics.display import notices, units
 from perspex_magics.keys.lineage import Key, Keys, expression_at, place_of
 from perspex_magics.keys.names import Names
 from perspex_magics.keys.record import Record
 from perspex_magics.session import Session
 
-# More keys or loops in one cell are counted, and listed by `%keys`.
-_MOST_TOLD = 3
 # How many lines of a key are named.
 _MOST_PLACES = 3
 # Keys that are so many more than the calls kept are read again, from those calls.
@@ -136,7 +134,7 @@ class Watch:
             if self._is_new(("vmap", place))
         ]
         if told:
-            _show(told)
+            notices.warn("keyreuse", told, "Key reuse", "%keys")
 
     def _meant(self, keys: Iterable[Key]) -> set[Any]:
         """The lines that used keys which are meant to be used again."""
@@ -231,22 +229,6 @@ def _are_equal(calls: list[Call]) -> bool:
 
 
 _LITERAL = (ast.Constant, ast.Tuple, ast.List, ast.UnaryOp, ast.USub, ast.Load)
-
-
-def _show(told: list[str]) -> None:
-    shown = told[:_MOST_TOLD]
-    if len(told) > _MOST_TOLD:
-        shown.append(f"{len(told) - _MOST_TOLD} more: see `%keys`.")
-    tag = markup.tag
-    rows = [tag("div", tag("strong", "Key reuse:"), " ", markup.coded(text)) for text in shown]
-    html = tag(
-        "div",
-        *rows,
-        style="border-left:3px solid var(--jp-warn-color1,#e08000);padding:0 0.6em;"
-        "font-size:var(--jp-ui-font-size1,13px)",
-    )
-    text = "\n".join([f"Key reuse: {text}" for text in shown])
-    notices.show("keyreuse", {"told": shown}, text, html)
 
 
 def watch_keys(session: Session, record: Record) -> Watch:

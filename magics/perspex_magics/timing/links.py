@@ -10,7 +10,6 @@ in the prediction, and of the work only arithmetic counts.
 from __future__ import annotations
 
 import functools
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,12 +23,11 @@ from perspex.base import events
 from perspex.runtime.measuring import Exchange
 from perspex.sharding import Mesh, NamedSharding, PartitionSpec
 from perspex.transforms.higher_order import program_work
+from perspex_magics.timing.roofline import fastest
 
 _NUMBERS = 1 << 19  # of the array of a device: 2 MiB
 _ROWS = 256  # of the matrix of a device
 # Seconds to spend on each rate, and runs at the least.
-_SECONDS = 0.2
-_LEAST_RUNS = 3
 
 
 @dataclass(frozen=True)
@@ -91,21 +89,9 @@ def measured() -> Rates:
     with events.unheard():
         numbers = perspex.device_put(np.ones((count, _NUMBERS), np.float32), place)
         add = on_each(lambda x: lax.pcast(lax.psum(x, "i"), "i", to="varying"))
-        sending = _best(lambda: add(numbers))
+        sending = fastest(lambda: add(numbers))
         matrices = perspex.device_put(np.ones((count, _ROWS, _ROWS), np.float32), place)
         multiply = on_each(lambda x: x @ x)
-        computing = _best(lambda: multiply(matrices))
+        computing = fastest(lambda: multiply(matrices))
     sent = 2 * (count - 1) / count * 4 * _NUMBERS
     return Rates(bandwidth=sent / sending, flops=2.0 * _ROWS**3 / computing)
-
-
-def _best(run: Callable[[], Any]) -> float:
-    """The seconds of the fastest run."""
-    run().block_until_ready()  # compiled
-    times: list[float] = []
-    end = time.perf_counter() + _SECONDS
-    while len(times) < _LEAST_RUNS or time.perf_counter() < end:
-        start = time.perf_counter()
-        run().block_until_ready()
-        times.append(time.perf_counter() - start)
-    return min(times)

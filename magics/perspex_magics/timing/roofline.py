@@ -130,7 +130,7 @@ def peak() -> Peak:
         rows, count = sizes(client.default_device())
         matrix = jnp.full((rows, rows), 1.0 / rows, jnp.float32)
         product = perspex.jit(lambda x, y: x @ y)
-        multiplying = _best(lambda: product(matrix, matrix))
+        multiplying = fastest(lambda: product(matrix, matrix))
         # In place, so that no new memory has to be found.
         increment = perspex.jit(lambda x: x + 1, donate_argnums=0)
         numbers = jnp.zeros(count, jnp.float32)
@@ -140,11 +140,11 @@ def peak() -> Peak:
             numbers = increment(numbers)
             return numbers
 
-        moving = _best(add)
+        moving = fastest(add)
     return Peak(flops=2.0 * rows**3 / multiplying, bytes=8.0 * count / moving)
 
 
-def _best(run: Callable[[], Any]) -> float:
+def fastest(run: Callable[[], Any]) -> float:
     """The seconds of the fastest run."""
     run().block_until_ready()  # compiled
     times: list[float] = []

@@ -21,8 +21,9 @@ from IPython.core.interactiveshell import InteractiveShell
 from perspex import config
 from perspex.api.waiting import live_arrays
 from perspex.runtime import interruptible, threads
-from perspex_magics.compiling.stopped import INTERRUPTED, Stopping, listed, names_of
+from perspex_magics.compiling.stopped import INTERRUPTED, Stopping, names_of
 from perspex_magics.display import notices
+from perspex_magics.display.markup import listed
 from perspex_magics.display.table import Report
 from perspex_magics.display.units import duration
 from perspex_magics.session import Session, part

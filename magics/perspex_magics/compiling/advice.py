@@ -9,7 +9,7 @@ import numpy as np
 
 from perspex.ir.avals import ShapedArray
 from perspex.jitted.differences import Difference, Way
-from perspex_magics.compiling.stopped import listed
+from perspex_magics.display.markup import listed
 
 # No list of advice is longer.
 _MOST = 3

@@ -18,6 +18,7 @@ from perspex import config
 from perspex.base import imports
 from perspex.runtime import stopping
 from perspex_magics.display import notices
+from perspex_magics.display.markup import listed
 from perspex_magics.display.table import Report
 from perspex_magics.session import Session
 from perspex_magics.timing.unfinished import arrays_in
@@ -26,7 +27,6 @@ from perspex_magics.timing.unfinished import arrays_in
 INTERRUPTED = (KeyboardInterrupt, CancelledError)
 # The name in the notebook for what a stopped loop had computed.
 NAME = "_stopped"
-_MOST_NAMES = 3
 # Seconds that programs have to end by themselves, if the interrupt came some time ago.
 _LEAST_GRACE = 0.02
 
@@ -41,13 +41,6 @@ def names_of(shell: InteractiveShell, arrays: list[Any]) -> list[str]:
         and name not in ("In", "Out")
         and any(id(x) in wanted for x in arrays_in([value]))
     ]
-
-
-def listed(names: list[str]) -> str:
-    """`` `x`, `y` and 2 more ``, or nothing."""
-    shown = ", ".join([f"`{name}`" for name in names[:_MOST_NAMES]])
-    more = len(names) - _MOST_NAMES
-    return f"{shown} and {more} more" if more > 0 else shown
 
 
 class Stopping:

@@ -14,14 +14,13 @@ from perspex.base import source
 from perspex_magics.compiling.compilations import Compilation, Recorder
 from perspex_magics.compiling.recompiles import Told
 from perspex_magics.display import notices
-from perspex_magics.display.markup import LINE, coded, shortened, tag
-from perspex_magics.display.units import count, duration, many
+from perspex_magics.display.markup import LINE, coded, listed, tag
+from perspex_magics.display.units import count, duration
 from perspex_magics.keys.lineage import expression_at
 from perspex_magics.session import Session
 
 # An operation counts that a cell compiled for so many types, and a cell that compiled so long.
 MANY_TYPES, LEAST_SECONDS = 5, 0.25
-_MOST_NAMES, _LONGEST = 3, 40
 
 
 class Storm(NamedTuple):
@@ -37,12 +36,9 @@ class Storm(NamedTuple):
     at: str
 
     def __str__(self) -> str:
-        shown = ", ".join([f"`{shortened(name, _LONGEST)}`" for name in self.names[:_MOST_NAMES]])
-        rest = len(self.names) - _MOST_NAMES
-        listed = shown + (f" and {many(rest, 'more operation')}" if rest > 0 else "")
         return (
-            f"{listed} were compiled for {count(self.types)} shapes: {count(self.programs)} "
-            f"programs, {duration(self.seconds)}, most of them at {self.at}. Outside of `jit` each "
+            f"{listed(self.names)} were compiled for {count(self.types)} shapes: "
+            f"{count(self.programs)} programs, {duration(self.seconds)}, most of them at {self.at}. Outside of `jit` each "
             "operation has a program for each shape: pad to one size, or use `%%jit`, which "
             "compiles one program for each shape."
         )

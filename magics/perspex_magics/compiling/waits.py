@@ -20,8 +20,9 @@ from perspex.base import events
 from perspex.base.recent import Recent
 from perspex.runtime import array as concrete
 from perspex.runtime import interruptible, stopping
-from perspex_magics.compiling.stopped import listed, names_of
+from perspex_magics.compiling.stopped import names_of
 from perspex_magics.display import notices
+from perspex_magics.display.markup import listed
 from perspex_magics.display.table import Report
 from perspex_magics.display.units import duration
 

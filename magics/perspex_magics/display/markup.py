@@ -8,7 +8,7 @@ fallbacks are the surrounding text's own colour and greys that show on black and
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import markupsafe
 from markupsafe import Markup
@@ -16,6 +16,9 @@ from markupsafe import Markup
 MUTED = "color:var(--jp-ui-font-color2,#808080)"
 MONO = "font-family:var(--jp-code-font-family,ui-monospace,monospace)"
 LINE = "var(--jp-border-color2,rgba(128,128,128,0.35))"
+
+# No name in a sentence is longer.
+_LONGEST = 60
 
 
 def escape(text: object) -> Markup:
@@ -39,6 +42,17 @@ def _visible(character: str) -> str:
     if character in "\n\t" or unicodedata.category(character) not in ("Cc", "Cf", "Cs"):
         return character
     return character.encode("unicode_escape").decode("ascii")
+
+
+def listed(names: Sequence[str], most: int = 3) -> str:
+    """Names in code for a sentence, at most `most` of them; nothing if there is none.
+
+    >>> listed(["w", "b"]), listed(["a", "b", "c", "d", "e"])
+    ('`w`, `b`', '`a`, `b`, `c` and 2 more')
+    """
+    shown = ", ".join([f"`{shortened(name, _LONGEST)}`" for name in names[:most]])
+    more = len(names) - most
+    return f"{shown} and {more} more" if more > 0 else shown
 
 
 def shortened(text: str, most: int = 120) -> str:

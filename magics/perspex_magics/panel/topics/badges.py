@@ -17,6 +17,7 @@ from perspex.runtime import client
 from perspex.runtime.array import ArrayImpl
 from perspex_magics.display import notices
 from perspex_magics.display.arrays import look, sampled
+from perspex_magics.display.markup import listed
 from perspex_magics.display.units import count, size
 from perspex_magics.memory.reach import Walk
 from perspex_magics.notebook.user_names import user_names
@@ -27,8 +28,6 @@ from perspex_magics.panel.topics.topic import Topic
 
 # The part of the machine's memory above which arrays hold too much of it.
 _MUCH = 0.6
-# Names in one sentence.
-_MOST_NAMES = 5
 _MOST_CELLS = 1_000
 # The tab of each kind of notice.
 _TABS = {"keyreuse": "keys", "stale": "program"}
@@ -83,7 +82,7 @@ class BadgesTopic(Topic):
 
     def _stale(self) -> BadgeRow | None:
         functions = self._all("stale")
-        text = f"Compiled with values that have changed since: {_listed(functions)}."
+        text = f"Compiled with values that have changed since: {listed(functions)}."
         return _row("program", 2, text, len(functions))
 
     def _nans(self) -> BadgeRow | None:
@@ -92,11 +91,12 @@ class BadgesTopic(Topic):
             self.check()
             if value.dtype.kind in "fV" and _has_nan(value):
                 found.append(name)
-        return _row("memory", 3, f"NaN in {_listed(found)}.", len(found))
+        return _row("memory", 3, f"NaN in {listed(found)}.", len(found))
 
     def _memory(self) -> BadgeRow | None:
         """Whether arrays hold most of the machine's memory."""
-        if not client.started or client.default_backend() != "cpu":
+        is_known = client.started and hasattr(os, "sysconf")
+        if not is_known or client.default_backend() != "cpu":
             return None
         held = Walk(check=self.check).buffers(client.live_arrays()).nbytes
         whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -108,11 +108,6 @@ def _row(tab: str, order: int, text: str, number: int) -> BadgeRow | None:
     if not number:
         return None
     return BadgeRow(id=f"{tab}{order}", order=order, tab=tab, text=cut(text), count=number)
-
-
-def _listed(names: list[str]) -> str:
-    shown = ", ".join(f"`{name}`" for name in names[:_MOST_NAMES])
-    return f"{shown} and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else shown
 
 
 def _has_nan(value: Any) -> bool:

@@ -6,6 +6,7 @@ different sizes compiles on each turn, which looks as if the operations were slo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -21,6 +22,8 @@ from perspex_magics.session import Session
 
 # An operation counts that a cell compiled for so many types, and a cell that compiled so long.
 MANY_TYPES, LEAST_SECONDS = 5, 0.25
+
+_SIZE = re.compile(r"(?<=[\[,])\d+")
 
 
 class Storm(NamedTuple):
@@ -38,19 +41,21 @@ class Storm(NamedTuple):
     def __str__(self) -> str:
         return (
             f"{listed(self.names)} were compiled for {count(self.types)} shapes: "
-            f"{count(self.programs)} programs, {duration(self.seconds)}, most of them at {self.at}. Outside of `jit` each "
-            "operation has a program for each shape: pad to one size, or use `%%jit`, which "
-            "compiles one program for each shape."
+            f"{count(self.programs)} programs, {duration(self.seconds)}, most of them at "
+            f"{self.at}. Outside of `jit` each operation has a program for each shape: pad to one size, "
+            "or use `%%jit`, which compiles one program for each shape."
         )
 
 
 def storm_in(compiled: Sequence[Compilation]) -> Storm | None:
     """The storm in what a cell has compiled, if it is one."""
-    by_name: dict[str, list[Compilation]] = {}
+    alike: dict[tuple[str, str], list[Compilation]] = {}
     for one in compiled:
         if one.is_library and one.found != "memory":
-            by_name.setdefault(one.name, []).append(one)
-    groups = [same for same in by_name.values() if _types(same) >= MANY_TYPES]
+            # Operations of one gradient have many types, too, but not the same with other sizes.
+            without_sizes = _SIZE.sub("", one.signature)
+            alike.setdefault((one.name, without_sizes), []).append(one)
+    groups = [same for same in alike.values() if _types(same) >= MANY_TYPES]
     groups.sort(key=lambda same: -sum([one.seconds for one in same]))
     every = [one for same in groups for one in same]
     seconds = sum([one.seconds for one in every])

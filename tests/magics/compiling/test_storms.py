@@ -47,8 +47,10 @@ def test_shapes_in_a_loop(notebook: Notebook) -> None:
         "f = perspex.jit(lambda n, x: x[:n] * 2, static_argnums=0)\n"
         "for n in range(3, 13): f(n, np.ones(347, 'f'))",
         "for n in range(351, 363): y = np.linspace(0.0, 1.0, n) * 3.0",
+        "def loss(w, x): return ((jnp.stack([x**k for k in range(5)], 1) @ w - x) ** 2).mean()\n"
+        "h = perspex.hessian(loss)(jnp.ones(5), np.linspace(0.0, 1.0, 371, dtype=np.float32))",
     ],
-    ids=["a few", "each operation once", "under jit", "NumPy"],
+    ids=["a few", "each operation once", "under jit", "NumPy", "a second derivative"],
 )
 def test_nothing_else(notebook: Notebook, cell: str) -> None:
     assert not told(notebook, cell)

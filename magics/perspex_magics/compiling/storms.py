@@ -42,8 +42,8 @@ class Storm(NamedTuple):
         return (
             f"{listed(self.names)} were compiled for {count(self.types)} shapes: "
             f"{count(self.programs)} programs, {duration(self.seconds)}, most of them at "
-            f"{self.at}. Outside of `jit` each operation has a program for each shape: pad to one size, "
-            "or use `%%jit`, which compiles one program for each shape."
+            f"{self.at}. Outside of `jit` each operation has a program for each shape: pad to one "
+            "size, or use `%%jit`, which compiles one program for each shape."
         )
 
 

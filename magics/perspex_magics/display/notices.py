@@ -127,5 +127,6 @@ def _pointed(text: str, html: str, page: str, as_line: bool) -> tuple[str, str]:
     pointer = explain.pointer(page)
     if not as_line:
         return text, tag("div", Markup(html), title=pointer.replace("`", ""))
-    line = tag("div", coded(pointer), style=f"{MUTED};font-size:85%")
+    # Below the text of the notice, which is indented by a rule.
+    line = tag("div", coded(pointer), style=f"{MUTED};font-size:85%;padding-left:10px")
     return f"{text}\n{pointer}", tag("div", Markup(html), line)

@@ -9,6 +9,7 @@ plain Python the list is empty, and the error stays as it is.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable
 from pathlib import Path
@@ -121,9 +122,7 @@ def check_device(name: str, nbytes: int, device: Any) -> None:
     left = left_on(device)
     if left is None or nbytes <= left:
         return
-    for array in live_arrays():
-        if not array.is_deleted():
-            array.block_until_ready()
+    _settle()
     left = left_on(device) or 0
     if nbytes <= left:
         return
@@ -141,9 +140,7 @@ def check_room(name: str, nbytes: int) -> None:
     left = available()
     if left is None or nbytes + _TIGHT <= left:
         return
-    for array in live_arrays():
-        if not array.is_deleted():
-            array.block_until_ready()
+    _settle()
     left = available() or 0
     if nbytes + _RESERVE <= left:
         return
@@ -154,6 +151,18 @@ def check_room(name: str, nbytes: int) -> None:
     )
     explain(error)
     raise error
+
+
+def _settle() -> None:
+    """Wait until all programs that were started have taken their memory, or have failed.
+
+    The error of one that failed is not that of the program that asks for room: whoever reads its
+    results gets it.
+    """
+    for array in live_arrays():
+        if not array.is_deleted():
+            with contextlib.suppress(JaxRuntimeError):
+                array.block_until_ready()
 
 
 def is_exhausted(error: BaseException) -> bool:

@@ -231,8 +231,10 @@ def stop(grace: float = GRACE, what: str = "its program") -> Outcome:
             time.sleep(_LOOK)
         else:
             return Outcome()
+        # Now: once the page is written to, what is there may be of a loop that was stopped.
+        left = [x for x in left if not _is_there(x)]
         old.memory[:] = 1
-        return _given_up([x for x in left if not _is_there(x)], what)
+        return _given_up(left, what)
 
 
 def halt() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,36 @@ def test_owners_are_named(left: list[int], monkeypatch: pytest.MonkeyPatch) -> N
 def test_far_too_large() -> None:
     with pytest.raises(JaxRuntimeError, match="RESOURCE_EXHAUSTED"):
         pnp.zeros((10**6, 10**6))
+
+
+def test_errors_of_other_programs_stay_theirs() -> None:
+    """All programs under way are waited for first; one of them may have failed."""
+
+    def fail(_: object) -> None:
+        raise ValueError("of the callback")
+
+    @perspex.jit
+    def calls(x: pnp.ndarray) -> pnp.ndarray:
+        perspex.debug.callback(fail, x)
+        return x
+
+    @perspex.jit
+    def slow(x: pnp.ndarray) -> pnp.ndarray:
+        for _ in range(200):
+            x = x @ x / 500
+        return x
+
+    failed = None
+    while failed is None:
+        # The call returns before it fails where its operand is not there yet.
+        with contextlib.suppress(JaxRuntimeError):
+            failed = calls(slow(pnp.ones((500, 500))))
+    with pytest.raises(JaxRuntimeError, match="RESOURCE_EXHAUSTED"):
+        pnp.zeros((10**6, 10**6))
+    with pytest.raises(JaxRuntimeError, match="of the callback"):
+        failed.block_until_ready()
+    with contextlib.suppress(JaxRuntimeError):
+        perspex.effects_barrier()
 
 
 def test_the_limit_of_a_group(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

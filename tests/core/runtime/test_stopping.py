@@ -181,6 +181,20 @@ def test_short_programs_in_a_queue_end_by_themselves() -> None:
     np.testing.assert_array_equal(x, turn(expected))
 
 
+def test_a_loop_that_ends_at_once_has_no_value_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine all of a loop may end before this thread goes on."""
+    out = left_behind(forever)
+    memory = stopping._page.memory
+
+    class Slow:
+        def __setitem__(self, at: Any, value: int) -> None:
+            memory[at] = value
+            out.block_until_ready()
+
+    monkeypatch.setattr(stopping._page, "memory", Slow())
+    assert stopping.stop(0.0).given_up == (out,) and out.is_deleted()
+
+
 def test_nothing_runs() -> None:
     assert stopping.stop(0.0) == stopping.Outcome()
 

@@ -236,6 +236,15 @@ device_flops = Flag(
     False,
 )
 
+precision_cards = Flag(
+    "precision_cards",
+    True,
+    "In a notebook, say once that an accelerator rounds the float32 that it multiplies, when a "
+    "cell compares it with float64.",
+    boolean,
+    False,
+)
+
 recompile_cards = Flag(
     "recompile_cards",
     True,

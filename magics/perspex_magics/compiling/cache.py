@@ -17,6 +17,7 @@ from perspex_magics.compiling.compilations import (
     Compilation,
     Recorder,
 )
+from perspex_magics.compiling.exactness import tell_of_rounding
 from perspex_magics.compiling.storms import tell_of_storms
 from perspex_magics.display.markup import MONO, shortened
 from perspex_magics.display.table import Column, Report, Table
@@ -249,3 +250,4 @@ def follow_compilations(session: Session) -> None:
     session.on_unload(events.subscribe(recorder, recorder.kinds))
     CacheMagics(session, recorder).register()
     tell_of_storms(session, recorder)
+    tell_of_rounding(session, recorder)

@@ -52,6 +52,7 @@ KINDS = {
     "heartbeat": False,
     "keyreuse": True,
     "pinned": True,
+    "precision": True,
     "profile": False,
     "recompile": True,
     "stale": True,

@@ -94,7 +94,7 @@ def compares_with_float64(code: str, namespace: dict[str, Any]) -> bool:
 
 def _compares(node: ast.AST) -> bool:
     if isinstance(node, ast.Call):
-        called = getattr(node.func, "attr", None) or getattr(node.func, "id", "")
+        called = getattr(node.func, "attr", getattr(node.func, "id", ""))
         return _COMPARES.search(called) is not None
     return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub)
 

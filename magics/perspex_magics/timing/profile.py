@@ -179,8 +179,7 @@ class ProfileMagics(Magic):
 
     def _tell(self, found: Profile, options: argparse.Namespace) -> None:
         self._keep(found)
-        top = peak() if options.roofline and found.programs else None
-        shown = Profiled(found, options.all, top)
+        shown = Profiled(found, options.all, options.roofline)
         notices.tell("profile", shown.data(), shown.report())
 
     # ---- every cell -----------------------------------------------------------------------------
@@ -220,9 +219,8 @@ class ProfileMagics(Magic):
 class Profiled:
     """What a profile says: one row for each line of code, and one for each program."""
 
-    def __init__(self, found: Profile, everything: bool, top: Peak | None) -> None:
+    def __init__(self, found: Profile, everything: bool, with_peaks: bool) -> None:
         self.found = found
-        self.top = top
         places = sorted(found.lines)
         if not everything:
             least = _LEAST_PART * found.device
@@ -231,7 +229,12 @@ class Profiled:
         self.rows = [(place, found.lines[place]) for place in places]
         self.left = [spent for place, spent in found.lines.items() if place not in set(places)]
         self.programs = sorted(found.programs, key=lambda one: -one.seconds)[:_ROWS]
-        self.positions = [_position(one) if top is not None else None for one in self.programs]
+        self.positions = [_position(one) if with_peaks else None for one in self.programs]
+        # Of the dtypes in which the programs compute.
+        used = [where.dtype for where in self.positions if where is not None]
+        if with_peaks and self.programs:
+            used.append("float32")
+        self.peaks: dict[str, Peak] = {dtype: peak(dtype) for dtype in dict.fromkeys(used)}
 
     def headline(self) -> str:
         found = self.found
@@ -281,17 +284,17 @@ class Profiled:
         said = []
         for one, where in zip(self.programs, self.positions, strict=True):
             text = f"`{one.executable.name}`: {duration(one.seconds)} in {many(one.runs, 'run')}"
-            if where is not None and self.top is not None:
+            if where is not None:
+                top = self.peaks[where.dtype]
                 text += (
                     f"; {_rate(where.achieved)}FLOP/s at {where.intensity:.3g} FLOPs per byte, "
-                    f"{100 * where.part(self.top):.0f} % of what {where.bound(self.top)} allows"
+                    f"{100 * where.part(top):.0f} % of what {where.bound(top)} allows"
                 )
             said.append(text)
-        if self.top is not None:
-            said.append(
-                f"This machine, measured in float32: {_rate(self.top.flops)}FLOP/s, "
-                f"{size(self.top.bytes)}/s."
-            )
+        if self.peaks:
+            rates = [f"{_rate(top.flops)}FLOP/s in {name}" for name, top in self.peaks.items()]
+            moved = size(self.peaks["float32"].bytes)
+            said.append(f"This machine, as measured: {', '.join(rates)}, {moved}/s.")
         return said
 
     def report(self) -> Report:
@@ -325,12 +328,13 @@ class Profiled:
                     "seconds": one.seconds,
                     "flops": None if where is None else where.flops,
                     "bytes": None if where is None else where.bytes,
+                    "dtype": None if where is None else where.dtype,
                 }
                 for one, where in zip(self.programs, self.positions, strict=True)
             ],
-            "peak": None
-            if self.top is None
-            else {"flops": self.top.flops, "bytes": self.top.bytes},
+            "peaks": {
+                dtype: {"flops": top.flops, "bytes": top.bytes} for dtype, top in self.peaks.items()
+            },
         }
 
 

@@ -90,7 +90,7 @@ def roofline(
     found = None if done is None else done.taking(float(np.median(measured.total)))
     if found is None:
         raise ValueError(f"plot.roofline: it is not known how much work `{measured.name}` does")
-    most = peak()
+    most = peak(found.dtype)
     ridge = most.flops / most.bytes
     axes = _axes(ax)
     if not any(line.get_label() == _ROOF for line in axes.lines):

@@ -5,10 +5,13 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from IPython.core.error import UsageError
 from support.shells import Notebook
 
+import perspex
+from perspex import numpy as jnp
 from perspex.base import source
 from perspex.runtime.profile import LineTime, Place, Profile, ProgramTime, Session
 from perspex_magics.session import part
@@ -82,7 +85,7 @@ def test_what_is_short_or_single_is_said_as_such(left: int, missed: int, said: l
     lines |= {Place("file.py", 2 + i): LineTime(1e-6, 0.0, 1) for i in range(left)}
     program = ProgramTime(SimpleNamespace(name="true_divide", closed=None, xla=None), 1, 36.7e-6)
     found = Profile(lines, [program], device=367e-6, wall=0.0123, missed=missed)
-    text = Profiled(found, everything=False, top=None).report().text()
+    text = Profiled(found, everything=False, with_peaks=False).report().text()
     assert "Device time by line: 367 us of the cell's 12.3 ms" in text
     assert "`true_divide`: 36.7 us in 1 run" in text and "file.py:1  367 us  100 %" in text
     assert all(one in text for one in said)
@@ -152,15 +155,34 @@ def test_help_and_mistakes(cells: Notebook) -> None:
 
 
 def test_roofline(cells: Notebook, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each program has the peak of the dtype in which it computes."""
     monkeypatch.setattr(roofline, "_SECONDS", 0.0)
-    roofline.peak.cache_clear()
-    cells.ok("%%profile --roofline\nc = x @ x")
+    monkeypatch.setattr(roofline, "_peaks", {})
+    cells.ok("b = x.astype(jnp.bfloat16)")
+    cells.ok("%%profile --roofline\nc = x @ x; d = b @ b")
     data = shown(cells)
-    (program,) = data["programs"]
-    assert program["flops"] == 2 * 300**3 and program["bytes"] >= 3 * 4 * 300**2
-    # A machine does more than a million operations in a second, and less than a billion billions.
-    assert 1e6 < data["peak"]["flops"] < 1e18 and 1e6 < data["peak"]["bytes"] < 1e15
-    roofline.peak.cache_clear()
+    programs = {program["dtype"]: program for program in data["programs"]}
+    for dtype, width in (("float32", 4), ("bfloat16", 2)):
+        program, peak = programs[dtype], data["peaks"][dtype]
+        assert program["flops"] == 2 * 300**3 and program["bytes"] >= 3 * width * 300**2
+        # A machine does more than a million operations in a second, and less than a billion
+        # billions.
+        assert 1e6 < peak["flops"] < 1e18 and 1e6 < peak["bytes"] < 1e15
+    assert set(data["peaks"]) == set(programs)
+    assert roofline.known_peak("bfloat16") and roofline.known_peak("float64") is None
+    assert np.zeros(1).dtype == np.float64  # which is measured with wide types, for a moment
+    assert roofline.peak("float64").flops > 1e6 and not perspex.config.enable_x64.value
+
+
+def test_the_dtype_of_most_of_the_work() -> None:
+    def program(x: Any, w: Any) -> Any:
+        inside = perspex.jit(lambda w: w @ w @ w)(w)
+        return (x + 1.0).sum() + inside.astype(jnp.float32).sum()
+
+    args = jnp.ones(50), jnp.ones((40, 40), jnp.float16)
+    assert roofline.main_dtype(perspex.jit(program).trace(*args).jaxpr) == "float16"
+    assert roofline.main_dtype(perspex.make_jaxpr(lambda i: i @ i)(jnp.arange(9))) == "float32"
+    assert roofline.main_dtype(perspex.make_jaxpr(lambda i: i)(jnp.arange(9))) == "float32"
 
 
 def test_unloaded_it_is_gone(cells: Notebook) -> None:

@@ -80,7 +80,7 @@ def test_key_bits_are_those_of_the_keys(make: Any) -> None:
 def test_the_roofline_has_the_work_that_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
     # Peaks of a machine that is easy to reckon with; measuring them is tested elsewhere.
     most = Peak(flops=1e15, bytes=1e12)
-    monkeypatch.setattr(plot, "peak", lambda: most)
+    monkeypatch.setattr(plot, "peak", lambda dtype: most)
     x = jnp.ones((64, 64))
     axes = plot.roofline(lambda x: x @ x, x, seconds=0.02)
     roof, point = axes.lines

@@ -146,7 +146,7 @@ def _is_pinned(one: Compilation) -> bool:
 def _roof(measured: Total | None) -> Roof | None:
     """The place of a program in the roofline, if the peaks of this machine have been measured."""
     where = None if measured is None else measured.position
-    top = known_peak()
+    top = None if where is None else known_peak(where.dtype)
     if where is None or top is None:
         return None
     bound: Any = where.bound(top)

@@ -287,7 +287,8 @@ class Profiled:
             if where is not None:
                 top = self.peaks[where.dtype]
                 text += (
-                    f"; {_rate(where.achieved)}FLOP/s at {where.intensity:.3g} FLOPs per byte, "
+                    f"; {_rate(where.achieved)}FLOP/s in {where.dtype} at {where.intensity:.3g} "
+                    "FLOPs per byte, "
                     f"{100 * where.part(top):.0f} % of what {where.bound(top)} allows"
                 )
             said.append(text)

@@ -18,7 +18,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from perspex.base import source
 from perspex.base.recent import Recent
 from perspex.base.source import Source
-from perspex_magics.panel.contract import Place
+from perspex_magics.panel.rows import Place
 from perspex_magics.panel.texts import LINE, cut
 
 _MOST_CELLS = 10_000

@@ -13,7 +13,7 @@ from typing import Any, get_args
 
 import msgspec
 
-from . import contract
+from . import contract, rows, widgets
 
 SCHEMA = Path(__file__).with_name("schema.json")
 # Types that are no classes, by name; `Topic` is one of some texts, the others are unions of types.
@@ -21,7 +21,7 @@ _NAMED: dict[str, Any] = {
     "Ask": contract.Ask,
     "FromKernel": contract.FromKernel,
     "FromPanel": contract.FromPanel,
-    "Row": contract.AnyRow,
+    "Row": rows.AnyRow,
     "Topic": contract.Topic,
 }
 
@@ -72,7 +72,7 @@ def schema() -> dict[str, Any]:
 
 _REF = "#/definitions/{name}"
 # The data of widgets.
-_WIDGETS = (contract.Timings, contract.KeyTree, contract.KeyDetail)
+_WIDGETS = (widgets.Timings, widgets.KeyTree, widgets.KeyDetail)
 
 
 def _named(made: Any) -> Any:

@@ -24,13 +24,7 @@ import perspex
 from perspex import config
 from perspex_magics.panel.asks import Desk, reply
 from perspex_magics.panel.clients import Client
-from perspex_magics.panel.contract import (
-    TARGET,
-    VERSION,
-    Hello,
-    Resync,
-    Watch,
-)
+from perspex_magics.panel.contract import TARGET, VERSION, Hello, Resync, Watch
 from perspex_magics.panel.contract import Topic as Name
 from perspex_magics.panel.messages import NO_REQUEST, RefusedError, is_integer, read, read_open
 from perspex_magics.panel.outbox import Outbox

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import NamedTuple, TypeVar
 
 from perspex.base.recent import Recent
-from perspex_magics.panel.contract import AnyRow
+from perspex_magics.panel.rows import AnyRow
 
 T = TypeVar("T")
 

@@ -21,8 +21,8 @@ from perspex_magics.display.markup import MONO, MUTED, escape, shortened, tag
 from perspex_magics.keys.magic import story
 from perspex_magics.keys.names import numbers_of_keys
 from perspex_magics.keys.record import Record
-from perspex_magics.panel.contract import KeyDetail, KeyLine
-from perspex_magics.panel.contract import KeyTree as KeyTreeData
+from perspex_magics.panel.widgets import KeyDetail, KeyLine
+from perspex_magics.panel.widgets import KeyTree as KeyTreeData
 from perspex_magics.session import find
 from perspex_magics.widgets.distributions import DISTRIBUTIONS
 from perspex_magics.widgets.key_tree import KeyTree

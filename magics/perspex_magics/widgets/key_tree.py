@@ -22,7 +22,7 @@ from perspex import random
 from perspex.base import events
 from perspex.random import lineage
 from perspex_magics.display.markup import shortened
-from perspex_magics.panel.contract import DrawnSamples, HashBlock, KeyDetail, KeyNode, Samples
+from perspex_magics.panel.widgets import DrawnSamples, HashBlock, KeyDetail, KeyNode, Samples
 from perspex_magics.widgets import threefry
 from perspex_magics.widgets.distributions import DISTRIBUTIONS, histogram
 from perspex_magics.widgets.refusals import Refused

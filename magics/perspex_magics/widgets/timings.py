@@ -9,7 +9,7 @@ import numpy as np
 
 from perspex_magics.display.markup import LINE, MONO, MUTED, escape, shortened, tag
 from perspex_magics.display.units import duration
-from perspex_magics.panel import contract
+from perspex_magics.panel import widgets
 from perspex_magics.timing.measuring import Measured, measure
 from perspex_magics.widgets.view import View, shown
 
@@ -56,7 +56,7 @@ def timings(fun: Callable[..., Any], *args: Any, seconds: float = 1.0, **kwargs:
     return shown(Timings(measure(fun, *args, seconds=seconds, **kwargs)))
 
 
-def as_data(measured: Measured) -> contract.Timings:
+def as_data(measured: Measured) -> widgets.Timings:
     """The measurement as JSON."""
     total = measured.total
     most = float(np.quantile(total, _SHOWN))
@@ -84,7 +84,7 @@ _HEIGHT = 90
 _BAR = "var(--jp-brand-color1,#1976d2)"
 
 
-def _still(measured: Measured, data: contract.Timings) -> str:
+def _still(measured: Measured, data: widgets.Timings) -> str:
     """The measurement as HTML, for where no widget can live."""
     name = f"{shortened(measured.name)}({shortened(measured.signature, 400)})"
     said = [measured.sentence()]

@@ -18,9 +18,10 @@ from perspex_magics import unload_ipython_extension
 from perspex_magics.compiling.compilations import Recorder
 from perspex_magics.panel import contract, messages, schema
 from perspex_magics.panel.clients import EXPIRES, MOST_CLIENTS, Client, Clients
-from perspex_magics.panel.contract import AnyRow, MemoryRow, Reply
+from perspex_magics.panel.contract import Reply
 from perspex_magics.panel.outbox import Outbox, Work
 from perspex_magics.panel.places import Places
+from perspex_magics.panel.rows import AnyRow, MemoryRow
 from perspex_magics.panel.service import TOPICS as KINDS
 from perspex_magics.panel.tables import NOTHING, Table
 from perspex_magics.session import part

@@ -21,8 +21,8 @@ from perspex_magics.display.markup import listed
 from perspex_magics.display.units import count, size
 from perspex_magics.memory.reach import Walk
 from perspex_magics.notebook.user_names import user_names
-from perspex_magics.panel.contract import BadgeRow
 from perspex_magics.panel.places import Places, Run
+from perspex_magics.panel.rows import BadgeRow
 from perspex_magics.panel.texts import cut
 from perspex_magics.panel.topics.topic import Topic
 

@@ -9,7 +9,7 @@ from perspex_magics.memory.buffers import BufferMagics, rows
 from perspex_magics.memory.buffers import Row as Listed
 from perspex_magics.memory.owners import report
 from perspex_magics.memory.reach import Owner
-from perspex_magics.panel.contract import BufferRow
+from perspex_magics.panel.rows import BufferRow
 from perspex_magics.panel.texts import LINE, NAME, cut
 from perspex_magics.panel.topics.topic import Topic, magics
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from perspex.base.recent import Recent
-from perspex_magics.panel.contract import CellRow
+from perspex_magics.panel.rows import CellRow
 from perspex_magics.panel.texts import cut
 from perspex_magics.panel.topics.topic import Topic, magics
 from perspex_magics.timing.clock import ClockMagics, Reading

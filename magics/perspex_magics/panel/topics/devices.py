@@ -7,7 +7,7 @@ from typing import Any
 
 from perspex.runtime import client
 from perspex_magics.memory.reach import Walk
-from perspex_magics.panel.contract import DeviceRow
+from perspex_magics.panel.rows import DeviceRow
 from perspex_magics.panel.texts import cut
 from perspex_magics.panel.topics.topic import Topic
 

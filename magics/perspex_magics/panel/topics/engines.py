@@ -6,7 +6,7 @@ from typing import Any
 
 from perspex_magics.cluster.engines import Engines
 from perspex_magics.cluster.magic import Cluster
-from perspex_magics.panel.contract import EngineRow
+from perspex_magics.panel.rows import EngineRow
 from perspex_magics.panel.topics.topic import Topic, magics
 
 # Seconds until an engine that has not answered yet is looked at again.

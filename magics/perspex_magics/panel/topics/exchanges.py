@@ -6,7 +6,7 @@ from perspex import tree
 from perspex.api.stages import Traced
 from perspex.runtime.measuring import Exchange
 from perspex_magics.compiling.compilations import Compilation
-from perspex_magics.panel.contract import ExchangeRow
+from perspex_magics.panel.rows import ExchangeRow
 from perspex_magics.panel.texts import cut
 from perspex_magics.panel.topics.programs import recorder_of
 from perspex_magics.panel.topics.topic import Topic

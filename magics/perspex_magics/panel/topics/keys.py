@@ -15,7 +15,7 @@ from perspex_magics.keys.lineage import Lineage, Site, expression_at, names_at
 from perspex_magics.keys.magic import KeysMagics
 from perspex_magics.keys.names import Names, numbers_of_keys
 from perspex_magics.keys.record import Record
-from perspex_magics.panel.contract import KeyRow, Reuse, Use
+from perspex_magics.panel.rows import KeyRow, Reuse, Use
 from perspex_magics.panel.texts import LINE, cut
 from perspex_magics.panel.topics.topic import Topic, magics
 from perspex_magics.timing.unfinished import all_there

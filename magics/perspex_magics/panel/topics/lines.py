@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import linecache
 
-from perspex_magics.panel.contract import LineRow
+from perspex_magics.panel.rows import LineRow
 from perspex_magics.panel.texts import cut
 from perspex_magics.panel.topics.topic import Topic, magics
 from perspex_magics.timing.profile import Line, ProfileMagics

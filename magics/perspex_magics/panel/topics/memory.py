@@ -9,8 +9,8 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from perspex.runtime import client
 from perspex_magics.memory.reach import Walk
-from perspex_magics.panel.contract import MemoryRow
 from perspex_magics.panel.places import Places
+from perspex_magics.panel.rows import MemoryRow
 from perspex_magics.panel.topics.topic import Topic
 
 

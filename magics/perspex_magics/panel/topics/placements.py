@@ -10,7 +10,7 @@ from perspex.runtime import client
 from perspex_magics.memory.buffers import BufferMagics, Setters
 from perspex_magics.memory.owners import add_names
 from perspex_magics.memory.reach import Buffer, Walk
-from perspex_magics.panel.contract import PlacementRow
+from perspex_magics.panel.rows import PlacementRow
 from perspex_magics.panel.texts import LINE, cut
 from perspex_magics.panel.topics.topic import Topic, magics
 

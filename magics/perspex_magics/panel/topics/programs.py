@@ -11,7 +11,7 @@ from perspex.runtime.compiler import cache, disk
 from perspex_magics.compiling.advice import advice
 from perspex_magics.compiling.cache import CacheMagics
 from perspex_magics.compiling.compilations import Compilation, Recorder
-from perspex_magics.panel.contract import Miss, ProgramRow, Roof
+from perspex_magics.panel.rows import Miss, ProgramRow, Roof
 from perspex_magics.panel.texts import LINE, SENTENCE, cut
 from perspex_magics.panel.topics.topic import Topic, magics
 from perspex_magics.panel.uses import Uses, source_of

@@ -8,8 +8,8 @@ import pytest
 from support.page import rows_of
 from support.shells import Notebook
 
-from perspex_magics.panel.contract import ProgramRow
 from perspex_magics.panel.places import Places
+from perspex_magics.panel.rows import ProgramRow
 from perspex_magics.panel.topics.programs import ProgramsTopic
 
 

@@ -29,7 +29,7 @@ test('rows and messages of the tests are those of the schema', () => {
       reused: [{ key: 'k', uses: [{ function: 'normal', at: null }] }]
     }),
     rows.line('a'),
-    rows.device(0, { used: 1, limit: 2 }),
+    rows.device(0, { used: 1, peak: 2, limit: 3, piece: 1 }),
     rows.placement('x'),
     rows.exchange('a', { at: null }),
     rows.engine(0),

@@ -191,7 +191,9 @@ export const device = (id: number, over: Partial<DeviceRow> = {}): DeviceRow => 
   bytes: 4096,
   arrays: 1,
   used: null,
+  peak: null,
   limit: null,
+  piece: null,
   ...over
 });
 

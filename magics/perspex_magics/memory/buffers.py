@@ -19,6 +19,7 @@ from perspex_magics.display import notices
 from perspex_magics.display.markup import MONO
 from perspex_magics.display.table import Column, Report, Table
 from perspex_magics.display.units import count, many, size
+from perspex_magics.memory import allocator
 from perspex_magics.memory.owners import outputs, report, variables
 from perspex_magics.memory.reach import Buffer, Owner, arrays_in, go_on
 from perspex_magics.memory.reach import Report as Found
@@ -363,4 +364,5 @@ class BufferMagics(Magic):
             "complete": listed.complete,
             "rows": table.data(),
         }
-        notices.tell("buffers", data, Report(table, *_summary(listed, hidden)))
+        said = [*_summary(listed, hidden), *allocator.told()]
+        notices.tell("buffers", data, Report(table, *said))

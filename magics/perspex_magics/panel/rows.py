@@ -164,7 +164,8 @@ class LineRow(Row, frozen=True, tag="line"):
 class DeviceRow(Row, frozen=True, tag="device"):
     """A device, and what arrays hold of its memory.
 
-    `used` and `limit` are what the device itself says of its memory, or null if it says nothing.
+    `used`, `peak`, `limit` and `piece`, its largest free block if there are many, are what the
+    device itself says of its memory, or null if it says nothing.
     """
 
     name: Annotated[str, Meta(description="Its platform and number: `cpu:0`.")]
@@ -173,7 +174,9 @@ class DeviceRow(Row, frozen=True, tag="device"):
     bytes: int
     arrays: int
     used: int | None
+    peak: int | None
     limit: int | None
+    piece: int | None
 
 
 class PlacementRow(Row, frozen=True, tag="placement"):

@@ -97,7 +97,9 @@ export function deviceMap(
         `[${placement.ranges[part] ?? ''}] ${size(placement.each)}`,
       placement && others.length > 0 && trans.__('also on %1', shortened(others)),
       row && trans.__('%1 in all', size(row.bytes)),
-      row?.limit && trans.__('%1 of %2 in use', size(row.used), size(row.limit))
+      row?.limit && trans.__('%1 of %2 in use', size(row.used), size(row.limit)),
+      row?.peak && trans.__('at most %1 so far', size(row.peak)),
+      row?.piece && trans.__('free in pieces of at most %1', size(row.piece))
     ];
     return texts.filter(Boolean).join(' · ');
   }

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Any
 
 from perspex.runtime import client
+from perspex_magics.memory.allocator import figures
 from perspex_magics.memory.reach import Walk
 from perspex_magics.panel.rows import DeviceRow
 from perspex_magics.panel.texts import cut
@@ -42,7 +43,7 @@ class DevicesTopic(Topic):
 
 
 def _row(order: int, device: Any, held: int, arrays: int) -> DeviceRow:
-    stats = device.memory_stats() or {}
+    found = figures(device)
     return DeviceRow(
         id=str(device),
         order=order,
@@ -51,6 +52,8 @@ def _row(order: int, device: Any, held: int, arrays: int) -> DeviceRow:
         process=device.process_index,
         bytes=held,
         arrays=arrays,
-        used=stats.get("bytes_in_use"),
-        limit=stats.get("bytes_limit"),
+        used=found.used,
+        peak=found.peak,
+        limit=found.limit,
+        piece=found.piece if found.is_in_pieces else None,
     )

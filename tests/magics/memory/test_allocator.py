@@ -41,8 +41,8 @@ WHOLE = {"bytes_in_use": 12 * GIB, "peak_bytes_in_use": 30 * GIB, "bytes_limit":
         ),
         (
             WHOLE | {"largest_free_block_bytes": 3 * GIB},
-            "12.0 GiB of 60.0 GiB are in use, 30.0 GiB were at most; the 48.0 GiB that are free are "
-            "in pieces of at most 3.00 GiB",
+            "12.0 GiB of 60.0 GiB are in use, 30.0 GiB were at most; the 48.0 GiB that are free "
+            "are in pieces of at most 3.00 GiB",
         ),
         # An allocator that does not know.
         (

@@ -65,7 +65,7 @@ def test_the_time_of_lines(kernel: Session, figures: dict[str, str]) -> None:
     parts = sum(lines.values()) + data["unplaced"]
     assert parts == pytest.approx(data["device"], rel=1e-3)
     assert 0 < data["device"] <= data["wall"]
-    peak = data["peak"]
+    peak = data["peaks"]["float32"]
     figures["peak in float32"] = (
         f"{peak['flops'] / 1e12:.3g} TFLOP/s, {peak['bytes'] / 1e9:.4g} GB/s, by the kernel"
     )

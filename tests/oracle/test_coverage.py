@@ -51,6 +51,10 @@ REASONS = {
     "needs several devices: compared in `recorders/shard_maps.py`": """
         psum_invariant pvary shard_map
     """,
+    "needs several devices: compared in `recorders/device_types.py`": """
+        all_gather_reduced preduced reduced_vary_cast unreduced_psum unreduced_reduce_scatter
+        vary_unreduced_cast
+    """,
 }
 WHY = {name: why for why, names in REASONS.items() for name in names.split()}
 

@@ -37,17 +37,6 @@ OTHERWISE = {
     " than its type says",
     "explicit / ref set whole": "JAX leaves a value that is whole in a ref whose type is cut",
     "parts / pcast of an unknown axis": "an assertion of JAX's fails",
-    **dict.fromkeys(
-        [
-            "parts / varying to unreduced to a sum", "parts / unreduced as a result",
-            "parts / unreduced twice", "parts / unreduced added", "parts / unreduced to a scatter",
-            "parts / sine of unreduced", "parts / reduced", "parts / reduced to varying",
-            "parts / all_gather to reduced", "parts / unreduced of the other axis",
-            "parts / gradient of a sum of unreduced", "parts / gradient of reduced weights",
-            "parts / gradient of a scatter of unreduced", "parts / gradient of gathered to reduced",
-        ],
-        "parts of sums inside shard_map are missing (docs/devices.md)",
-    ),
     "jit / same axis twice": "JAX has a type of its own, which is no ValueError",
 }  # fmt: skip
 

@@ -201,12 +201,19 @@ class _Mapped:
                     f"shard_map: {what} holds a PartitionSpec for each array, got {spec!r} of type "
                     f"{type(spec).__name__}"
                 )
-            for name in names_in(spec):
+            for name in sorted(names_in(spec) | spec.unreduced | spec.reduced):
                 if name not in self.regions.axes:
                     raise ValueError(
                         f"shard_map {what} must refer to axes that it maps over, "
                         f"{tuple(sorted(self.regions.axes))}, but {spec} names {name!r}"
                     )
+            automatic = sorted((spec.unreduced | spec.reduced).intersection(self.mesh.auto_axes))
+            if automatic:
+                raise ValueError(
+                    f"shard_map {what}: values can be unreduced and reduced along mesh axes of "
+                    f"type Explicit, but {spec} names {automatic[0]!r} of the mesh "
+                    f"{self.mesh.abstract_mesh}; make the mesh with AxisType.Explicit"
+                )
         return specs
 
     def _as_it_lies(self, x: Any) -> PartitionSpec:
@@ -215,17 +222,36 @@ class _Mapped:
             mine = [
                 tuple([n for n in names if n in self.regions.axes]) for names in cuts.parts(aval)
             ]
-            return PartitionSpec(*mine)
+            sums = cuts.sums(aval)
+            unreduced = sums.unreduced & self.regions.axes
+            return PartitionSpec(
+                *mine,
+                unreduced=unreduced,
+                reduced=sums.reduced & self.regions.axes,
+                unreduced_kind=sums.kind if unreduced else None,
+            )
         sharding = getattr(x, "sharding", None)
         if not isinstance(sharding, NamedSharding) or sharding.mesh != self.mesh:
             return PartitionSpec()
         return sharding.spec
+
+    def _pending(self, aval: Any) -> tuple[Any, ...]:
+        """Along which axes that are mapped over a value is unreduced, and reduced, and how."""
+        sums = cuts.sums(aval)
+        unreduced, reduced = sums.unreduced & self.regions.axes, sums.reduced & self.regions.axes
+        return unreduced, reduced, sums.kind if unreduced else None
 
     def _check_cut(self, aval: Any, spec: PartitionSpec, what: str) -> None:
         if len(spec) > aval.ndim:
             raise ValueError(
                 f"shard_map: {spec} cuts {len(spec)} axes, but the {what} has type {aval}; name at "
                 "most as many as it has"
+            )
+        given = self._pending(aval)
+        if given != (spec.unreduced, spec.reduced, spec.unreduced_kind):
+            raise ValueError(
+                f"shard_map: {spec} must name the axes along which the {what} is unreduced and "
+                f"reduced, but it has type {aval}; leave in_specs out, or reshard the argument"
             )
         tiles = self.regions.tiles(spec, aval.ndim)
         for axis, (n, count) in enumerate(zip(aval.shape, tiles, strict=True)):
@@ -243,6 +269,15 @@ class _Mapped:
                 f"shard_map: out_specs has an entry which is too long for {what}: {spec} cuts "
                 f"{len(spec)} axes, but it has type {aval.str_short(short_dtypes=False)}; return "
                 "an array with more axes, or shorten the spec"
+            )
+        given = self._pending(aval)
+        if self.regions.is_tracked and given != (
+            spec.unreduced, spec.reduced, spec.unreduced_kind,
+        ):  # fmt: skip
+            raise ValueError(
+                f"shard_map was given out_specs that do not name the axes along which {what} is "
+                f"unreduced and reduced: {spec} for type {aval.str_short(short_dtypes=False)}. "
+                "Add up with lax.psum, or name these axes in `unreduced=` and `reduced=`"
             )
         differs = sorted((aval.vma & self.regions.axes) - names_in(spec))
         if differs:

@@ -87,9 +87,8 @@ class Regions(NamedTuple):
             named = frozenset([n for n in named if self.mesh.shape[n] != 1])
         vma = aval.vma | named if self.is_tracked else aval.vma
         part = aval.update(shape=shape, vma=vma)
-        if aval.cut is None:
-            return part
-        return part.update(sharding=NamedSharding(self.inner, PartitionSpec(*self._left(aval))))
+        sums = self._sums(spec if self.is_tracked else PartitionSpec(), aval)
+        return cuts.with_sums(part, self.inner, self._left(aval), sums)
 
     @property
     def inner(self) -> AbstractMesh:
@@ -100,12 +99,21 @@ class Regions(NamedTuple):
         """The type of the value of which each device has a part of type `aval`."""
         tiles = self.tiles(spec, aval.ndim)
         shape = tuple([n * k for n, k in zip(aval.shape, tiles, strict=True)])
-        whole = aval.update(shape=shape, vma=aval.vma - self.axes)
+        # A type with another shape is cut nowhere, and keeps its sums.
+        bare = aval.cut and aval.cut.update(spec=aval.cut.spec.update(partitions=()))
+        whole = aval.update(shape=shape, vma=aval.vma - self.axes, sharding=bare)
         return self._placed(whole, spec, cuts.parts(aval))
 
     def given(self, aval: ShapedArray, spec: PartitionSpec) -> ShapedArray:
         """The type of an operand that is cut, along axes that are mapped over, as its spec says."""
         return self._placed(aval, spec, self._left(aval))
+
+    def _sums(self, spec: PartitionSpec, aval: ShapedArray) -> cuts.Sums:
+        """Those of a spec, and those of a value along axes that are not mapped over."""
+        given = cuts.sums(aval)
+        unreduced, reduced = given.unreduced - self.axes, given.reduced - self.axes
+        kind = spec.unreduced_kind or (given.kind if unreduced else None)
+        return cuts.Sums(spec.unreduced | unreduced, spec.reduced | reduced, kind)
 
     def _left(self, aval: ShapedArray) -> cuts.Parts:
         """How a value is cut along axes that are not mapped over."""
@@ -115,11 +123,12 @@ class Regions(NamedTuple):
 
     def _placed(self, aval: ShapedArray, spec: PartitionSpec, left: cuts.Parts) -> ShapedArray:
         """The type with the cuts of a spec, and those that are `left` for types."""
+        sums = self._sums(spec, aval)
         if not self.mesh.explicit_axes:
-            return aval
+            return cuts.with_sums(aval, self.inner, ((),) * aval.ndim, sums)
         named = [given or () for given in spec.names()] + [()] * (aval.ndim - len(spec))
         together = [(*n, *m) for n, m in zip(named, left, strict=True)]
-        return aval.update(sharding=NamedSharding(self.mesh, PartitionSpec(*together)))
+        return cuts.with_sums(aval, self.mesh, tuple(together), sums)
 
     def cut(self, operands: Sequence[Any], body: ClosedJaxpr, specs: Sequence[Any]) -> list[Any]:
         """The operands of `body`, cut as their specs and their types in it say."""
@@ -137,7 +146,11 @@ class Regions(NamedTuple):
         """How a residual is kept: the parts of all devices one behind the other."""
         axes = aval.vma & self.axes if self.is_tracked else self.axes
         names = tuple([name for name in self.mesh.axis_names if name in axes])
-        return PartitionSpec(names) if names else PartitionSpec()
+        sums = cuts.sums(aval) if self.is_tracked else cuts.NO_SUMS
+        unreduced, reduced = sums.unreduced & self.axes, sums.reduced & self.axes
+        kind = sums.kind if unreduced else None
+        parts = [names] if names else []
+        return PartitionSpec(*parts, unreduced=unreduced, reduced=reduced, unreduced_kind=kind)
 
     @contextlib.contextmanager
     def inside(self) -> Iterator[None]:
@@ -173,7 +186,7 @@ class Regions(NamedTuple):
 
     def others(self, spec: PartitionSpec) -> tuple[str, ...]:
         """The axes along which all devices have the same part."""
-        named = names_in(spec)
+        named = names_in(spec) | spec.unreduced
         return tuple([n for n in self.mesh.axis_names if n in self.axes and n not in named])
 
 
@@ -419,10 +432,10 @@ class ShardMap(OnMesh, HigherOrder):
         nonzero = tuple([ct is not None for ct in cts])
         regions = Regions.of(params)
         residual_specs, linear_specs = partition(in_specs, linear)
-        ct_specs = pick(out_specs, nonzero)
+        ct_specs = _of_cotangents(pick(out_specs, nonzero))
         with regions.inside():
             body, out_nonzero = transpose_jaxpr(jaxpr, linear, nonzero)
-        found_specs = pick(linear_specs, out_nonzero)
+        found_specs = _of_cotangents(pick(linear_specs, out_nonzero))
         if not regions.is_tracked:
             shared = tuple([regions.others(spec) for spec in (*ct_specs, *found_specs)])
             body = _shared_cotangents(body, regions, shared)
@@ -455,7 +468,8 @@ def _in_program(aval: ShapedArray, spec: PartitionSpec, is_whole: bool) -> str:
     names += [()] * (aval.physical().ndim - len(names))
     rest = [] if is_whole else ["?"]
     parts = ["{" + ", ".join([*[f'"{n}"' for n in given], *rest]) + "}" for given in names]
-    return f"[{', '.join(parts)}]"
+    sums = ", ".join([f'"{n}"' for n in sorted(spec.unreduced)])
+    return f"[{', '.join(parts)}]" + (f", unreduced={{{sums}}}" if sums else "")
 
 
 def _shardings(mesh: Mesh, parts: Sequence[str]) -> Any:
@@ -465,7 +479,16 @@ def _shardings(mesh: Mesh, parts: Sequence[str]) -> Any:
 
 def _batched(specs: Sequence[PartitionSpec], batched: Sequence[bool], cut: Any) -> Specs:
     """The specs of examples, whose axis is in front and cut so."""
-    return tuple([PartitionSpec(cut, *s) if b else s for s, b in zip(specs, batched, strict=True)])
+    wider = [s.update(partitions=(cut, *s.partitions)) for s in specs]
+    return tuple([w if b else s for s, w, b in zip(specs, wider, batched, strict=True)])
+
+
+def _of_cotangents(specs: Sequence[PartitionSpec]) -> list[PartitionSpec]:
+    """How cotangents of values with these specs lie."""
+    return [
+        s if s.is_plain else s.update(unreduced=s.reduced, reduced=s.unreduced, unreduced_kind=None)
+        for s in specs
+    ]
 
 
 def spread_results(closed: ClosedJaxpr, regions: Regions, specs: Specs) -> ClosedJaxpr:

@@ -31,7 +31,7 @@ def constrained(b: Any, value: Any, aval: ShapedArray) -> Any:
         return value
     names = () if aval.cut is None else tuple(aval.cut.spec.names())
     names += ((),) * (aval.physical().ndim - len(names))
-    sums = frozenset() if aval.cut is None else aval.cut.spec.unreduced
+    sums = frozenset() if aval.cut is None else aval.cut.spec.unreduced - free
     text = written(mesh, names, sums, is_open=bool(mesh.auto_axes))
     placed = types.attribute(f"#sdy.sharding{text}")
     return b.op("sdy.sharding_constraint", value, attributes={"sharding": placed}, aval=aval)

@@ -28,6 +28,8 @@ from perspex.lax.named_axes import (
     sizes_of,
     tracked,
 )
+from perspex.layout.context import get_abstract_mesh
+from perspex.ops import casts, unreduced
 from perspex.ops import collectives as ops
 from perspex.ops.elementwise import div
 from perspex.ops.reductions import reduce_max, reduce_min
@@ -167,7 +169,10 @@ def _reduced(what: str, primitive: Any, x: Any, axis_name: Any, groups: Groups) 
             return leaf
         if groups is not None:
             return primitive(leaf, axes=tuple(_axes(what, names, groups)[0]))
-        leaf, along = on_each(leaf, names), tracked(names)
+        along = tracked(names)
+        if primitive is ops.psum and along and _is_unreduced(what, leaf, names):
+            return casts.unreduced_psum(leaf, axes=tuple(names))
+        leaf = on_each(leaf, names)
         if primitive is not ops.psum or not along:
             return primitive(leaf, axes=tuple(names))
         rest = tuple([name for name in names if name not in along])
@@ -175,6 +180,11 @@ def _reduced(what: str, primitive: Any, x: Any, axis_name: Any, groups: Groups) 
         return ops.psum(total, axes=rest) if rest else total
 
     return tree.map(one, x)
+
+
+def _is_unreduced(what: str, x: Any, names: Sequence[Any]) -> bool:
+    """Whether devices along axes of a mesh hold parts of a sum; `ValueError` along some alone."""
+    return casts.state_of(what, typeof(x), names) == "unreduced"
 
 
 # Booleans are counted in this dtype, also where integers have 64 bits.
@@ -202,7 +212,7 @@ def all_gather(
         values follow one another.
       tiled: concatenate instead of stacking.
       to: `"varying"`; with `"invarying"`, the type says that all devices along the axes of a mesh
-        have the same. `"reduced"` is `"varying"`.
+        have the same; with `"reduced"`, also that the cotangent stays unreduced (`pcast`).
 
     Returns:
       Arrays of shape `(..., n, ...)`, or `(..., n * k, ...)` with `tiled`, for `n` examples.
@@ -222,18 +232,24 @@ def all_gather(
         )
     given = names_of(axis_name)
     names, sizes = _axes("all_gather", given, axis_index_groups)
-    invarying = tracked(given) if to == "invarying" else ()
+    special = tracked(given) if to != "varying" else ()
+    more: dict[str, Any] = {}
+    gather: Any = ops.all_gather_invariant
+    if to == "reduced":
+        gather, more = unreduced.all_gather_reduced, {"mesh": get_abstract_mesh()}
 
     def one(leaf: Any) -> Any:
         ndim = aval_of("all_gather", leaf).ndim
-        leaf = on_each(leaf, given)
+        if to != "reduced":
+            leaf = on_each(leaf, given)
         at = canonical_axis(axis, ndim if tiled else ndim + 1, "all_gather")
         merge = tiled
         for name, size in zip(reversed(names), reversed(sizes), strict=True):
-            gather = ops.all_gather_invariant if name in invarying else ops.all_gather
-            leaf = gather(
-                leaf, axis_name=(name,), axis_size=size, all_gather_dimension=at, tiled=merge
-            )
+            params = {"axis_size": size, "all_gather_dimension": at, "tiled": merge}
+            if name in special:
+                leaf = gather(leaf, axis_name=(name,), **params, **more)
+            else:
+                leaf = ops.all_gather(leaf, axis_name=(name,), **params)
             merge = True
         return leaf
 
@@ -277,9 +293,13 @@ def psum_scatter(
         _check_divides("psum_scatter", "scatter_dimension", aval.shape, at, names, sizes, tiled)
         if aval.dtype == bool:
             leaf = convert(leaf, dtypes.to_numeric_dtype(aval.dtype))
-        leaf = on_each(leaf, given)
+        scatter: Any = ops.reduce_scatter
+        if tracked(given) and _is_unreduced("psum_scatter", leaf, given):
+            scatter = unreduced.unreduced_reduce_scatter
+        else:
+            leaf = on_each(leaf, given)
         for i, (name, size) in enumerate(zip(names, sizes, strict=True)):
-            leaf = ops.reduce_scatter(
+            leaf = scatter(
                 leaf,
                 axis_name=(name,),
                 axis_size=size,

@@ -11,6 +11,8 @@ import numpy as np
 from perspex import tree
 from perspex.arguments.types import Array
 from perspex.hlo.manual import Grouped
+from perspex.layout.context import get_abstract_mesh
+from perspex.ops import casts
 from perspex.ops import collectives as ops
 from perspex.ops.collectives import varying
 from perspex.ops.elementwise import add, mul
@@ -21,6 +23,12 @@ T = TypeVar("T")
 
 __all__ = ["axis_index", "axis_size", "pcast"]
 
+_CASTS = {
+    ("invarying", "varying"): ops.pvary,
+    ("invarying", "reduced"): casts.preduced,
+    ("varying", "unreduced"): casts.vary_unreduced_cast,
+    ("reduced", "varying"): casts.reduced_vary_cast,
+}
 AxisName = Hashable
 """What names an axis: anything hashable but a tuple; a tuple of names stands for several axes."""
 
@@ -127,23 +135,25 @@ def axis_size(axis_name: AxisName) -> int:
 
 
 def pcast(x: T, axis_name: AxisName, *, to: str) -> T:
-    """Say that a value may differ from device to device, inside `shard_map`.
+    """Say that a value may differ from device to device, or is part of a sum, inside `shard_map`.
 
-    Operations do so by themselves where they need it. What a loop carries has to be of one type
-    from the start, and a branch returns the type of the other.
+    No numbers move. Operations make values varying by themselves where they need it. What a loop
+    carries has to be of one type from the start, and a branch returns the type of the other.
 
     Args:
       x: a pytree of arrays.
       axis_name: the axis of the mesh, or a tuple of axes.
-      to: `"varying"`.
+      to: `"varying"`, for what is the same on all devices, or reduced; `"unreduced"`, for varying
+        values that stand for their sum, which `psum` and `psum_scatter` take; `"reduced"`, for what
+        is the same on all devices, and whose cotangent is to stay unreduced.
 
     Returns:
-      A pytree like `x`, with types that vary along the axes.
+      A pytree like `x`, of the other types along the axes.
 
     Raises:
       NameError: for a name that no `shard_map` around maps over.
       TypeError: for a set of axes.
-      ValueError: for another `to`, and for a value that varies along the axis already.
+      ValueError: for another `to`, and for a value that cannot be turned into that.
 
     >>> import perspex, perspex.numpy as pnp
     >>> from perspex import lax
@@ -157,15 +167,26 @@ def pcast(x: T, axis_name: AxisName, *, to: str) -> T:
             f"pcast: axis_name must be a name or a tuple of names, got {axis_name}; the order of "
             "a set is not known"
         )
-    if to != "varying":
-        raise ValueError(f"pcast: `to` must be 'varying', got {to!r}")
+    if to not in ("varying", "unreduced", "reduced"):
+        raise ValueError(f"pcast: `to` must be 'varying', 'unreduced' or 'reduced', got {to!r}")
     names = names_of(axis_name)
     sizes_of("pcast", names)
+    along = tuple([name for name in names if name in tracked(names)])
 
     def one(leaf: Any) -> Any:
-        twice = tracked(names) & typeof(leaf).vma
-        if twice:
-            raise ValueError(f"pcast: the value varies along {sorted(twice)} already; leave it out")
-        return on_each(leaf, names)
+        aval = typeof(leaf)
+        given = casts.state_of("pcast", aval, names)
+        if given == to:
+            raise ValueError(f"pcast: the value is {to} along {names} already; leave it out")
+        if (given, to) not in _CASTS:
+            raise ValueError(
+                f"pcast: a value of type {aval.str_short()}, {given} along {names}, cannot become "
+                f"{to}; pcast turns invarying into varying or reduced, varying into unreduced, and "
+                "reduced into varying"
+            )
+        cast = _CASTS[given, to]
+        if cast is ops.pvary or not along:
+            return on_each(leaf, names)
+        return cast(leaf, axes=along, mesh=get_abstract_mesh())
 
     return tree.map(one, x)

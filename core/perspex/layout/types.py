@@ -71,9 +71,10 @@ def _explicit_part(mesh: AbstractMesh, spec: PartitionSpec, shape: Shape) -> Nam
             "at most as many"
         )
     explicit = frozenset(mesh.explicit_axes)
+    summed = explicit.union(mesh.manual_axes)  # of which types say this inside `shard_map`, too
     parts = [tuple([n for n in names or () if n in explicit]) for names in spec.names()]
     parts += [()] * (len(shape) - len(parts))
-    unreduced, reduced = spec.unreduced & explicit, spec.reduced & explicit
+    unreduced, reduced = spec.unreduced & summed, spec.reduced & summed
     if not any(parts) and not unreduced and not reduced:
         return None
     for axis, (n, names) in enumerate(zip(shape, parts, strict=True)):

@@ -20,7 +20,7 @@ A collective that is compiled outside has lost its axis, which is an error that 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,6 +28,7 @@ import numpy as np
 from perspex.hlo.manual import bare
 from perspex.ir.avals import ShapedArray
 from perspex.ops import structural
+from perspex.ops.casts import Name, Named, Names, reduced_vary_cast
 from perspex.ops.dynamic import dynamic_slice
 from perspex.ops.elementwise import div, eq, mul, select
 from perspex.ops.families import NUMBER, ORDERED, check_dtype
@@ -63,25 +64,15 @@ from perspex.tracing.primitive import Primitive
 from perspex.tracing.staging import JaxprTrace
 from perspex.tracing.trace import typeof
 
-Name = Hashable
-Names = tuple[Hashable, ...]
-
-
-class Named(Primitive):
-    """An operation along named axes."""
-
-    takes_axis = True
-
-    def axis_names(self, params: dict[str, Any]) -> Iterable[Name]:
-        name = params["axis_name"]
-        return [bare(n) for n in (name if type(name) is tuple else (name,))]
-
 
 class Collective(Named, Structural):
     """Linear in its operand, along the axis that the param `axis_name` names."""
 
     def cut(self, out: ShapedArray, x: ShapedArray, **params: Any) -> cuts.Parts:
         return cuts.resized(self.name, x, out)
+
+    def pending(self, x: ShapedArray, **params: Any) -> cuts.Sums:
+        return cuts.beside(self.name, x, self.axis_names(params))
 
     def batch(
         self, axis: Axis, operands: Sequence[Any], at: Sequence[int | None], **params: Any
@@ -132,6 +123,9 @@ class Across(Named):
 
     def cut(self, out: Any, x: ShapedArray, **params: Any) -> cuts.Parts:
         return cuts.parts(x)
+
+    def pending(self, x: ShapedArray, **params: Any) -> cuts.Sums:
+        return cuts.beside(self.name, x, self.axis_names(params))
 
     def varies(self, vma: frozenset[str], params: dict[str, Any]) -> frozenset[str]:
         return vma - set(params["axes"])
@@ -201,6 +195,7 @@ class Pvary(Named, Structural):
 
     def fresh_type(self, avals: tuple[ShapedArray, ...], params: dict[str, Any]) -> ShapedArray:
         (x,) = avals
+        cuts.beside(self.name, x, params["axes"])
         return x.update(vma=x.vma.union(params["axes"]))
 
     def lower(self, b: Any, x: Any, *, axes: Names) -> Any:
@@ -219,8 +214,14 @@ class Pvary(Named, Structural):
 
 def varying(x: Any, vma: frozenset[str]) -> Any:
     """`x`, varying along all of `vma` too."""
-    missing = vma - typeof(x).vma
-    return pvary(x, axes=tuple(sorted(missing))) if missing else x
+    aval = typeof(x)
+    missing = vma - aval.vma
+    if not missing:
+        return x
+    axes = tuple(sorted(missing))
+    if aval.cut is not None and cuts.sums(aval).reduced == missing:
+        return reduced_vary_cast(x, axes=axes, mesh=aval.cut.mesh)
+    return pvary(x, axes=axes)
 
 
 class Pextremum(Across):
@@ -233,6 +234,9 @@ class Pextremum(Across):
         self.name = name
         self.reduction = reduction
         self.combiner = combiner
+
+    def pending(self, x: ShapedArray, **params: Any) -> cuts.Sums:
+        return Primitive.pending(self, x)  # the maximum of parts is not a part of the maximum
 
     def combined(self, x: Any, at: int | None, size: int) -> Any:
         return x if at is None else self.reduction(x, axes=(at,))

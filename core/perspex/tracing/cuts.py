@@ -66,6 +66,19 @@ def shown(given: Parts) -> str:
     return str(tuple([names[0] if len(names) == 1 else names or None for names in given]))
 
 
+def with_sums(aval: ShapedArray, mesh: Any, cut: Parts, pending: Sums) -> ShapedArray:
+    """The type that is cut so, unreduced and reduced so; for none of that no mesh is needed."""
+    if not any(cut) and not pending.unreduced and not pending.reduced:
+        return aval.uncut()
+    spec = PartitionSpec(
+        *cut,
+        unreduced=pending.unreduced,
+        reduced=pending.reduced,
+        unreduced_kind=pending.kind if pending.unreduced else None,
+    )
+    return aval.update(sharding=NamedSharding(mesh, spec))
+
+
 def made(
     name: str, mesh: Any, avals: Sequence[ShapedArray], out: ShapedArray, cut: Parts, pending: Sums
 ) -> ShapedArray:
@@ -82,16 +95,7 @@ def made(
             f"[{','.join(sizes)}], where an axis of the mesh cuts two axes of the array; reshard "
             "one of the operands"
         )
-    taken = pending.unreduced | pending.reduced
-    if not used and not taken:
-        return out
-    spec = PartitionSpec(
-        *cut,
-        unreduced=pending.unreduced,
-        reduced=pending.reduced,
-        unreduced_kind=pending.kind if pending.unreduced else None,
-    )
-    return out.update(sharding=NamedSharding(mesh, spec))
+    return with_sums(out, mesh, cut, pending)
 
 
 def with_axis(
@@ -336,6 +340,22 @@ def joined(name: str, avals: Sequence[ShapedArray], kind: str) -> Sums:
         "linear in them together, or would have to add up; reduce them with "
         "jax.sharding.reshard, or make the other operand reduced along the same axes"
     )
+
+
+def beside(name: str, x: ShapedArray, axes: Any) -> Sums:
+    """The operand of a collective along other axes than those of its sums.
+
+    Raises `ValueError` if it is unreduced or reduced along one of `axes`.
+    """
+    found = sums(x)
+    both = (found.unreduced | found.reduced).intersection(axes)
+    if both:
+        raise ValueError(
+            f"{name} takes no operand that is unreduced or reduced along {sorted(both)}, which it "
+            f"runs along, got type {x.str_short()}; add up with lax.psum or lax.psum_scatter, or "
+            "turn what is reduced into varying with lax.pcast"
+        )
+    return found
 
 
 def only_sums(name: str, asked: NamedSharding) -> None:

@@ -38,6 +38,13 @@ def texts(ran: Ran) -> list[str]:
     return [content["data"]["text/plain"] for content in contents]
 
 
+def differing(ran: Ran) -> list[str]:
+    """What the notice of differences says."""
+    contents = [o["content"]["data"] for o in ran.outputs if o["msg_type"] == "display_data"]
+    kind = "application/vnd.perspex.differs+json"
+    return [text for data in contents if kind in data for text in data[kind]["told"]]
+
+
 def pids(live: Session) -> list[int]:
     code = "from perspex_magics.session import part\nfrom perspex_magics.cluster.magic import *\n"
     return eval(live.ok(code + "part(get_ipython(), Cluster).engines.pids").text)
@@ -63,6 +70,23 @@ def test_a_cluster_from_start_to_end(cluster: Session) -> None:
     assert text.startswith("ProgramMismatchError on processes 0-1: the processes are about to run")
     assert f"at Cell In[{ran.reply['execution_count']}]:3" in text
     assert "dense<2.0" in text and "dense<3.0" in text
+
+    # Processes that disagree: another value of a captured variable, and another shape.
+    live.ok("%%spmd\nrate = 0.5\nstep = perspex.jit(lambda v: v * rate)\nstep(np.ones(3))")
+    assert not differing(live.ok("%%spmd\nrate = 0.25\nstep.retrace()\nstep(np.ones(3))"))
+    ran = live.ok("%%spmd\nif me:\n    rate = 2.0\nstep(np.ones(3))")
+    line = f"Cell In[{ran.reply['execution_count']}]"
+    (told,) = differing(ran)
+    assert told.startswith(
+        "`rate`, which `<lambda>` captured, is 0.25 on process 0, 2.0 on process 1"
+    )
+    assert f"changed in {line}:3" in told
+    live.ok("%%spmd\ntwice = perspex.jit(lambda u: u * 2)\ntwice(np.ones(3))")
+    ran = live.ok("%%spmd\ntwice(np.ones(3 + me))")
+    line = f"Cell In[{ran.reply['execution_count']}]"
+    (told,) = differing(ran)
+    assert told.startswith(f"`<lambda>` was recompiled at {line}:2, where `u`")
+    assert "on process 1" in told and "; process 0 did not recompile it." in told
 
     # An interrupt interrupts both, also the one that waits for the other; all goes on then.
     waiting = "%%spmd\nprint('begun', flush=True)\nif not me: time.sleep(1000)\njnp.cos(x)"

@@ -34,6 +34,7 @@ from perspex.ops import collectives as ops
 from perspex.ops.elementwise import div
 from perspex.ops.reductions import reduce_max, reduce_min
 from perspex.ops.structural import convert, move_axis, reduce_sum, reshape, scalar_like
+from perspex.tracing import cuts
 from perspex.tracing.trace import typeof
 
 T = TypeVar("T")
@@ -184,7 +185,11 @@ def _reduced(what: str, primitive: Any, x: Any, axis_name: Any, groups: Groups) 
 
 def _is_unreduced(what: str, x: Any, names: Sequence[Any]) -> bool:
     """Whether devices along axes of a mesh hold parts of a sum; `ValueError` along some alone."""
-    return casts.state_of(what, typeof(x), names) == "unreduced"
+    aval = typeof(x)
+    if not cuts.sums(aval).unreduced.intersection(names):
+        return False
+    casts.check_state(what, aval, names, "unreduced")
+    return True
 
 
 # Booleans are counted in this dtype, also where integers have 64 bits.

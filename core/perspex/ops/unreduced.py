@@ -30,11 +30,11 @@ class AllGatherReduced(AllGather):
         out = x.update(shape=out.shape, sharding=x.cut and x.cut.update(spec=_sums_of(x)))
         return turned(out, params["mesh"], cut, frozenset(names), "varying", "reduced")
 
-    def lower(self, b: Any, x: Any, *, mesh: Any, **params: Any) -> Any:
+    def lower(self, b: Any, x: Any, *, mesh: Any = None, **params: Any) -> Any:
         return super().lower(b, x, **params)
 
     def transpose(
-        self, ct: Any, x: Any, *, all_gather_dimension: int, mesh: Any, **params: Any
+        self, ct: Any, x: Any, *, all_gather_dimension: int, mesh: Any = None, **params: Any
     ) -> list[Any]:
         return [unreduced_reduce_scatter(ct, scatter_dimension=all_gather_dimension, **params)]
 

@@ -256,6 +256,9 @@ class _Face(array_type.Array):
         return int(to_numpy(self))
 
     def __format__(self, spec: str) -> str:
+        lies = xla.sharding_of(self)
+        if lies.__class__ is NamedSharding and lies.spec.unreduced:
+            return repr(self)
         value = to_numpy(self)
         return format(value[()], spec) if not self.aval.shape else format(value, spec)
 
@@ -324,6 +327,8 @@ _PRINTED_BYTES = 1 << 20
 def is_printed(x: Any) -> bool:
     """Whether an array is printed with its numbers: if it is small and they are here."""
     lies = xla.sharding_of(x)
+    if lies.__class__ is NamedSharding and lies.spec.unreduced:
+        return False
     is_here = lies.is_fully_addressable or (lies.is_fully_replicated and lies.addressable_devices)
     return bool(x.nbytes < _PRINTED_BYTES and is_here)
 
@@ -335,6 +340,8 @@ def represent(x: Any) -> str:
     prefix, width = "Array(", np.get_printoptions()["linewidth"]
     if aval.size == 0:
         body = f"[], shape={aval.shape}"
+    elif x.aval.cut is not None and x.aval.cut.spec.unreduced:
+        return f"{prefix}shape={aval.shape}, {kind}, sharding={x.sharding})"
     elif not is_printed(x):
         body = f"shape={aval.shape}"
     else:

@@ -15,6 +15,7 @@ import perspex
 from perspex import distributed
 from perspex.runtime import client
 from perspex.runtime.processes import joining
+from perspex_magics.cluster.notes import Noted
 from perspex_magics.memory.reach import Walk
 from perspex_magics.session import part
 from perspex_magics.timing.clock import Clock, Reading
@@ -60,9 +61,30 @@ def join(address: str, count: int, me: int, devices: int, heartbeat: int) -> int
     shell.run_line_magic("load_ext", "perspex")
     # Cells are measured, to be shown beside those of the others.
     part(shell, Clock).observe(_nobody)
+    _noted.listen()
     # An interrupt ends a cell, and never what is between cells.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     return perspex.device_count()
+
+
+# How much of a value is shown.
+_MOST_SHOWN = 60
+_noted = Noted()
+
+
+def held(variable: str) -> str:
+    """A short text of what this process holds in a variable of the notebook."""
+    shell: Any = get_ipython()
+    names: dict[str, Any] = shell.user_ns
+    if variable not in names:
+        return "unchanged"
+    value = names[variable]
+    if isinstance(value, (bool, int, float, complex, str, type(None))):
+        text = repr(value)
+        return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
+    if hasattr(value, "shape") and hasattr(value, "dtype"):
+        return f"{value.dtype}[{','.join(map(str, value.shape))}]"
+    return f"an object of type {type(value).__name__}"
 
 
 def _nobody(reading: Reading) -> None:
@@ -74,6 +96,7 @@ def report() -> dict[str, Any]:
     shell: Any = get_ipython()
     last = part(shell, Clock).last
     found: dict[str, Any] = {"count": 0, "held": Walk().buffers(client.live_arrays()).nbytes}
+    found["notes"] = _noted.notes()
     found["memory"] = importlib.import_module("psutil").Process().memory_info().rss
     if last is not None:
         began = time.time() - (time.perf_counter() - last.start)
@@ -84,6 +107,7 @@ def report() -> dict[str, Any]:
 def begin(number: int, failures: int) -> None:
     """Begin the cell of that number; all compare anew what they run once one of them has failed."""
     shell: Any = get_ipython()
+    _noted.clear()
     shell.execution_count = number - 1  # IPython counts before it runs a cell
     if joining.agreement is not None:
         joining.agreement.begin(failures)

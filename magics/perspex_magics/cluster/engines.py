@@ -37,6 +37,8 @@ _STARTS, _ENDS = 180.0, 15.0
 _BEAT, _MISSES = 1000, 4
 # Seconds that engines elsewhere may wait in the queue of a batch system.
 _QUEUES = 600.0
+# Seconds to wait for what an engine says of a cell that it has ended.
+_ANSWERS = 10.0
 # Windows has no signal that cannot be caught; there, any ends a process at once.
 _KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
 
@@ -216,6 +218,22 @@ class Engines:
         for i, asked in enumerate(self._asked):
             if asked is not None and asked.ready() and asked.successful():
                 found[i] = asked.get(timeout=0)
+        return found
+
+    def settled(self) -> list[dict[str, Any] | None]:
+        """`reports`, after waiting for engines that live and have ended their cell."""
+        for asked in self._asked:
+            if asked is not None:
+                asked.wait(_ANSWERS)
+        return self.reports()
+
+    def held(self, process: int, variable: str) -> str:
+        """A short text of what an engine holds in a variable."""
+        try:
+            asked = self._client[process].apply_async(engine.held, variable)
+            found: str = asked.get(timeout=_ANSWERS)
+        except Exception:  # it has died, or it is busy: that is told elsewhere
+            return "unknown"
         return found
 
     def interrupt(self) -> None:

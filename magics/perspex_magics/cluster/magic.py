@@ -9,8 +9,10 @@ from typing import Any
 from IPython.core.error import UsageError
 from IPython.display import display
 
+from perspex_magics.cluster.differences import differences
 from perspex_magics.cluster.engines import ClusterError, Engines
 from perspex_magics.cluster.outputs import First, failure, folded, numbers
+from perspex_magics.display import notices
 from perspex_magics.notebook.magic import Magic
 from perspex_magics.notebook.options import MagicParser, WordParser
 from perspex_magics.session import Session
@@ -159,6 +161,11 @@ class SpmdMagics(Magic):
         others = folded(found[1:])
         if others is not None:
             display(others)
+        reports = engines.settled()
+        notes = [None if one is None else one["notes"] for one in reports]
+        told = differences(notes, engines.held)
+        if told:
+            notices.warn("differs", told, "Processes differ", "%cluster status")
         failed, tracebacks = failure(found, engines.names)
         if tracebacks is not None:
             display(tracebacks)

@@ -47,6 +47,7 @@ KINDS = {
     "behind": True,
     "buffers": False,
     "clock": False,
+    "differs": True,
     "error": True,
     "fixed": True,
     "heartbeat": False,

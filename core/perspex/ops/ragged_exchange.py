@@ -15,7 +15,8 @@ import numpy as np
 from perspex import dtypes
 from perspex.hlo import types
 from perspex.ir.avals import ShapedArray
-from perspex.ops.collectives import Name, Named, all_gather, all_to_all
+from perspex.ops.casts import Name, Named
+from perspex.ops.collectives import all_gather, all_to_all
 from perspex.ops.elementwise import add, bitwise_and, div, le, lt, mul, select, sub
 from perspex.ops.indexing import gather
 from perspex.ops.lowering import expand

@@ -109,8 +109,8 @@ def assembled(x: Any) -> np.ndarray:
         return xla.to_numpy(x)[0]
     if xla.sharding_of(x).spec.unreduced:
         raise RuntimeError(
-            f"devices hold parts of the sum that an array {x.aval.str_short()} stands for; add them "
-            "up with jax.sharding.reshard, or with lax.psum inside shard_map"
+            f"the array {x.aval.str_short()} stands for a sum whose parts are on its devices; add "
+            "them up with jax.sharding.reshard, or with lax.psum inside shard_map"
         )
     places = xla.sharding_of(x).addressable_devices_indices_map(x.aval.shape)
     if not is_whole(x):

@@ -4,13 +4,18 @@
 function by it, and must outlive a move between files. A class keeps the module of its file, because
 Python finds the source of a class by `__module__` alone, and that of a function by its code. Only
 the classes that JAX gives a public module too have one in their body: `Array`, `Partial`.
+
+`called` goes the other way: from the stack to the function that the user called.
 """
 
 from __future__ import annotations
 
 import functools
-from types import FunctionType
+import sys
+from types import CodeType, FrameType, FunctionType
 from typing import Any
+
+from perspex.base import source
 
 _NAMES = [
     "ad", "ad_checkpoint", "checkpoint_policies", "config", "core", "custom_batching",
@@ -64,3 +69,51 @@ def publish(*namespaces: dict[str, Any]) -> None:
                 module = value.__module__
                 if module.startswith("perspex.") and module not in MODULES:
                     value.__module__ = home
+
+
+# What the methods of arrays and of `x.at[...]` are called in messages.
+_METHODS = {"Array.__getitem__": "getitem", "Array.__iter__": "iter"}
+_UPDATES = "_IndexUpdateRef."
+
+
+def called(skip: int = 1) -> str:
+    """The public function that the user's code called and that is running, or `""`.
+
+    Of several inside each other it is the outermost: `unique` and not the `sort` that it calls.
+
+    Args:
+      skip: how many frames up from here the search begins.
+
+    Looks at each frame of ours on the stack, so it is for messages and for what is compiled.
+    """
+    found = ""
+    frame: FrameType | None = sys._getframe(skip)
+    while frame is not None and source.is_internal(frame.f_code.co_filename):
+        found = _public_name(frame.f_code, frame.f_globals.get("__name__", "")) or found
+        frame = frame.f_back
+    return found
+
+
+@functools.lru_cache(maxsize=1024)
+def _public_name(code: CodeType, module: str) -> str:
+    """What users call a function of a module of ours, or `""` if they do not know it."""
+    name, path = code.co_name, code.co_qualname
+    if path in _METHODS:
+        return _METHODS[path]
+    if path.startswith(_UPDATES):
+        return f"at.{name}"
+    return name if path == name and is_public(name, module) else ""
+
+
+def is_public(name: str, module: str) -> bool:
+    """Whether users know a function of a module of ours by its name, from a module or its parents.
+
+    >>> import perspex.numpy
+    >>> is_public("zeros", "perspex.numpy.creation"), is_public("total", "perspex.numpy.reducing")
+    (True, False)
+    """
+    while "." in module and not name.startswith("_"):
+        if module in MODULES and hasattr(sys.modules.get(module), name):
+            return True
+        module = module.rpartition(".")[0]
+    return False

@@ -312,7 +312,11 @@ class Compiled:
         return found + [None] * (len(call.leaves) - len(found))
 
     def called(self, signature: Signature) -> str:
-        """What the program for a call is called."""
+        """What the program for a call is called in messages and events."""
+        return self.name
+
+    def program_name(self, signature: Signature) -> str:
+        """What its module is called, which is part of its key in the caches."""
         return self.name
 
     def lower(
@@ -338,6 +342,7 @@ class Compiled:
             origin=Origin(weakref.ref(self), weakref.ref(program.closed)),
             platforms=platforms,
             watched=watched,
+            program_name=self.program_name(call.signature),
         )
 
     # ---- calling ----------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, overload
 
 from perspex import tree
+from perspex.base import public
 from perspex.jitted.compiled import Compiled
 from perspex.jitted.signature import Options, Signature
 from perspex.runtime.dispatch import EVAL, fast_callable
@@ -33,16 +34,28 @@ class Fused(Compiled):
 
     def __init__(self, fun: Callable[..., Any], options: Options) -> None:
         super().__init__(fun, options)
+        self.module = fun.__globals__["__name__"]
         # Where the call has the name of a public function that shares this one with others.
         is_shared = "name" in options.static_argnames
         self._name_at = fun.__code__.co_varnames.index("name") if is_shared else None
 
-    def called(self, signature: Signature) -> str:
+    def program_name(self, signature: Signature) -> str:
         """`sum` for the program of a function that `sum` and `prod` share."""
         for where, _, value in signature.static:
             if where in (self._name_at, "name") and isinstance(value, str):
                 return value
         return self.name.lstrip("_")
+
+    def called(self, signature: Signature) -> str:
+        """The name that users know: `zeros` for a program that `zeros` and `ones` share.
+
+        A program that has no name of its own that they know has that of its first caller.
+        """
+        name = self.program_name(signature)
+        is_shared = name != self.name.lstrip("_")
+        if is_shared or public.is_public(self.name, self.module):
+            return name
+        return public.called(2) or name
 
     def staged(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return self.fun(*args, **kwargs)

@@ -95,6 +95,7 @@ class Lowered:
         numbers: Mapping[Any, int] | None = None,
         platforms: Sequence[str] = (),
         watched: bool = False,
+        program_name: str = "",
     ) -> None:
         start = time.perf_counter()
         self.number = next(_lowerings)
@@ -102,7 +103,8 @@ class Lowered:
         self.keep_unused = keep_unused
         # No user has written it: its equations were traced wherever it was called first.
         self.is_ours = is_ours
-        self.name = name
+        # What it is called in messages, and in its module.
+        self.name, self.program_name = name, program_name or name
         self.place = place
         self.committed = committed
         self.in_avals = closed.in_avals
@@ -152,7 +154,7 @@ class Lowered:
         self.is_foreign = tuple(platforms) not in ((), (here,))
         target = platforms[0] if platforms else here
         made = WatchedModule if self.is_watched else Module
-        self.module = made(f"jit_{name}", target, numbers, mesh, explicit)
+        self.module = made(f"jit_{self.program_name}", target, numbers, mesh, explicit)
         self.module.place = place
         with events.Phase("lower", name):
             self.module.main(jaxpr, given, results, platforms)
@@ -294,6 +296,7 @@ def _again(of: Lowered | Shown, **options: Any) -> Lowered:
         committed=of.committed,
         donated=of.donated,
         keep_unused=of.keep_unused,
+        program_name=of.program_name,
         **options,
     )
 
@@ -303,6 +306,7 @@ class Shown:
 
     def __init__(self, lowered: Lowered) -> None:
         self.name, self.closed, self.place = lowered.name, lowered.closed, lowered.place
+        self.program_name = lowered.program_name
         self.is_ours = lowered.is_ours
         self.in_avals, self.out_avals = lowered.in_avals, lowered.out_avals
         self.in_shardings = lowered.in_shardings

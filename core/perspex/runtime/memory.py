@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from perspex.base import public
 from perspex.errors import JaxRuntimeError
 from perspex.runtime.client import live_arrays
 
@@ -127,12 +128,17 @@ def check_device(name: str, nbytes: int, device: Any) -> None:
     if nbytes <= left:
         return
     error = JaxRuntimeError(
-        f"{_PREFIX}: `{name}` needs {nbytes / 2**30:.3g} GiB of {device} for its results and "
+        f"{_needing(name, nbytes)} of {device} for its results and "
         f"temporary values, and {max(left, 0) / 2**30:.3g} GiB are free there. Free arrays, or "
         "work on smaller parts."
     )
     explain(error)
     raise error
+
+
+def _needing(name: str, nbytes: int) -> str:
+    """The beginning of an error; it names what the user called, if that is a function of ours."""
+    return f"{_PREFIX}: `{public.called() or name}` needs {nbytes / 2**30:.3g} GiB"
 
 
 def check_room(name: str, nbytes: int) -> None:
@@ -145,7 +151,7 @@ def check_room(name: str, nbytes: int) -> None:
     if nbytes + _RESERVE <= left:
         return
     error = JaxRuntimeError(
-        f"{_PREFIX}: `{name}` needs {nbytes / 2**30:.3g} GiB for its results and temporary values, "
+        f"{_needing(name, nbytes)} for its results and temporary values, "
         f"and {max(left, 0) / 2**30:.3g} GiB are left. Running it would get the process killed; "
         "free arrays, or work on smaller parts."
     )

@@ -10,12 +10,13 @@ import pydoc
 from types import FunctionType, ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 
 import perspex
 import perspex.numpy as jnp
 from perspex import lax, nn, random, tree_util
-from perspex.base.public import MODULES
+from perspex.base.public import MODULES, called
 from perspex.scipy import special, stats
 
 # Each stands in a file of its own below the module.
@@ -94,3 +95,22 @@ def test_what_is_partial_pickles_by_public_names() -> None:
     kept = pickle.dumps(tree_util.Partial(jnp.sin, 1.0))
     assert b"perspex.tree_util" in kept and b"transcendental" not in kept
     assert float(pickle.loads(kept)()) == pytest.approx(0.8414709848)
+
+
+def test_what_the_user_called() -> None:
+    names: list[str] = []
+
+    class Array:
+        """It asks from where it is converted."""
+
+        def __jax_array__(self) -> Any:
+            names.append(called(2))
+            return np.ones(3, np.float32)
+
+    jnp.median(Array())
+    special.logsumexp(Array())
+    assert called() == ""
+    # A function of the user's own ends the search, whoever calls it.
+    lax.scan(lambda c, x: (names.append(called()) or c, x), 0.0, np.ones(2))
+    assert names[-1] == ""
+    assert {"median", "logsumexp"} <= set(names)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import perspex
@@ -31,6 +32,21 @@ def test_a_result_that_does_not_fit(left: list[int]) -> None:
         f(1.0)
     left[0] = 64 << 30
     assert f(1.0).shape == (SIZE,)
+
+
+def test_a_shared_program_is_named_by_who_calls_it_now(left: list[int]) -> None:
+    # `zeros_like`, `ones` and `tile` come to programs that others have compiled before.
+    pnp.empty(SIZE), pnp.ones_like(np.empty(SIZE, np.float32))
+    calls = {
+        "zeros": lambda: pnp.zeros(SIZE),
+        "zeros_like": lambda: pnp.zeros_like(np.empty(SIZE, np.float32)),
+        "ones": lambda: pnp.ones(SIZE),
+        "tile": lambda: pnp.tile(1.0, SIZE),
+    }
+    left[0] = memory.LARGE
+    for name, call in calls.items():
+        with pytest.raises(JaxRuntimeError, match=f"RESOURCE_EXHAUSTED: `{name}` needs 0"):
+            call()
 
 
 def test_temporary_values_count(left: list[int]) -> None:

@@ -128,6 +128,8 @@ def _method(operation: str, summary: str, example: str) -> Callable[..., Any]:
     row.__name__ = f"{operation}_row"
     update_row: Any = fused(row)
     update.__name__, update.__qualname__ = operation, f"_IndexUpdateRef.{operation}"
+    # Its frames too: errors and the names of programs are read from the stack.
+    update.__code__ = update.__code__.replace(co_name=operation, co_qualname=update.__qualname__)
     update.__doc__ = f"""{summary}
 
         Args:

@@ -2,9 +2,9 @@
 
 `rng.normal()` inside a function becomes `seen(rng.normal)()`, where `seen` gives back what it gets
 outside of traces, in some 0.05 us. Only calls of names change that one of the functions in
-`sources.WORDS` has, f-strings, and items of the environment. Code at the top of a cell stays as it
-is unless a magic traces the cell. Every node keeps its place, so that errors and messages show what
-was written.
+`sources.WORDS` has, values put into texts, and items of the environment. Code at the top of a cell
+stays as it is unless a magic traces the cell. Every node keeps its place, so that errors and
+messages show what was written.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from __future__ import annotations
 import ast
 import re
 
+from perspex_magics.fixed.flows import is_text_of
 from perspex_magics.fixed.sources import WORDS
 from perspex_magics.notebook.names import CALLED, READ, SHOWN
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _WORD = re.compile(r"\w+")
+_PERCENT = re.compile(r"""["']\s*%""")
 
 
 class Calls(ast.NodeTransformer):
@@ -37,6 +39,7 @@ class Calls(ast.NodeTransformer):
         if text is not None:
             words = set(_WORD.findall(text))
             is_text = "{" in text and not {"f", "rf", "fr", "F"}.isdisjoint(words)
+            is_text = is_text or _PERCENT.search(text) is not None
             hot = not words.isdisjoint(WORDS | self.aliases) or "environ" in words or is_text
             if not hot or words.isdisjoint({"def", "lambda", "import"}):
                 return tree
@@ -77,8 +80,16 @@ class Calls(ast.NodeTransformer):
 
     def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.AST:
         self.generic_visit(node)
-        if self.depth and not isinstance(node.value, ast.Constant):
+        # With a format there is an error, which has a remedy of its own.
+        is_plain = node.format_spec is None or node.conversion != -1
+        if self.depth and is_plain and not isinstance(node.value, ast.Constant):
             node.value = _wrapped(SHOWN, node.value, node.value)
+        return node
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        self.generic_visit(node)
+        if self.depth and is_text_of(node):
+            node.right = _wrapped(SHOWN, node.right, node.right)
         return node
 
     def _visit_function(self, node: ast.AST) -> ast.AST:

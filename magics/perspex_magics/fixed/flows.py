@@ -8,6 +8,7 @@ or to where it is an operand of something else, decides a branch, or is returned
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 # Calls that show or keep what they are given.
@@ -22,6 +23,8 @@ _FORMS = {
     *("strftime", "isoformat", "total_seconds", "timestamp", "timedelta", "len", "list", "tuple"),
     *("dict", "sorted", "join", "item", "asarray", "array", "hex", "astimezone", "replace"),
 }
+# What `%` puts into a text without asking for a number.
+_PLAIN = re.compile(r"%[-+ 0#]*\d*[sra]")
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 # Nodes that pass on what they are made of.
 _PASSING = (
@@ -48,6 +51,33 @@ class Flows:
             ):
                 return node
         return None
+
+    def node_at(self, place: tuple[int, int, int, int]) -> ast.expr | None:
+        """The largest expression that stands from a line and column to another."""
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.expr) and place == (
+                *(node.lineno, node.col_offset, node.end_lineno, node.end_col_offset),
+            ):
+                return node
+        return None
+
+    def text_around(self, node: ast.expr) -> ast.expr:
+        """The f-string, or the `"..." % values`, that a value is put into; the value otherwise."""
+        found, at = node, self.parents.get(node)
+        while isinstance(at, ast.FormattedValue | ast.JoinedStr | ast.BinOp | ast.Tuple):
+            if isinstance(at, ast.JoinedStr) or (isinstance(at, ast.BinOp) and is_text_of(at)):
+                found = at
+            at = self.parents.get(at)
+        return found
+
+    def is_raised(self, node: ast.AST) -> bool:
+        """Whether an expression is made for an error, which ends the trace."""
+        at: ast.AST | None = node
+        while at is not None and not isinstance(at, _FUNCTIONS):
+            if isinstance(at, ast.Raise | ast.Assert):
+                return True
+            at = self.parents.get(at)
+        return False
 
     def function_of(self, node: ast.AST) -> ast.AST:
         """The function that a node is in, or the whole cell."""
@@ -151,6 +181,38 @@ class Flows:
         for each in ast.walk(self.tree):
             if isinstance(each, ast.Call) and getattr(each.func, "id", None) == name is not None:
                 yield each
+
+
+def is_text_of(node: ast.BinOp) -> bool:
+    """Whether it is a text with values put in as they are, as in `"%s" % x`.
+
+    >>> is_text_of(ast.parse("'%s' % x", mode="eval").body)
+    True
+    """
+    match node:
+        case ast.BinOp(left=ast.Constant(value=str(text)), op=ast.Mod()):
+            return _PLAIN.search(text) is not None
+    return False
+
+
+def shown_values(node: ast.expr) -> list[ast.expr]:
+    """The values in an expression that makes text: those of an f-string, `format`, `str` or `%`.
+
+    >>> [ast.unparse(x) for x in shown_values(ast.parse("f'{i}: {y.sum():.2f}'", mode="eval").body)]
+    ['i', 'y.sum()']
+    """
+    match node:
+        case ast.Constant(value=str()):
+            return []
+        case ast.JoinedStr(values=pieces):
+            return [piece.value for piece in pieces if isinstance(piece, ast.FormattedValue)]
+        case ast.BinOp(right=right) if is_text_of(node):
+            return list(right.elts) if isinstance(right, ast.Tuple) else [right]
+        case ast.Call(func=ast.Attribute(value=ast.Constant(value=str()), attr="format")):
+            return [*node.args, *[each.value for each in node.keywords]]
+        case ast.Call(func=ast.Name(id="str" | "repr" | "format"), args=[value, *_]):
+            return [value]
+    return [node]
 
 
 def _names(node: ast.AST) -> set[str]:

@@ -30,12 +30,13 @@ def remedy(reading: Reading) -> str:
     """What to do instead, in one sentence."""
     if reading.kind not in (sources.PRINT, sources.TEXT):
         return _REMEDIES[reading.kind]
-    if reading.kind == sources.TEXT or not reading.arguments:
-        return 'It has the type of the value and not its numbers; see `debug.print("{}", x)`.'
-    shown = [text for text in reading.arguments if not text.startswith(("'", '"', "f'", 'f"'))]
-    call = f'debug.print("{" ".join(["{}"] * len(shown))}", {", ".join(shown)})' if shown else ""
-    call = call or 'debug.print("{}", x)'
-    return f"It showed no numbers; `{call}` prints them at each call."
+    values = reading.arguments or ["x"]
+    call = f'perspex.debug.print("{" ".join(["{}"] * len(values))}", {", ".join(values)})'
+    what = "It showed the tracer's description and no numbers"
+    if reading.kind == sources.TEXT:
+        said = f", `{_short(reading.value)}`," if "Tracer" in reading.value else ""
+        what = f"The text holds the tracer's description{said} and no numbers"
+    return f"{what}; `{call}` prints them at each call."
 
 
 def sentence(reading: Reading) -> str:
@@ -89,10 +90,18 @@ class Told:
         told = []
         self.look()
         readings, self._looked = self._looked, []
+        shown = set()
         for reading in readings:
             is_due = reading.entered and not reading.is_look and reading.kind not in _LISTED
-            function = records.function_text(reading)
-            if is_due and self._is_new((reading.kind, reading.text, function)):
+            if not is_due:
+                continue
+            if reading.kind in (sources.PRINT, sources.TEXT):
+                # Once for each line, however many values it shows.
+                line = reading.at.frame.file, reading.at.frame.line
+                if line in shown:
+                    continue
+                shown.add(line)
+            if self._is_new((reading.kind, reading.text, records.function_text(reading))):
                 told.append(sentence(reading))
         error = getattr(result, "error_in_exec", None)
         # The error about such a value says all of this.

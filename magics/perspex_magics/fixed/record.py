@@ -20,7 +20,7 @@ from perspex.tracing.trace import Tracer, state
 from perspex_magics.display.summaries import brief
 from perspex_magics.fixed import sources
 from perspex_magics.fixed.files import Files, path_read
-from perspex_magics.fixed.flows import Flows
+from perspex_magics.fixed.flows import Flows, shown_values
 from perspex_magics.keys.lineage import expression_at
 from perspex_magics.notebook.kinds import dict_of, is_a, items, stops
 from perspex_magics.notebook.names import CALLED, READ, SHOWN
@@ -104,7 +104,7 @@ class Record:
                 self.made[id(value)] = value, not (args or named)
             elif kind == sources.TEXT:
                 if _has_tracer((*args, *named.values())):
-                    self._note(kind, value)
+                    self._note(kind, _Shown(value))
             elif kind == sources.RANDOM:
                 if not self._is_repeatable(function):
                     self._note(kind, args[0] if value is None and args else value)
@@ -115,9 +115,11 @@ class Record:
         return seen
 
     def shown(self, value: Any) -> Any:
-        """A value in an f-string, while something is traced."""
-        if is_a(value, Tracer) and self.is_on and self._is_kept():
-            self._note(sources.TEXT, "")
+        """A value that is put into a text, or a tuple of them, while something is traced."""
+        is_tuple = type(value) is tuple and _has_tracer(value, 0)
+        if (is_tuple or is_a(value, Tracer)) and self.is_on and self._is_kept():
+            traced = next(filter(_is_tracer, value)) if is_tuple else value
+            self._note(sources.TEXT, _Shown(traced))
         return value
 
     def read(self, value: Any) -> Any:
@@ -194,7 +196,7 @@ class Record:
         for reading in new:
             reading.value, reading.last = _text(reading.last), None
             reading.entered = enters(reading)
-            reading.arguments = _arguments(reading)
+            reading.text, reading.arguments = _shown(reading)
         return new
 
 
@@ -212,9 +214,12 @@ def _text(value: Any) -> str:
 
 def enters(reading: Reading) -> bool:
     """Whether what was read may have become part of the program, as far as its text shows."""
-    if reading.kind in (sources.PRINT, sources.TEXT, sources.INPUT):
+    if reading.kind in (sources.PRINT, sources.INPUT):
         return True
     flows = flows_of(reading.at.frame.file)
+    if reading.kind == sources.TEXT:
+        node = None if flows is None else flows.node_at(_position(reading))
+        return flows is None or node is None or not flows.is_raised(node)
     call = None if flows is None else flows.call_at(_position(reading))
     is_clock = reading.kind == sources.CLOCK
     if flows is None or call is None:
@@ -224,17 +229,26 @@ def enters(reading: Reading) -> bool:
     return flows.enters(call, is_clock)
 
 
-def _arguments(reading: Reading) -> list[str]:
+def _shown(reading: Reading) -> tuple[str, list[str]]:
+    """The text of the expression that shows values, and the values in it."""
     flows = flows_of(reading.at.frame.file)
-    call = None if flows is None else flows.call_at(_position(reading))
-    return [] if call is None else [ast.unparse(each) for each in call.args]
+    node = None if flows is None else flows.node_at(_position(reading))
+    if flows is None or node is None or reading.kind not in (sources.PRINT, sources.TEXT):
+        return reading.text, []
+    values = []
+    if reading.kind == sources.TEXT:
+        node = flows.text_around(node)
+        values = shown_values(node)
+    elif isinstance(node, ast.Call):
+        values = [value for each in node.args for value in shown_values(each)]
+    return ast.unparse(node), [ast.unparse(value) for value in values]
 
 
 def function_text(reading: Reading) -> str:
     """The text of the function that a reading is in, the same wherever that stands."""
     flows = flows_of(reading.at.frame.file)
-    call = None if flows is None else flows.call_at(_position(reading))
-    return reading.text if flows is None or call is None else ast.unparse(flows.function_of(call))
+    node = None if flows is None else flows.node_at(_position(reading))
+    return reading.text if flows is None or node is None else ast.unparse(flows.function_of(node))
 
 
 def _position(reading: Reading) -> tuple[int, int, int, int]:
@@ -337,6 +351,10 @@ def _held_in(holders: list[Any], value: Any) -> bool:
         elif found is None and any(item is value for item in (dict_of(held) or {}).values()):
             return True
     return False
+
+
+def _is_tracer(value: Any) -> bool:
+    return is_a(value, Tracer)
 
 
 def _has_tracer(values: Any, depth: int = 3) -> bool:

@@ -207,7 +207,7 @@ FIXED: dict[str, tuple[list[str], str, int]] = {
     ),
     "a log line": (
         ["import logging\n@jit\ndef f(x):\n    logging.info(f'x is {x}')\n    return x\nf(1.0)"],
-        "x",
+        "f'x is {x}'",
         4,
     ),
     "str of a value": (
@@ -218,6 +218,26 @@ FIXED: dict[str, tuple[list[str], str, int]] = {
     "format": (
         ["@jit\ndef f(x):\n    text = 'x = {}'.format(x)\n    return x\nf(1.0)"],
         "'x = {}'.format(x)",
+        3,
+    ),
+    "an f-string in a variable": (
+        ["%%jit\nscale = jnp.ones(3) * 2\nlabel = f'{scale}'\nprint(label)"],
+        "f'{scale}'",
+        3,
+    ),
+    "two values in one text": (
+        ["@jit\ndef f(x, y):\n    keys = {f'{x} and {y}': x}\n    return keys\nf(1.0, 2.0)"],
+        "f'{x} and {y}'",
+        3,
+    ),
+    "percent": (
+        ["%%jit\nscale = jnp.ones(3) * 2\nprint('%s' % scale)"],
+        "print('%s' % scale)",
+        3,
+    ),
+    "percent of several": (
+        ["@jit\ndef f(x):\n    text = '%d: %s' % (3, x)\n    return x\nf(1.0)"],
+        "'%d: %s' % (3, x)",
         3,
     ),
     "a list of losses": (
@@ -367,4 +387,12 @@ SOUND: dict[str, list[str]] = {
         "class Layer:\n    def normal(self, x):\n        return x * 2\nlayer = Layer()\n"
         "jit(lambda x: layer.normal(x))(1.0)"
     ],
+    "texts of shapes": [
+        "%%jit\ny = jnp.ones(3) * 2\nprint('%s' % (y.shape,), f'{y.shape} {y.dtype}', 7 % 3)"
+    ],
+    "texts of errors": [
+        "@jit\ndef f(x):\n    try:\n        raise ValueError(f'bad {x}')\n"
+        "    except ValueError:\n        return x\nf(1.0)"
+    ],
+    "a remainder": ["jit(lambda x: x % 2.0)(1.0)"],
 }

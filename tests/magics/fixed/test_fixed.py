@@ -70,7 +70,32 @@ def test_the_remedy_for_a_print(cells: Notebook) -> None:
     (text,) = told(
         cells, "@jit\ndef f(x, y):\n    print('at', x, y + 1)\n    return x\nf(1.0, 2.0)"
     )
-    assert '`debug.print("{} {}", x, y + 1)` prints them at each call' in text
+    assert '`perspex.debug.print("{} {}", x, y + 1)` prints them at each call' in text
+
+
+def test_what_is_told_of_a_text(cells: Notebook) -> None:
+    (text,) = told(cells, "%%jit\ny = jnp.ones(3) * 2\nlabel = f'{1}: {y}'\nprint(label)")
+    n = cells.shell.execution_count - 1
+    assert text == (
+        f"`f'{{1}}: {{y}}'` at Cell In[{n}]:3 ran once, while `cell` was traced. The text holds "
+        "the tracer's description, `JaxprTracer(float32[3])`, and no numbers; "
+        '`perspex.debug.print("{} {}", 1, y)` prints them at each call.'
+    )
+
+
+def test_the_same_value_in_another_text(cells: Notebook) -> None:
+    for text in ("f'{y}'", "f'y is {y}'", "str(y)"):
+        (line,) = told(cells, f"%%jit\ny = jnp.ones(3) * 2\nlabel = {text}")
+        assert f"`{text}` at" in line
+
+
+def test_a_format_has_an_error_and_no_line(cells: Notebook) -> None:
+    for text in ("f'{y:.3f}'", "'%.3f' % y"):
+        cells.fails(
+            f"%%jit\ny = jnp.ones(3).sum()\nprint({text})", perspex.errors.ConcretizationTypeError
+        )
+        assert "debug.print" in cells.out
+        assert not [bundle for bundle in cells.displayed if KIND in bundle]
 
 
 def test_a_line_that_runs_often(cells: Notebook) -> None:

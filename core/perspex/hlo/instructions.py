@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from perspex.hlo.numbering import number_in
@@ -64,8 +65,9 @@ _SENDS: dict[str, Callable[[int], float]] = {
 class Instruction(NamedTuple):
     """One instruction: its `weight` is a guess of its work, for sharing time out.
 
-    `runs` are the computations that it runs, each `trips` times; `number` that of its operation.
-    A collective has the bytes that each device `sent`, and the size of the `group` that exchanges.
+    `runs` are the computations that it runs, each `trips` times; `number` that of its operation, or
+    `None` where the compiler has added it; `operands` are their names. A collective has the bytes
+    that each device `sent`, and the size of the `group` that exchanges.
     """
 
     name: str
@@ -76,6 +78,7 @@ class Instruction(NamedTuple):
     trips: int
     sent: float = 0.0
     group: int = 1
+    operands: tuple[str, ...] = ()
 
 
 class Share(NamedTuple):
@@ -96,6 +99,9 @@ class Instructions:
         self.computations: dict[str, list[Instruction]] = {}
         self.by_name: dict[str, Instruction] = {}
         self.entry = ""
+        # By name: which instructions use one, and which runs the computation that it is in.
+        self._users: dict[str, list[str]] | None = None
+        self._runners: dict[str, str] = {}
         shapes: dict[str, tuple[int, ...]] = {}
         bytes_of: dict[str, float] = {}
         current: list[Instruction] = []
@@ -136,6 +142,41 @@ class Instructions:
             return [Share(one.number, one.kind, 1.0)]
         return [Share(number, kind, weight / total) for (number, kind), weight in named.items()]
 
+    def around(self, name: str) -> Iterator[Instruction]:
+        """What an instruction serves, the nearest first: for one that the compiler has added.
+
+        Those that use its result come first, then those that it has its operands from, and at last
+        the loop, branch or call that it is in, and what that serves.
+        """
+        users = self._users
+        if users is None:
+            users = self._users = {}
+            for inside in self.computations.values():
+                for one in inside:
+                    for operand in one.operands:
+                        users.setdefault(operand, []).append(one.name)
+                    for run in one.runs:
+                        for inner in self.computations.get(run, ()):
+                            self._runners[inner.name] = one.name
+        seen = {name}
+        yield from self._reached(name, lambda one: users.get(one, ()), seen)
+        yield from self._reached(name, lambda one: self.by_name[one].operands, seen)
+        runner = self._runners.get(name)
+        if runner is not None:
+            yield self.by_name[runner]
+            yield from self.around(runner)
+
+    def _reached(
+        self, name: str, step: Callable[[str], Iterable[str]], seen: set[str]
+    ) -> Iterator[Instruction]:
+        waiting = deque(step(name))
+        while waiting:
+            now = waiting.popleft()
+            if now not in seen and now in self.by_name:
+                seen.add(now)
+                yield self.by_name[now]
+                waiting.extend(step(now))
+
     def everything(self) -> Iterator[tuple[Instruction, float]]:
         """All that a run carries out, and how often; of a branch, all cases."""
         for one in self.computations.get(self.entry, ()):
@@ -165,7 +206,8 @@ def _instruction(found: re.Match[str], shapes: dict[str, tuple[int, ...]]) -> In
     number = number_in(op_name[1]) if op_name else None
     elements = sum(map(math.prod, sizes))
     weight = _weight(kind, float(elements), rest, shapes)
-    return Instruction(name, kind, weight, number, runs, trips)
+    operands = tuple(_OPERAND.findall(rest.partition(")")[0]))
+    return Instruction(name, kind, weight, number, runs, trips, operands=operands)
 
 
 def _bytes(types: str) -> float:

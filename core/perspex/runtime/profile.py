@@ -4,8 +4,8 @@ XLA records the begin and end of each instruction of a program, by name. Two ste
 instruction to a line: its name has the number of an operation of the module (`hlo.numbering`), and
 the module, lowered once more, has the equation of each operation, and so its line. Times are right
 even if the executable was first compiled for the same program in another place. Programs that no
-user wrote (a single operation of the array namespace), and instructions that XLA added (copies),
-count for the line of the call.
+user wrote (a single operation of the array namespace) count for the line of the call. Instructions
+that XLA added (copies) count for the line of what they serve.
 
 During a profile every call goes through Python, which notes its line and waits for it. So programs
 run one at a time, and everything that the profiler records during a call belongs to that program.
@@ -246,10 +246,17 @@ class Program:
             by_place: dict[Place | None, float] = defaultdict(float)
             for number, kind, part in shares:
                 by_place[self.place(number, kind)] += part
+            if by_place.keys() == {None}:
+                by_place = {self._served(name): 1.0}
             unplaced = by_place.pop(None, 0.0) if len(by_place) > 1 else 0.0
             found = [(place, part / (1.0 - unplaced)) for place, part in by_place.items()]
             self._parts[name, alone] = found
         return found
+
+    def _served(self, name: str) -> Place | None:
+        """The line that an instruction of XLA's serves, such as a copy of what a loop carries."""
+        places = (self.place(one.number, one.kind) for one in self.instructions.around(name))
+        return next((place for place in places if place is not None), None)
 
 
 def _number(

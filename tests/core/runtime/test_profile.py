@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import threading
 import time
 from collections.abc import Callable
@@ -217,3 +218,126 @@ def test_nothing_is_said_of_what_is_lowered_to_be_looked_at() -> None:
     session.profile()
     stop()
     assert not seen
+
+
+# Programs in which XLA adds copies and zeros, with the lines that may take time: none is that of
+# the call, though no instruction of XLA's has a line of its own.
+ADDED = {
+    "a loop": (
+        """
+        def f(x):
+            y = x
+            for i in range(4):
+                y = y + jnp.cumsum(x * i, axis=0)
+            return y
+        """,
+        {5},
+    ),
+    "a comprehension": (
+        """
+        def f(x):
+            ys = [
+                jnp.cumsum(x + i, axis=1)
+                for i in range(3)
+            ]
+            return jnp.stack(ys)
+        """,
+        {4, 7},
+    ),
+    "a helper": (
+        """
+        def helper(v):
+            return jnp.cumsum(v, axis=0)
+        def f(x):
+            y = x
+            for i in range(3):
+                y = helper(
+                    y)
+            return y
+        """,
+        {3},
+    ),
+    "a scan": (
+        """
+        def f(x):
+            def body(c, _):
+                return jnp.cumsum(c, axis=0) * 0.01, None
+            return lax.scan(body, x, None, length=4)[0]
+        """,
+        {4, 5},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ADDED)
+def test_what_xla_adds_counts_for_the_line_that_it_serves(name: str) -> None:
+    text, lines = ADDED[name]
+    file = f"<added: {name}>"
+    f = perspex.jit(defined(textwrap.dedent(text), file)["f"])
+    found = profiled(lambda: f(X))
+    assert found.lines.keys() <= {Place(file, line) for line in lines}
+    assert found.lines
+    assert found.unplaced == 0.0
+    assert sum(line.seconds for line in found.lines.values()) == pytest.approx(found.device)
+
+
+# What a cell calls one by one, with how often each line runs.
+CALLS = {
+    "a loop": (
+        """
+        y = X
+        for i in range(4):
+            y = y + f(X)
+            z = jnp.cumsum(y, axis=0)
+        """,
+        {4: 4, 5: 4},
+    ),
+    "comprehensions": (
+        """
+        ys = [
+            jnp.cumsum(X, axis=0)
+            for i in range(3)
+        ]
+        zs = {
+            i:
+                jnp.sort(y)
+            for i, y in enumerate(ys)
+        }
+        """,
+        {3: 3, 8: 3},
+    ),
+    "helpers": (
+        """
+        def helper(v):
+            w = jnp.cumsum(v, axis=1)
+            return -w
+        y = helper(
+            X)
+        for i in range(2):
+            y = list(map(
+                lambda v: helper(v) @ v,
+                [y, y]))[0]
+        """,
+        {3: 5, 4: 5, 9: 4},
+    ),
+    "a generator": (
+        """
+        total = sum(
+            (X * i).sum()
+            for i in range(1, 4)
+        )
+        """,
+        {2: 3, 3: 6},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_each_call_counts_for_its_own_line(name: str) -> None:
+    text, runs = CALLS[name]
+    file = f"<calls: {name}>"
+    code = compile(textwrap.dedent(text), file, "exec")
+    names = {"jnp": jnp, "X": X, "f": lambda x: x}
+    found = profiled(lambda: exec(code, names))
+    assert {place.line: spent.runs for place, spent in found.lines.items()} == runs
+    assert {place.file for place in found.lines} == {file}

@@ -36,6 +36,7 @@ from perspex_magics.notebook.options import WordParser
 from perspex_magics.notebook.running import Running
 from perspex_magics.notebook.user_names import user_names
 from perspex_magics.session import Session
+from perspex_magics.timing import load
 from perspex_magics.timing.unfinished import (
     Pending,
     Watcher,
@@ -102,7 +103,7 @@ class Reading:
     __slots__ = (
         *("after", "bytes", "cell", "count", "idle", "is_working", "python", "reserved"),
         *("before", "seconds", "sources", "spans", "start", "status", "text_of_cell", "wall"),
-        "xla",
+        *("load", "machine", "xla"),
     )
 
     def __init__(self, text_of_cell: str, cell: str = "") -> None:
@@ -117,6 +118,9 @@ class Reading:
         self.is_working = False
         # What the line says of memory that the device has reserved.
         self.reserved = ""
+        # What other processes used of the machine meanwhile, if that was much.
+        self.load: load.Load | None = None
+        self.machine = load.begin()
         # Begin and length of phases, the outermost of those that ended.
         self.spans: list[tuple[float, float]] = []
         self.before, self.xla = events.outside_of_phases(), threads.times()
@@ -143,6 +147,10 @@ class Reading:
     def stop(self, now: float, status: str = "ok") -> None:
         """The cell has ended: the rest of its time is Python and idle time."""
         self.status, self.wall, left = status, now - self.start, now - self.start
+        if self.machine is not None and now - self.machine.at >= load.LEAST_SECONDS:
+            # XLA in a process of its own works for this one.
+            ours = self.seconds["compile"] if "own process" in self.sources else 0.0
+            self.load = load.load(self.machine, load.sample(), ours)
         if self.spans:
             left = max(0.0, left - sum(self.seconds.values()))
             self.spans = []
@@ -216,6 +224,8 @@ class Reading:
             parts.append(f"idle {duration(self.idle)}")
         line = f"{duration(self.wall)}: {', '.join(parts)}"
         line += self.reserved
+        if self.load is not None:
+            line += f"; {self.load.text()}"
         if self.is_working:
             return f"{line}; the device is still at work"
         if self.after is not None:
@@ -237,7 +247,9 @@ class Reading:
     def show(self, display_id: str | None = None, update: bool = False) -> None:
         """Show the line under the cell, or in the place of an earlier one."""
         report = Report(self.text(), style="font-size:85%")
-        notices.tell("clock", self.data(), report, display_id=display_id, update=update)
+        # How many processors other processes used, where they made the times longer.
+        data = self.data() | {"others": None if self.load is None else self.load.used}
+        notices.tell("clock", data, report, display_id=display_id, update=update)
 
 
 class Observer(Protocol):

@@ -3,8 +3,9 @@
 In a notebook the traceback ends in the first line of the error and the remedy, and the card below
 it, as an output of its own, has the whole story: JupyterLab and nbconvert draw tracebacks as
 preformatted text, in which a table would be unreadable. The remedy is in both, because a
-notebook that runs as a program shows the traceback alone. The error itself is complete: its message
-has everything as text, for terminals and for code that catches it.
+notebook that runs as a program shows the traceback alone. A front end without HTML prints the
+traceback and below it the rest of the story: each line once. The error itself is complete: its
+message has everything as text, for terminals and for code that catches it.
 """
 
 from __future__ import annotations
@@ -54,6 +55,16 @@ def abridged(card: Card) -> str:
     return "\n".join(filter(None, [card.headline, *remedy_lines(card.remedy)]))
 
 
+def below(told: Told) -> str:
+    """What a card says as text: that of the story which the traceback above it does not say.
+
+    Jupyter Console and the like print the traceback and then this.
+    """
+    above = set("\n".join([told.card.headline, *remedy_lines(told.card.remedy)]).splitlines())
+    lines = (told.text if told.note is None else told.note).splitlines()
+    return "\n".join([line for line in lines if line not in above])
+
+
 def has_html(shell: InteractiveShell) -> bool:
     """Whether the shell belongs to a kernel, whose front end draws outputs."""
     return getattr(shell, "kernel", None) is not None
@@ -62,7 +73,7 @@ def has_html(shell: InteractiveShell) -> bool:
 def show(name: str, told: Told) -> None:
     """Show a card under the cell; `name` is the error's class."""
     data = {"error": name, **told.card.as_data()}
-    notices.show("error", data, f"{name}: {told.text}", card_html(told.card), page=_page(name))
+    notices.show("error", data, below(told), card_html(told.card), page=_page(name))
 
 
 def _page(name: str) -> str:

@@ -13,6 +13,7 @@ from IPython.display import display
 from perspex import config
 from perspex.base import events, source
 from perspex.runtime.compiler import cache, compiling, disk, pressure
+from perspex_magics.compiling.callables import Paths
 from perspex_magics.compiling.compilations import (
     Compilation,
     Recorder,
@@ -82,7 +83,7 @@ parser.add_argument(
 # ---- texts --------------------------------------------------------------------------------------
 
 
-def overview(recorder: Recorder, everything: bool) -> Report:
+def overview(recorder: Recorder, everything: bool, paths: Paths) -> Report:
     """The programs of this session; of very many, those that took longest."""
     found = list(recorder.done)
     sentences = summary()
@@ -94,9 +95,13 @@ def overview(recorder: Recorder, everything: bool) -> Report:
             "`%cache --all` lists all."
         )
         found = [one for one in found if id(one) in chosen]
-    rows = [[getattr(one, column.key) for column in _COLUMNS] for one in found]
+    rows = [[_value(one, column.key, paths) for column in _COLUMNS] for one in found]
     table = Table(_COLUMNS, rows, caption="compiled programs", style=f"{MONO};font-size:90%")
     return Report(*sentences, "", table, scrolls=True)
+
+
+def _value(one: Compilation, key: str, paths: Paths) -> Any:
+    return one.called(paths) if key == "name" else getattr(one, key)
 
 
 def summary() -> list[str]:
@@ -226,7 +231,7 @@ class CacheMagics(Magic):
 
     def on_line(self, options: argparse.Namespace, local_ns: dict[str, Any] | None) -> None:
         if options.what is None:
-            display(overview(self.recorder, options.all))
+            display(overview(self.recorder, options.all, Paths(self.shell.user_ns)))
         elif options.what == "clear":
             display(clear(self.recorder, options.disk))
         else:

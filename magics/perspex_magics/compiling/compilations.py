@@ -14,6 +14,7 @@ from perspex.base.recent import Recent
 from perspex.jitted.compiled import Compiled, Origin
 from perspex.jitted.fused import Fused
 from perspex.runtime.compiler import cache
+from perspex_magics.compiling.callables import Paths
 from perspex_magics.programs.program import outputs_of
 
 _MOST = 4_000
@@ -50,6 +51,11 @@ class Compilation:
     # Whether the function is not the user's own, and the names that it assigns if it is a cell.
     is_library: bool = False
     outputs: list[str] | None = None
+
+    def called(self, paths: Paths) -> str:
+        """Its name, or the path of the jitted method or object: `model.layers[2].step`."""
+        owner = None if self.is_library or self.origin is None else self.origin.owner()
+        return paths.of(owner) or self.name
 
     @property
     def can_be_traced(self) -> bool:

@@ -9,6 +9,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from perspex_magics.compiling.actions import UNKNOWN, WITH_ONE, clear
 from perspex_magics.compiling.cache import CacheMagics, overview, summary
+from perspex_magics.compiling.callables import Paths
 from perspex_magics.panel.places import Places
 from perspex_magics.panel.tables import NOTHING
 from perspex_magics.panel.topics.programs import ProgramsTopic, compilation, recorder_of
@@ -70,11 +71,11 @@ class CacheView(View):
 
     @property
     def text(self) -> str:
-        return repr(overview(recorder_of(self._shell), False))
+        return repr(overview(recorder_of(self._shell), False, Paths(self._shell.user_ns)))
 
     @property
     def html(self) -> str:
-        return overview(recorder_of(self._shell), False)._repr_html_()
+        return overview(recorder_of(self._shell), False, Paths(self._shell.user_ns))._repr_html_()
 
 
 def cache_view() -> CacheView | None:

@@ -10,6 +10,7 @@ from perspex.base import events
 from perspex.runtime.compiler import cache, disk
 from perspex_magics.compiling.advice import advice
 from perspex_magics.compiling.cache import CacheMagics
+from perspex_magics.compiling.callables import Paths
 from perspex_magics.compiling.compilations import Compilation, Recorder
 from perspex_magics.panel.rows import Miss, ProgramRow, Roof
 from perspex_magics.panel.texts import LINE, SENTENCE, cut
@@ -38,6 +39,7 @@ class ProgramsTopic(Topic):
         # Whether to check all rows, or only those beyond the compilations `seen` so far.
         self._all, self._seen = True, 0
         self._looks = _LOOKS
+        self._paths = Paths(self.shell.user_ns)
         self._recorder = recorder_of(self.shell)
         self._uses = Uses(self.shell, self.places, self._recorder.total)
         self._profile = magics(self.shell, ProfileMagics)
@@ -72,6 +74,7 @@ class ProgramsTopic(Topic):
         looked_at = done if self._all else done[recent:]
         self._all, self._seen = False, total
         self._uses.look(done)
+        self._paths = Paths(self.shell.user_ns)
         is_to_come = False
         for one in looked_at:
             is_to_come |= one.bytes is None and bool(one.key)
@@ -106,7 +109,7 @@ class ProgramsTopic(Topic):
             id=str(one.number),
             order=one.number,
             name=cut(one.name),
-            title=cut(", ".join(outputs or ()) or one.name),
+            title=cut(", ".join(outputs or ()) or one.called(self._paths)),
             cell=f"In[{number}]" if number else "",
             library=one.is_library,
             used=self._uses.last(one),

@@ -44,7 +44,7 @@ class Paths:
             # A variable may have another name than its function, which is what errors say.
             if path is not None and not path.isidentifier():
                 return path
-        function = owner.fun
+        function: Any = owner.fun
         if is_a(function, types.MethodType):
             of = self._path(function.__self__)
             return None if of is None else f"{of}.{function.__name__}"

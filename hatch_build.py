@@ -14,10 +14,12 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +73,7 @@ class PanelHook(BuildHookInterface[Any]):
             build_data["artifacts"].append(f"/{WIDGETS.relative_to(ROOT).as_posix()}/*.js")
         if not (BUNDLE / "package.json").exists():
             return
+        stamp(self.metadata.version)
         if self.target_name == "wheel":
             build_data["shared_data"][str(BUNDLE)] = INSTALLED
         else:
@@ -102,6 +105,15 @@ def built(say: Callable[[str], None]) -> None:
             raise PanelError(f"`npm {' '.join(command)}` failed:\n{done.stdout[-4000:]}")
     say(done.stdout.strip().splitlines()[-1])
     made_of.write_text(now)
+
+
+def stamp(version: str) -> None:
+    """Write the version of Perspex into the bundle, whose sources name none."""
+    about = BUNDLE / "package.json"
+    text = about.read_text(encoding="utf-8")
+    stamped = re.sub(r'("version": )"[^"]*"', rf'\1"{version}"', text, count=1)
+    if stamped != text:
+        about.write_text(stamped, encoding="utf-8")
 
 
 def _write_schema() -> None:
@@ -138,5 +150,6 @@ def _files() -> Iterator[Path]:
 if __name__ == "__main__":
     try:
         built(print)
+        stamp(metadata.version("perspex"))
     except PanelError as error:
         raise SystemExit(f"The panel and the widgets: {error}") from None

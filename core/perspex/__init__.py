@@ -8,6 +8,7 @@ import gc as _gc
 import importlib as _importlib
 import typing as _typing
 
+from perspex.base import installed as _installed
 from perspex.base import jax_finder as _jax_finder
 from perspex.base import public as _public
 
@@ -186,8 +187,6 @@ _public.publish(
     *map(vars, (extend, sharding, stages, tree, tree_util)),
 )
 
-__version__ = "0.1.0"
-
 # To freeze and unfreeze makes everything old, so that the first collection does not begin with all
 # of it. What somebody else froze stays frozen.
 if _collects:
@@ -197,6 +196,7 @@ if _collects:
     _gc.enable()
 
 if _typing.TYPE_CHECKING:
+    __version__: str
     from perspex import distributed as distributed
     from perspex import ffi as ffi
     from perspex import memory as memory
@@ -234,6 +234,8 @@ else:
             if found.__name__ != f"{__name__}.{name}":
                 found = getattr(found, name)
                 found.__module__ = __name__
+        elif name == "__version__":
+            found = _installed.version()
         else:
             found = _views.find("", name)
         globals()[name] = found

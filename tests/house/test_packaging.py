@@ -26,9 +26,13 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     return zipfile.ZipFile(path)
 
 
+def version_of(wheel: zipfile.ZipFile) -> str:
+    return Path(str(wheel.filename)).name.split("-")[1]
+
+
 def test_packages(wheel: zipfile.ZipFile) -> None:
     tops = {name.split("/")[0] for name in wheel.namelist()}
-    version = "0.1.0"
+    version = version_of(wheel)
     assert tops == {
         "perspex",
         "perspex_command",
@@ -49,7 +53,7 @@ def test_checkers_find_the_types(wheel: zipfile.ZipFile) -> None:
 
 
 def test_kernelspec(wheel: zipfile.ZipFile) -> None:
-    folder = "perspex-0.1.0.data/data/share/jupyter/kernels/perspex/"
+    folder = f"perspex-{version_of(wheel)}.data/data/share/jupyter/kernels/perspex/"
     found = {name.removeprefix(folder) for name in wheel.namelist() if name.startswith(folder)}
     assert found == {"kernel.json", "logo-32x32.png", "logo-64x64.png", "logo-svg.svg"}
     spec = json.loads(wheel.read(folder + "kernel.json"))
@@ -57,11 +61,15 @@ def test_kernelspec(wheel: zipfile.ZipFile) -> None:
     assert spec["argv"][:4] == ["python", "-P", "-m", "perspex_kernel_launcher"]
 
 
-def test_version_is_the_packages(wheel: zipfile.ZipFile) -> None:
-    import perspex
+def metadata_of(wheel: zipfile.ZipFile) -> str:
+    return wheel.read(f"perspex-{version_of(wheel)}.dist-info/METADATA").decode()
 
-    metadata = wheel.read("perspex-0.1.0.dist-info/METADATA").decode()
-    assert f"\nVersion: {perspex.__version__}\n" in metadata
+
+def test_the_panel_has_the_version_of_the_wheel(wheel: zipfile.ZipFile) -> None:
+    metadata = metadata_of(wheel)
+    assert f"\nVersion: {version_of(wheel)}\n" in metadata
+    panels = [name for name in wheel.namelist() if name.endswith("perspex/package.json")]
+    assert {json.loads(wheel.read(name))["version"] for name in panels} <= {version_of(wheel)}
     assert "Requires-Dist: jax;" not in metadata and "\nRequires-Dist: jaxlib" in metadata
 
 
@@ -74,7 +82,7 @@ def test_the_examples_are_in_it(wheel: zipfile.ZipFile) -> None:
 
 def test_a_script_pulls_no_jupyter(wheel: zipfile.ZipFile) -> None:
     """What the core needs, and nothing else, is installed without extras."""
-    metadata = wheel.read("perspex-0.1.0.dist-info/METADATA").decode()
+    metadata = metadata_of(wheel)
     lines = re.findall(r"^Requires-Dist: ([\w.-]+)[^;\n]*(;.*)?$", metadata, re.MULTILINE)
     always = {name.replace("_", "-") for name, condition in lines if "extra ==" not in condition}
     assert always == {"jaxlib", "ml-dtypes", "numpy", "opt-einsum"}

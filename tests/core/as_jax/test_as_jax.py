@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from as_jax_programs import check
 
+import perspex
 from oracle.records import read
 
 CORE = Path(__file__).resolve().parents[3] / "core"
@@ -76,10 +77,10 @@ except ImportError as e: print(e)
     lines = out.stdout.splitlines()
     assert len(lines) == 5, out.stderr
     assert all("docs/names.md" in lines[i] for i in (0, 1, 3))
-    assert "Perspex 0.1.0 has no `jax.no_such_thing`" in lines[0]
-    assert "Perspex 0.1.0 has no `jax.numpy.no_such_thing`" in lines[1]
+    assert f"Perspex {perspex.__version__} has no `jax.no_such_thing`" in lines[0]
+    assert f"Perspex {perspex.__version__} has no `jax.numpy.no_such_thing`" in lines[1]
     assert "nonsense" in lines[2]
-    assert "Perspex 0.1.0 has no module" in lines[3]
+    assert f"Perspex {perspex.__version__} has no module" in lines[3]
     assert "private modules" in lines[4]
 
 

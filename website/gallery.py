@@ -10,7 +10,11 @@ import base64
 import functools
 import hashlib
 import html
+import os
 import re
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +52,13 @@ def _sources() -> bytes:
     return found.digest()
 
 
+@contextmanager
+def running() -> Iterator[dict[Path, Future[Any]]]:
+    """Execute all notebooks side by side, as most of their time is waiting for compilers."""
+    with ThreadPoolExecutor(max(2, os.cpu_count() or 2)) as pool:
+        yield {path: pool.submit(executed, path) for path in notebooks()}
+
+
 def executed(path: Path) -> Any:
     """The notebook with its outputs."""
     notebook = nbformat.read(path, as_version=4)
@@ -82,14 +93,13 @@ def about(notebook: Any) -> tuple[str, str]:
     return head.removeprefix("# "), re.split(r"(?<=[.?!:])\s", sentence)[0].rstrip(":")
 
 
-def page(path: Path) -> tuple[str, list[str], dict[str, bytes]]:
-    """The page of a notebook.
+def page(path: Path, notebook: Any) -> tuple[str, list[str], dict[str, bytes]]:
+    """The page of an executed notebook.
 
     Returns:
       Its Markdown, in which `@@output N@@` stands for an output; the outputs as HTML; and the
       pictures, by name.
     """
-    notebook = executed(path)
     parts, outputs, pictures = [f"---\ntitle: {_plain(about(notebook)[0])}\n---\n"], [], {}
     name = path.relative_to(ROOT).as_posix()
     origin = f"The notebook `{name}`; `make lab` opens it."

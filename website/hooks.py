@@ -40,13 +40,16 @@ _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
 _OUTPUT = re.compile(r"<p>@@output (\d+)@@</p>")
 
 _made: dict[str, str] = {}
+_executed: dict[Path, Any] = {}
 _outputs: dict[str, list[str]] = {}
 _origins: dict[str, str] = {}
 
 
 def on_config(config: Any) -> Any:
     """Put the pages that are made into the navigation."""
-    _made.update(reference.pages())
+    with gallery.running() as notebooks:
+        _made.update(reference.pages())
+    _executed.update({path: done.result() for path, done in notebooks.items()})
     config.site_url = explain.SITE or None
     for section in config.nav:
         for part in section.get("Reference", ()):
@@ -70,7 +73,7 @@ def on_files(files: Files, config: Any) -> Files:
             _origins[page] = source
     for path in gallery.notebooks():
         page = gallery.page_of(path)
-        made[page], _outputs[page], pictures = gallery.page(path)
+        made[page], _outputs[page], pictures = gallery.page(path, _executed[path])
         _origins[page] = path.relative_to(ROOT).as_posix()
         for name, content in pictures.items():
             where = posixpath.join(posixpath.dirname(page), "figures", name)

@@ -8,6 +8,7 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { after, before, describe, test } from 'node:test';
 import { readFileSync } from 'node:fs';
+import { SEEN, VIEWS } from './notebooks.mjs';
 import { browser, PYTHON } from './server.mjs';
 
 /** The styles that every view brings with it. */
@@ -16,49 +17,20 @@ const [, LOOK] = readFileSync(new URL('../src/views/look.ts', import.meta.url), 
 );
 
 /** Prints the text of each widget's module, and what its model holds. */
-const WIDGETS = `
-import json
-from unittest.mock import patch
-from IPython.core.interactiveshell import InteractiveShell
-import perspex, perspex.numpy as jnp
-from perspex import random
-from perspex_magics.widgets import cache_view, key_explorer, show, timings
-
-InteractiveShell.instance().extension_manager.load_extension("perspex")
-
-@perspex.jit
-def step(x):
-    return jnp.tanh(x @ x).sum()
-
-step(jnp.ones((4, 4)))
+const PRINTED = `${VIEWS}
 made = {}
-for module, view in (
-    (show, lambda: show.show(step, jnp.ones((4, 4)))),
-    (timings, lambda: timings.timings(step, jnp.ones((4, 4)), seconds=0.02)),
-    (cache_view, lambda: cache_view.cache_view()),
-    (key_explorer, lambda: key_explorer.key_explorer(random.key(42))),
-):
-    with patch.object(module, "shown", lambda made: made):
-        widget = view()
+for name, widget in views.items():
     values = ("data", "previous", "detail")
     state = {name: getattr(widget, name) for name in values if widget.has_trait(name)}
-    made[module.__name__.rpartition(".")[2]] = {"text": widget._esm, "state": state}
+    made[name] = {"text": widget._esm, "state": state}
 print(json.dumps(made))
 `;
-
-/** What is to be seen of each, by its name in Python. */
-const SEEN = {
-  show: ['Jaxpr', 'tanh'],
-  timings: ['call', 'wait'],
-  cache_view: ['function', 'step'],
-  key_explorer: ['random.key(42)', '0000002a']
-};
 
 let chromium;
 let made;
 
 before(async () => {
-  const run = spawnSync(PYTHON, ['-c', WIDGETS], { encoding: 'utf8', maxBuffer: 1e8 });
+  const run = spawnSync(PYTHON, ['-c', PRINTED], { encoding: 'utf8', maxBuffer: 1e8 });
   assert.equal(run.status, 0, run.stderr);
   made = JSON.parse(run.stdout.trim().split('\n').at(-1));
   chromium = await browser();

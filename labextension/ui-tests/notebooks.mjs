@@ -123,3 +123,38 @@ export const HOSTILE_WIDGETS = [
   '{name: [f, key, jnp.ones(3)]}',
   'f'
 ];
+
+/** Makes `views`, each widget by the name of its module, in a Python without a kernel. */
+export const VIEWS = `
+import json
+from unittest.mock import patch
+from IPython.core.interactiveshell import InteractiveShell
+import perspex, perspex.numpy as jnp
+from perspex import random
+from perspex_magics.widgets import cache_view, key_explorer, show, timings
+
+InteractiveShell.instance().extension_manager.load_extension("perspex")
+
+@perspex.jit
+def step(x):
+    return jnp.tanh(x @ x).sum()
+
+step(jnp.ones((4, 4)))
+views = {}
+for module, view in (
+    (show, lambda: show.show(step, jnp.ones((4, 4)))),
+    (timings, lambda: timings.timings(step, jnp.ones((4, 4)), seconds=0.02)),
+    (cache_view, lambda: cache_view.cache_view()),
+    (key_explorer, lambda: key_explorer.key_explorer(random.key(42))),
+):
+    with patch.object(module, "shown", lambda made: made):
+        views[module.__name__.rpartition(".")[2]] = view()
+`;
+
+/** What is to be seen of each of them. */
+export const SEEN = {
+  show: ['Jaxpr', 'tanh'],
+  timings: ['call', 'wait'],
+  cache_view: ['function', 'step'],
+  key_explorer: ['random.key(42)', '0000002a']
+};

@@ -10,9 +10,8 @@ const reason = missing();
 if (reason) {
   console.log(`panel: ${reason}, so the panel was not tested in a browser`);
 } else {
-  const files = ['panel.test.mjs', 'long.test.mjs', 'widgets.test.mjs', 'bare.test.mjs'].map(
-    name => new URL(name, import.meta.url).pathname
-  );
+  const names = ['panel', 'long', 'widgets', 'bare', 'exported'];
+  const files = names.map(name => new URL(`${name}.test.mjs`, import.meta.url).pathname);
   // The longest first. Each has a server, kernels and a browser of its own, which it mostly waits for.
   const options = ['--test', '--test-reporter=spec', '--test-concurrency=2'];
   const { status } = spawnSync(process.execPath, [...options, ...files], { stdio: 'inherit' });

@@ -7,6 +7,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 OTHER  := .venv-newest
 ECOSYSTEM := .venv-ecosystem
+FRONTS := .venv-fronts
 PANEL  := $(VENV)/share/jupyter/labextensions/perspex
 ARGS   ?=
 MINUTES ?= 10
@@ -107,6 +108,8 @@ test-all: $(STAMP)  ## what continuous integration runs besides: newest Python, 
 	$(MAKE) --no-print-directory programs
 	$(MAKE) --no-print-directory newest
 	$(MAKE) --no-print-directory libraries
+	$(MAKE) --no-print-directory test-fronts
+	$(MAKE) --no-print-directory test-install
 	$(MAKE) --no-print-directory panel-ui-if-node
 
 # Everything as users have it: XLA optimizes, and no program is there before it is compiled.
@@ -160,6 +163,26 @@ test-libraries: $(ECOSYSTEM)/.few
 	$(ECOSYSTEM)/bin/python examples/ecosystem/compare.py --recorded \
 		eight_schools replay optax_schedules equinox_mlp
 
+# Voila, a server of others that starts our kernel.
+.PHONY: test-fronts
+test-fronts: $(FRONTS)/.installed
+	PERSPEX_FRONTS=$(FRONTS) $(BIN)/python -m pytest -q tests/soak/test_fronts.py
+
+$(FRONTS)/.installed: pyproject.toml $(STAMP)
+	$(PYTHON) -m venv $(FRONTS)
+	$(FRONTS)/bin/python -m pip install --quiet --editable ".[fronts]"
+	@touch $@
+
+# The wheel in clean environments of all Pythons that we support, as far as they are there.
+PYTHONS = $(shell for python in 3.11 3.12 3.13; do \
+	for found in python$$python "$${PYENV_ROOT:-$$HOME/.pyenv}"/versions/$$python.*/bin/python$$python; \
+	do "$$found" --version >/dev/null 2>&1 && command -v "$$found" && break; done; done)
+
+.PHONY: test-install
+test-install: $(STAMP)
+	PERSPEX_SOAK=1 PERSPEX_PYTHONS="$$(echo $(PYTHONS) | tr ' ' :)" \
+		$(BIN)/python -m pytest -q -n 2 tests/soak/test_install.py
+
 $(OTHER)/.installed: pyproject.toml
 	$(or $(NEWEST),$(error no Python 3.13 was found)) -m venv $(OTHER)
 	$(OTHER)/bin/python -m pip install --quiet "jaxlib>=0.12,<0.13" ml_dtypes numpy opt_einsum \
@@ -201,5 +224,5 @@ format: $(STAMP)  ## put every file into shape
 clean:  ## remove what the targets made
 	rm -rf labextension/dist labextension/lib labextension/node_modules
 	rm -f labextension/src/contract.ts labextension/src/lesson.ts
-	rm -rf $(VENV) $(OTHER) $(ECOSYSTEM) build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(OTHER) $(ECOSYSTEM) $(FRONTS) build dist .pytest_cache .mypy_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -46,6 +46,7 @@ NOT_STARTED = {
     "make ": "installs from the network; this is one of the tests that it runs",
     "perspex lab": "stays open; npm run hour walks it, tests/kernel/test_command.py its arguments",
     "pip install": "installs from the network; tests/soak/test_install.py does",
+    "voila": "stays open, and is in another environment: tests/soak/test_fronts.py",
 }
 
 

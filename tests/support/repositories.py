@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -25,16 +26,15 @@ def git(folder: Path, *words: str) -> str:
 
 def hatchling(folder: Path, *words: str, **environment: str) -> str:
     """What hatchling prints, where git is the only program besides."""
-    tools = folder.parent / f"tools of {folder.name}"
-    tools.mkdir(exist_ok=True)
-    if GIT is not None and not (tools / "git").exists():
-        (tools / "git").symlink_to(GIT)
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-m", "hatchling", *words],
-        cwd=folder,
-        env={"PATH": str(tools), "HOME": str(folder.parent), **environment},
-        capture_output=True,
-        text=True,
-    )
+    with tempfile.TemporaryDirectory() as tools:
+        if GIT is not None:
+            (Path(tools) / "git").symlink_to(GIT)
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore", "-m", "hatchling", *words],
+            cwd=folder,
+            env={"PATH": tools, "HOME": tools, **environment},
+            capture_output=True,
+            text=True,
+        )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout.strip()

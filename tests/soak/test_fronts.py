@@ -85,9 +85,12 @@ def test_voila_shows_values_and_notices(tmp_path: Path) -> None:
     nbformat.write(made, tmp_path / "page.ipynb")
     port = free_port()
     command = ["voila", "--no-browser", f"--port={port}", "--Voila.ip=127.0.0.1", "page.ipynb"]
-    with server(command, f"http://127.0.0.1:{port}", environment(tmp_path), tmp_path):
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=LONGEST) as answer:
-            page = answer.read().decode()
+    url = f"http://127.0.0.1:{port}/"
+    with (
+        server(command, url.rstrip("/"), environment(tmp_path), tmp_path),
+        urllib.request.urlopen(url, timeout=LONGEST) as answer,
+    ):
+        page = answer.read().decode()
     assert "[0. 2. 4.]" in page
     # Its page draws other outputs from their data, which it holds.
     assert "application/vnd.perspex.stale+json" in page and "Stale capture" in page

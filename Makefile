@@ -108,8 +108,6 @@ test-all: $(STAMP)  ## what continuous integration runs besides: newest Python, 
 	$(MAKE) --no-print-directory programs
 	$(MAKE) --no-print-directory newest
 	$(MAKE) --no-print-directory libraries
-	$(MAKE) --no-print-directory test-fronts
-	$(MAKE) --no-print-directory test-install
 	$(MAKE) --no-print-directory panel-ui-if-node
 
 # Everything as users have it: XLA optimizes, and no program is there before it is compiled.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -82,6 +82,17 @@ def as_dtype(x: Any, dtype: np.dtype, weak: bool = False) -> Array:
     elif aval.dtype == dtype and aval.weak_type == weak:
         return x
     return convert_element_type(x, new_dtype=dtype, weak_type=weak)
+
+
+def with_weak_cotangents(operation: Callable[..., Array], *args: Any) -> Array:
+    """The result of an operation; cotangents of weakly typed arguments are weakly typed.
+
+    Its derivative has products that are strong beside a strong argument. So the arguments are
+    converted, and their cotangents are converted back.
+    """
+    avals = [shaped(x) for x in args]
+    out = operation(*[as_dtype(x, a.dtype) for x, a in zip(args, avals, strict=True)])
+    return as_dtype(out, avals[0].dtype, all(a.weak_type for a in avals))
 
 
 def like(x: Any, value: Any) -> Array:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
-from perspex import dtypes
 from perspex.arguments.arrays import as_array, aval_of
 from perspex.arguments.types import Array, ArrayLike
 from perspex.ops import elementwise as ops
-from perspex.ops.structural import broadcast_in_dim, convert, full_like
+from perspex.ops.structural import broadcast_in_dim, convert, full_like, scalar_like
 
 __all__ = ["one_minus_square", "polynomial"]
 
@@ -31,10 +29,8 @@ def one_minus_square(x: ArrayLike) -> Array:
     Array(0.64, dtype=float32, weak_type=True)
     """
     aval = aval_of("one_minus_square", x)
-    one: Any = aval.dtype.type(1)
-    if aval.weak_type:
-        one = convert(one, aval.dtype, True)
-    return ops.mul(ops.sub(one, x), ops.add(one, x))
+    one = scalar_like(x, 1)
+    return convert(ops.mul(ops.sub(one, x), ops.add(one, x)), aval.dtype, aval.weak_type)
 
 
 def polynomial(x: ArrayLike, coeffs: Sequence[ArrayLike], *, unroll: int | None = None) -> Array:
@@ -43,19 +39,18 @@ def polynomial(x: ArrayLike, coeffs: Sequence[ArrayLike], *, unroll: int | None 
     Args:
       x: an array of numbers.
       coeffs: scalars or arrays of the shape of `x`, the constant first. With none, the polynomial
-        is zero. They and `x` are promoted to one dtype (JAX converts the coefficients to that of
-        `x`).
+        is zero. They are converted to the dtype of `x`.
       unroll: has no effect; the rule is always written out.
 
     Returns:
-      An array of the shape of `x`.
+      An array of the shape and dtype of `x`.
 
     Raises:
       TypeError: if `coeffs` is not a sequence, or a coefficient has another shape.
 
     >>> from perspex import lax
     >>> lax.polynomial(2.0, [1.0, 2.0, 3.0])
-    Array(17., dtype=float32, weak_type=True)
+    Array(17., dtype=float32)
     """
     if not isinstance(coeffs, Iterable):
         raise TypeError(f"polynomial: coeffs must be a sequence of coefficients, got {coeffs!r}")
@@ -68,8 +63,8 @@ def polynomial(x: ArrayLike, coeffs: Sequence[ArrayLike], *, unroll: int | None 
                 f"polynomial got incompatible shapes for broadcasting: {shape}, {found}; "
                 "coefficients are scalars or have the shape of x"
             )
-    dtype, weak = dtypes.result_type(*given, return_weak_type_flag=True)
-    at, *terms = [convert(as_array(v), dtype, weak) for v in given]
+    at = as_array(x)
+    terms = [convert(as_array(c), at.dtype) for c in given[1:]]
     if not terms:
         return full_like(at, 0)
     total = terms.pop()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from perspex.arguments.arrays import with_weak_cotangents
 from perspex.arguments.glossary import describe
 from perspex.arguments.types import Array, ArrayLike
 from perspex.lax.faces import accurate, adopt, matched, unary
@@ -76,7 +77,7 @@ def igamma(a: ArrayLike, x: ArrayLike) -> Array:
     >>> round(float(lax.igamma(1.0, 2.0)), 4)  # 1 - exp(-2)
     0.8647
     """
-    return incomplete.igamma(*matched("igamma", a, x))
+    return with_weak_cotangents(incomplete.igamma, *matched("igamma", a, x))
 
 
 def igammac(a: ArrayLike, x: ArrayLike) -> Array:
@@ -92,7 +93,7 @@ def igammac(a: ArrayLike, x: ArrayLike) -> Array:
     >>> round(float(lax.igammac(1.0, 2.0)), 4)  # exp(-2)
     0.1353
     """
-    return incomplete.igammac(*matched("igammac", a, x))
+    return with_weak_cotangents(incomplete.igammac, *matched("igammac", a, x))
 
 
 def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:

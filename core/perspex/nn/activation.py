@@ -9,7 +9,7 @@ from perspex.arguments.arrays import arraylike
 from perspex.arguments.glossary import describe
 from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
-from perspex.numpy.promotion import inexact
+from perspex.numpy.promotion import inexact, strong
 from perspex.ops import elementwise as ops
 from perspex.ops import special
 
@@ -292,6 +292,7 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     Array([0.       , 0.8413447], dtype=float32)
     """
     x = inexact("gelu", x)
+    x = strong(x) if x.shape else x
     if approximate:
         inner = np.sqrt(2 / np.pi).astype(x.dtype) * (x + 0.044715 * (x**3))
         return x * (0.5 * (1.0 + pnp.tanh(inner)))

@@ -16,7 +16,7 @@ from perspex.arguments.static import concrete
 from perspex.arguments.types import Array, ArrayLike, Axis, DTypeLike
 from perspex.base.dimensions import size as as_size
 from perspex.jitted.fused import fused
-from perspex.numpy.promotion import inexact
+from perspex.numpy.promotion import inexact, strengthened, strong
 from perspex.ops.elementwise import stop_gradient
 from perspex.ops.reductions import reduce_max
 
@@ -88,7 +88,7 @@ def _greatest(x: Any, axis: Axis, where: Any) -> Any:
 
 @fused(static=("axis", "keepdims", "return_sign"))
 def _logsumexp(a: Any, b: Any, where: Any, axis: Any, keepdims: bool, return_sign: bool) -> Any:
-    a = inexact("logsumexp", a)
+    a = strengthened(inexact("logsumexp", a))
     if b is not None:
         b = inexact("logsumexp", b)
         dtype = dtypes.result_type(a, b)
@@ -262,6 +262,7 @@ def _standardize(
     x: Any, mean: Any, variance: Any, epsilon: Any, where: Any, axis: Any, stable: bool
 ) -> Any:
     x = inexact("standardize", x)
+    x = strong(x) if x.shape else x
     if mean is None:
         mean = pnp.mean(x, axis, keepdims=True, where=where)
     if variance is None and stable:

@@ -44,6 +44,7 @@ from perspex.numpy.promotion import (
     promote,
     promote_all,
     select,
+    strong,
 )
 from perspex.ops import elementwise as ops
 from perspex.tracing.array_methods import is_operand
@@ -364,8 +365,11 @@ def _fabs(x: Any) -> Any:
 def _heaviside(x: Any, y: Any) -> Any:
     check_real("heaviside", x)
     zero, one = like(x, 0), like(x, 1)
+    weak = all(shaped(v).weak_type for v in (x, y, zero))
+    x, y = strong(x), strong(y)
     at_zero = select("heaviside", ops.ne(x, x), x, y)
-    return ops.select(ops.lt(x, zero), zero, ops.select(ops.gt(x, zero), one, at_zero))
+    out = ops.select(ops.lt(x, zero), zero, ops.select(ops.gt(x, zero), one, at_zero))
+    return as_dtype(out, x.dtype, weak)
 
 
 # fmt: off

@@ -161,14 +161,15 @@ def gradient(
                 f"gradient: places of samples along axis {d} must be a vector of size "
                 f"{np.shape(f)[d]}, got shape {np.shape(step)}"
             )
-    out = _gradient(f, tuple(steps), axes)
+    out = _gradient(f, tuple(steps) if varargs else (), axes)
     return out[0] if len(axes) == 1 and (axis is not None or np.ndim(f) == 1) else list(out)
 
 
 @fused(static=("axes",))
 def _gradient(f: Any, steps: Any, axes: tuple[int, ...]) -> list[Any]:
-    (x,) = promote_dtypes("gradient", f, to=dtypes.to_inexact_dtype)
+    (x, *steps) = promote_dtypes("gradient", f, *steps, to=dtypes.to_inexact_dtype)
     x = asarray(x)
+    steps = steps or [1.0] * len(axes)
     return [_derivative(x, h, d) for h, d in zip(steps, axes, strict=True)]
 
 

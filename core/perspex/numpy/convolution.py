@@ -14,6 +14,7 @@ from perspex import dtypes
 from perspex.arguments.arrays import check_arraylike
 from perspex.arguments.glossary import describe
 from perspex.arguments.types import Array, ArrayLike, DTypeLike
+from perspex.ir.avals import shaped
 from perspex.jitted.fused import fused
 from perspex.lax.linear import PrecisionLike
 from perspex.numpy.arithmetic import conj
@@ -21,11 +22,11 @@ from perspex.numpy.creation import asarray
 from perspex.numpy.indexing.parse import INT32, Index, Picks
 from perspex.numpy.indexing.read import read
 from perspex.numpy.products import dot
-from perspex.numpy.promotion import promote_dtypes
+from perspex.numpy.promotion import promote_dtypes, strong
 from perspex.ops import elementwise as ops
 from perspex.ops.precision import canonical_precision
 from perspex.ops.shape import pad, part, rev
-from perspex.ops.structural import reshape
+from perspex.ops.structural import convert, reshape
 
 __all__ = ["convolve", "correlate"]
 
@@ -86,21 +87,28 @@ def _dtype(dtype: Any) -> Any:
 
 @fused(static=("mode", "precision", "preferred"))
 def _convolve(a: Any, v: Any, mode: str, precision: Any, preferred: Any) -> Any:
-    x, y = promote_dtypes("convolve", a, v, to=dtypes.to_inexact_dtype)
-    x, y = asarray(x), asarray(y)
+    x, y, weak = _promoted("convolve", a, v)
     if x.size < y.size:
         x, y = y, x
-    return _trimmed(_full(x, y, precision, preferred), x.size, y.size, mode)
+    out = _trimmed(_full(x, y, precision, preferred), x.size, y.size, mode)
+    return out if preferred is not None else convert(out, out.dtype, weak)
 
 
 @fused(static=("mode", "precision", "preferred"))
 def _correlate(a: Any, v: Any, mode: str, precision: Any, preferred: Any) -> Any:
-    x, y = promote_dtypes("correlate", a, v, to=dtypes.to_inexact_dtype)
-    x, y = asarray(x), rev(conj(asarray(y)), dimensions=(0,))
+    x, y, weak = _promoted("correlate", a, v)
+    y = rev(conj(y), dimensions=(0,))
     swap = x.size < y.size
     if swap:
         x, y = y, x
-    return _trimmed(_full(x, y, precision, preferred), x.size, y.size, mode, from_end=swap)
+    out = _trimmed(_full(x, y, precision, preferred), x.size, y.size, mode, from_end=swap)
+    return out if preferred is not None else convert(out, out.dtype, weak)
+
+
+def _promoted(name: str, a: Any, v: Any) -> tuple[Any, Any, bool]:
+    """Two strong arrays of one dtype, and whether the result is weak."""
+    x, y = promote_dtypes(name, a, v, to=dtypes.to_inexact_dtype)
+    return strong(asarray(x)), strong(asarray(y)), shaped(x).weak_type and shaped(y).weak_type
 
 
 def _trimmed(out: Any, n: int, m: int, mode: str, from_end: bool = False) -> Any:

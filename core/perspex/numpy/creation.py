@@ -466,6 +466,7 @@ def full_like(
     Array([5, 5], dtype=int32)
     """
     sizes, dtype, weak = _described("full_like", a, dtype, shape)
+    weak = weak and not np.ndim(fill_value)
     params = _lying_like("full_like", a, sizes, out_sharding)
     out = _spread("full_like", fill_value, sizes, dtype, weak, **params)
     if out_sharding is not None:

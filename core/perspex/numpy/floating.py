@@ -25,7 +25,16 @@ from perspex.numpy.elementwise import (
     unary,
 )
 from perspex.numpy.logic import isfinite, isnan
-from perspex.numpy.promotion import BOOL, broadcast, inexact, promote_all, promote_inexact, select
+from perspex.numpy.promotion import (
+    BOOL,
+    beside_numbers,
+    broadcast,
+    inexact,
+    promote_all,
+    promote_inexact,
+    select,
+    strong,
+)
 from perspex.ops import elementwise as ops
 from perspex.ops.elementwise import real_dtype
 from perspex.ops.passing import bitcast_convert_type
@@ -275,6 +284,10 @@ def spacing(x: ArrayLike, /) -> Array:
         raise ValueError("spacing is not defined for complex numbers")
     if _is_narrow(x):
         raise TypeError(f"spacing does not accept dtype {x.dtype.name}; take np.spacing")
+    return _spacing(strong(beside_numbers(x)))
+
+
+def _spacing(x: Any) -> Any:
     infinity = like(x, np.inf)
     if x.dtype == np.dtype("float16"):
         return ops.sub(ops.nextafter(x, infinity), x)

@@ -21,7 +21,7 @@ from perspex.numpy.calculus import diff
 from perspex.numpy.creation import asarray
 from perspex.numpy.indexing.parse import INT32, place_dtype
 from perspex.numpy.logic import logical_or
-from perspex.numpy.promotion import promote_dtypes
+from perspex.numpy.promotion import promote_dtypes, strong
 from perspex.numpy.ranges import linspace
 from perspex.numpy.reductions import max as max_
 from perspex.numpy.reductions import min as min_
@@ -304,7 +304,7 @@ def histogram2d(
         bins = [bins, bins]  # type: ignore[list-item]
     elif len(bins) != 2:
         bins = [asarray(bins)] * 2
-    sample = stack(*[asarray(v) for v in promote_dtypes("histogram2d", x, y)], axis=1)
+    sample = stack(*[asarray(v) for v in map(strong, promote_dtypes("histogram2d", x, y))], axis=1)
     counts, edges = histogramdd(sample, bins, range, weights, density)
     return counts, edges[0], edges[1]
 

@@ -19,7 +19,7 @@ from perspex.jitted.fused import fused
 from perspex.numpy import words
 from perspex.numpy.axes import moveaxis
 from perspex.numpy.creation import asarray
-from perspex.numpy.promotion import promote_dtypes
+from perspex.numpy.promotion import promote_dtypes, strong
 from perspex.numpy.shaping import reshape
 from perspex.ops.shape import concatenate as concatenate_p
 from perspex.ops.shape import split as split_p
@@ -94,7 +94,8 @@ def _concatenated(name: str, arrays: Any, axis: int | None, dtype: Any = None) -
 @fused(static=("axis", "dtype"))
 def _join(arrays: Any, axis: int, dtype: Any) -> Any:
     joined = _joined_dtype("concatenate", arrays, dtype)
-    return concatenate_p(*joined, dimension=axis)
+    weak = all([x.aval.weak_type for x in joined])
+    return as_dtype(concatenate_p(*map(strong, joined), dimension=axis), joined[0].dtype, weak)
 
 
 def _merged(name: str, x: Any, axis: int | None, dtype: Any) -> Any:

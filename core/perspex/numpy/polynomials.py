@@ -18,7 +18,7 @@ from perspex.numpy.convolution import convolve
 from perspex.numpy.creation import asarray
 from perspex.numpy.editing import trim_zeros
 from perspex.numpy.linalg import eigvals
-from perspex.numpy.promotion import promote_dtypes
+from perspex.numpy.promotion import beside_numbers, promote_dtypes, strong
 from perspex.numpy.selection import known
 from perspex.ops import elementwise as ops
 from perspex.ops.shape import concatenate, pad, part
@@ -65,11 +65,13 @@ def _aligned(name: str, a1: Any, a2: Any) -> list[Any]:
     """Two vectors of coefficients as long as the longer one."""
     check_arraylike(name, a1, a2)
     both = [asarray(v) for v in promote_dtypes(name, a1, a2)]
+    weak = all([v.aval.weak_type for v in both])
     if any(v.ndim > 1 for v in both):
         raise ValueError(f"{name} takes vectors, got shapes {both[0].shape} and {both[1].shape}")
-    both = [expand(v, range(1 - v.ndim)) for v in both]
+    both = [expand(strong(v), range(1 - v.ndim)) for v in both]
     size = max(v.size for v in both)
-    return [pad(v, v.dtype.type(0), padding_config=((size - v.size, 0, 0),)) for v in both]
+    both = [pad(v, v.dtype.type(0), padding_config=((size - v.size, 0, 0),)) for v in both]
+    return [as_dtype(v, v.dtype, weak) for v in both]
 
 
 def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
@@ -174,7 +176,7 @@ def _polyint(p: Any, k: Any, m: int) -> Any:
     x = asarray(x)
     if not m:
         return x
-    whole = concatenate(x, spread(constants, (m,)), dimension=0)
+    whole = concatenate(strong(x), spread(strong(constants), (m,)), dimension=0)
     size = whole.shape[0]
     # The coefficient of x**e was integrated as often as constants came in before it, at most m.
     factors = np.ones(size)
@@ -215,6 +217,8 @@ def _polydiv(u: Any, v: Any) -> Any:
     n, m = x.shape[0], y.shape[0]
     if n < m:
         return spread(x.dtype.type(0), (1,)), x
+    weak = x.aval.weak_type and y.aval.weak_type
+    x, y = strong(x), strong(y)
     scale = part(y, 0, 1, 0, (m,))
     digits = []
     for k in range(n - m + 1):
@@ -222,7 +226,7 @@ def _polydiv(u: Any, v: Any) -> Any:
         digits.append(digit)
         taken = ops.mul(spread(digit, (m,)), y)
         x = ops.sub(x, pad(taken, x.dtype.type(0), padding_config=((k, n - m - k, 0),)))
-    return concatenate(*digits, dimension=0), x
+    return concatenate(*digits, dimension=0), as_dtype(x, x.dtype, weak)
 
 
 def poly(seq_of_zeros: ArrayLike) -> Array:
@@ -242,13 +246,13 @@ def poly(seq_of_zeros: ArrayLike) -> Array:
         raise ValueError(
             f"poly takes a vector of roots or a square matrix, got shape {roots.shape}"
         )
-    return _poly(expand(roots, range(1 - roots.ndim)))
+    return _poly(expand(beside_numbers(roots), range(1 - roots.ndim)))
 
 
 @fused
 def _poly(roots: Any) -> Any:
     (x,) = promote_dtypes("poly", roots, to=dtypes.to_inexact_dtype)
-    x = as_dtype(asarray(x), x.dtype)
+    x = strong(x)
     one = spread(x.dtype.type(1), (1,))
     n = x.shape[0]
     if not n:

@@ -12,23 +12,24 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from perspex import dtypes
-from perspex.arguments.arrays import as_array, check_arraylike, expand, spread
+from perspex.arguments.arrays import as_array, as_dtype, check_arraylike, expand, spread
 from perspex.arguments.axes import canonical_axis
 from perspex.arguments.glossary import describe
 from perspex.arguments.shapes import common_shape
 from perspex.arguments.sharded import WORDS, OutSharding, asked, lying
 from perspex.arguments.types import Array, ArrayLike, DTypeLike
+from perspex.ir.avals import shaped
 from perspex.jitted.fused import fused
 from perspex.lax.linear import PrecisionLike
 from perspex.layout.context import canonical
 from perspex.layout.named import NamedSharding
 from perspex.numpy.arithmetic import conj, multiply, subtract
-from perspex.numpy.promotion import promote_dtypes
+from perspex.numpy.promotion import promote_dtypes, strengthened
 from perspex.ops import structural
 from perspex.ops.linear import Dimensions, dot_general
 from perspex.ops.precision import canonical_precision
 from perspex.ops.shape import concatenate
-from perspex.ops.structural import move_axis, reshape, transpose
+from perspex.ops.structural import convert, move_axis, reshape, transpose
 from perspex.tracing.trace import typeof
 
 __all__ = [
@@ -47,10 +48,14 @@ def contract(
     precision: Any = None,
     preferred_element_type: Any = None,
     out_sharding: Any = None,
+    weak: bool = False,
 ) -> Any:
-    """`dot_general` of promoted arrays: the batch axes, then the other axes of `x`, then of `y`."""
+    """`dot_general` of promoted arrays: the batch axes, then the other axes of `x`, then of `y`.
+
+    The result is weakly typed if both arrays are, or if `weak` says so.
+    """
     aval = typeof(x)
-    dtype, weak = aval.dtype, aval.weak_type and typeof(y).weak_type
+    dtype, weak = aval.dtype, weak or (aval.weak_type and typeof(y).weak_type)
     if preferred_element_type is not None:
         dtype = dtypes.check_user_dtype(preferred_element_type, "preferred_element_type")
         weak = False
@@ -61,11 +66,21 @@ def contract(
     }
     if out_sharding is not None:
         params |= asked("dot_general", out_sharding)
-    return structural.convert(dot_general(x, y, **params), dtype, weak)
+    return convert(dot_general(x, y, **params), dtype, weak)
 
 
 def _operands(name: str, *args: Any) -> list[Array]:
     return [as_array(x) for x in promote_dtypes(name, *args)]
+
+
+def _factors(name: str, a: Any, b: Any) -> tuple[Array, Array, bool]:
+    """Two operands at one dtype, each with its own weak type, and whether the product is weak."""
+    promoted = promote_dtypes(name, a, b)
+    x, y = [
+        as_array(as_dtype(x, p.dtype, shaped(x).weak_type))
+        for x, p in zip((a, b), promoted, strict=True)
+    ]
+    return x, y, all([shaped(p).weak_type for p in promoted])
 
 
 _STATIC = ("precision", "preferred_element_type")
@@ -92,12 +107,12 @@ def dot(
     >>> jnp.dot(jnp.array([1.0, 2.0]), jnp.array([3.0, 4.0]))
     Array(11., dtype=float32)
     """
-    a, b = _operands("dot", a, b)
+    a, b, weak = _factors("dot", a, b)
     if a.ndim == 0 or b.ndim == 0:
         axes: tuple[Axes, Axes] = ((), ())
     else:
         axes = ((a.ndim - 1,), (max(b.ndim - 2, 0),))
-    return contract(a, b, axes, ((), ()), precision, preferred_element_type, out_sharding)
+    return contract(a, b, axes, ((), ()), precision, preferred_element_type, out_sharding, weak)
 
 
 @fused(static=_PLACED)
@@ -124,13 +139,13 @@ def matmul(
     >>> jnp.matmul(jnp.array([[1.0, 2.0]]), jnp.array([3.0, 4.0]))
     Array([11.], dtype=float32)
     """
-    a, b = _operands("matmul", a, b)
+    a, b, weak = _factors("matmul", a, b)
     plan = _matrix_product(a.shape, b.shape)
     # A leading axis of size one, or absent, is left out of the operand; it is kept in the result.
     x = structural.squeeze(a, dimensions=plan.x_ones) if plan.x_ones else a
     y = structural.squeeze(b, dimensions=plan.y_ones) if plan.y_ones else b
     place = None if out_sharding is None else plan.before(canonical(out_sharding, "matmul"))
-    out = contract(x, y, plan.axes, plan.batch, precision, preferred_element_type, place)
+    out = contract(x, y, plan.axes, plan.batch, precision, preferred_element_type, place, weak)
     if plan.permutation is not None:
         out = transpose(out, permutation=plan.permutation)
     out = out if out.shape == plan.shape else reshape(out, new_sizes=plan.shape)
@@ -214,11 +229,11 @@ def vdot(
     >>> jnp.vdot(jnp.array([1j, 1.0]), jnp.array([1j, 1.0]))
     Array(2.+0.j, dtype=complex64)
     """
-    a, b = _operands("vdot", a, b)
+    a, b, weak = _factors("vdot", a, b)
     if a.dtype.kind == "c":
         a = conj(a)
     a, b = (reshape(x, new_sizes=(x.size,)) if x.ndim != 1 else x for x in (a, b))
-    return contract(a, b, ((0,), (0,)), ((), ()), precision, preferred_element_type)
+    return contract(a, b, ((0,), (0,)), ((), ()), precision, preferred_element_type, weak=weak)
 
 
 @fused(static=_STATIC)
@@ -238,12 +253,13 @@ def inner(
     >>> jnp.inner(jnp.array([[1.0, 2.0]]), jnp.array([3.0, 4.0]))
     Array([11.], dtype=float32)
     """
-    a, b = _operands("inner", a, b)
+    a, b, weak = _factors("inner", a, b)
     if a.ndim == 0 or b.ndim == 0:
+        a, b = _operands("inner", a, b)
         axes: tuple[Axes, Axes] = ((), ())
     else:
         axes = ((a.ndim - 1,), (b.ndim - 1,))
-    return contract(a, b, axes, ((), ()), precision, preferred_element_type)
+    return contract(a, b, axes, ((), ()), precision, preferred_element_type, weak=weak)
 
 
 @fused
@@ -300,7 +316,8 @@ def vecdot(
     >>> jnp.vecdot(jnp.array([[1.0, 2.0], [3.0, 4.0]]), jnp.array([1.0, 1.0]))
     Array([3., 7.], dtype=float32)
     """
-    x1, x2 = _vectors("vecdot", x1, x2)
+    _check_vectors("vecdot", x1, x2)
+    x1, x2, weak = _factors("vecdot", x1, x2)
     x1 = move_axis(x1, canonical_axis(axis, x1.ndim), x1.ndim - 1)
     x2 = move_axis(x2, canonical_axis(axis, x2.ndim), x2.ndim - 1)
     if x1.shape[-1] != x2.shape[-1]:
@@ -313,7 +330,8 @@ def vecdot(
         precision=precision,
         preferred_element_type=preferred_element_type,
     )
-    return reshape(out, new_sizes=out.shape[:-2])
+    out = reshape(out, new_sizes=out.shape[:-2])
+    return out if preferred_element_type is not None else convert(out, out.dtype, weak)
 
 
 @fused
@@ -365,11 +383,15 @@ def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 
 def _vectors(name: str, x: Any, y: Any) -> list[Array]:
+    _check_vectors(name, x, y)
+    return _operands(name, x, y)
+
+
+def _check_vectors(name: str, x: Any, y: Any) -> None:
     check_arraylike(name, x, y)
     for v in (x, y):
         if np.ndim(v) == 0:
             raise ValueError(f"{name} takes arrays of at least one axis, got a scalar")
-    return _operands(name, x, y)
 
 
 def _check_sizes(name: str, first: Sequence[int], i: int, second: Sequence[int], j: int) -> None:
@@ -497,7 +519,9 @@ def cross(
     """
     if axis is not None:
         axisa = axisb = axisc = axis
-    a, b = _operands("cross", a, b)
+    check_arraylike("cross", a, b)
+    dtype = dtypes.result_type(a, b)
+    a, b = [as_array(as_dtype(strengthened(x), dtype)) for x in (a, b)]
     a = move_axis(a, canonical_axis(axisa, a.ndim), a.ndim - 1)
     b = move_axis(b, canonical_axis(axisb, b.ndim), b.ndim - 1)
     if a.shape[-1] != 3 or b.shape[-1] != 3:

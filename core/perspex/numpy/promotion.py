@@ -91,6 +91,22 @@ def promote_numeric(name: str, x: Any, y: Any) -> Sequence[Array]:
     return promote_all(name, x, y, to=dtypes.to_numeric_dtype)
 
 
+def strong(x: Any) -> Array:
+    """`x` without a weak type, converted: a cotangent is converted back, and is as weak as `x`."""
+    return as_dtype(x, shaped(x).dtype)
+
+
+def strengthened(x: Any) -> Array:
+    """`x` without a weak type, as beside a strong number: a cotangent passes unchanged.
+
+    The number is 1. It would make NaN of complex infinities, so complex `x` is converted.
+    """
+    aval = shaped(x)
+    if not aval.weak_type or x.__class__ in PYTHON_SCALARS or aval.dtype.kind != "f":
+        return strong(x)
+    return ops.mul(x, aval.dtype.type(1))
+
+
 def beside_numbers(x: Array) -> Array:
     """`x` as JAX has it beside the numbers of a formula.
 
@@ -98,7 +114,7 @@ def beside_numbers(x: Array) -> Array:
     array that is no scalar becomes strong.
     """
     aval = shaped(x)
-    return as_dtype(x, aval.dtype) if aval.weak_type and aval.shape else x
+    return strengthened(x) if aval.weak_type and aval.shape else x
 
 
 def inexact(name: str, x: Any) -> Array:

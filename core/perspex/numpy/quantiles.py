@@ -15,7 +15,7 @@ from perspex.arguments.sharded import OutSharding, decided
 from perspex.arguments.types import Array, ArrayLike, Axis
 from perspex.jitted.fused import fused
 from perspex.numpy import reductions
-from perspex.numpy.promotion import inexact
+from perspex.numpy.promotion import inexact, strengthened
 from perspex.numpy.reducing import WORDS, checked_axis
 from perspex.ops import elementwise as ops
 from perspex.ops.sorting import sort, take_along
@@ -176,10 +176,10 @@ def _quantile(
     axes = canonical_axes(axis, a.ndim)
     if weights is not None:
         weights = _weights(name, a, weights, axis, axes)
-    lines = _lines(as_dtype(a, a.dtype), axes)
+    lines = _lines(strengthened(a), axes)
     if weights is not None:
         weights = _lines(as_dtype(weights, a.dtype), axes)
-    places = flat(as_dtype(q, q.dtype))
+    places = flat(strengthened(q))
     if 0 in lines.shape:
         out = spread(a.dtype.type(np.nan), (*lines.shape[:-1], places.size))
     else:

@@ -16,7 +16,7 @@ from perspex.arguments.axes import canonical_axes, canonical_axis, hashable_axis
 from perspex.arguments.refused import check_no_out
 from perspex.arguments.types import Axis
 from perspex.jitted.fused import fused
-from perspex.numpy.promotion import BOOL, numeric, select, to_bool
+from perspex.numpy.promotion import BOOL, numeric, select, strong, to_bool
 from perspex.ops import cumulative
 from perspex.ops import elementwise as ops
 from perspex.ops import reductions as reduce
@@ -145,6 +145,7 @@ def _without_nan(name: str, a: Any) -> Any:
     if not (name.startswith("nan") and dtypes.issubdtype(a.dtype, np.inexact)):
         return a
     neutral = _neutral(name.removeprefix("nan").removeprefix("arg"), a.dtype)
+    a = strong(a)
     return ops.select(ops.ne(a, a), neutral, a)
 
 

@@ -18,7 +18,7 @@ from perspex.jitted.fused import fused
 from perspex.lax.control import while_loop
 from perspex.numpy.arithmetic import absolute, floor_divide, remainder
 from perspex.numpy.creation import array, ones
-from perspex.numpy.promotion import inexact, promote_all, promote_dtypes
+from perspex.numpy.promotion import beside_numbers, inexact, promote_all, promote_dtypes, strong
 from perspex.ops import cumulative
 from perspex.ops import elementwise as ops
 from perspex.ops.reductions import reduce_or
@@ -62,7 +62,8 @@ def _integers(name: str, x: Any, y: Any) -> tuple[Any, Any]:
     if not dtypes.issubdtype(x.dtype, np.integer):
         raise ValueError(f"{name} takes integers, got {x.dtype.name}; convert them with astype")
     shape = common_shape(np.shape(x), np.shape(y))
-    return absolute(spread(x, shape)), absolute(spread(y, shape))
+    x, y = [beside_numbers(spread(v, shape)) for v in (x, y)]
+    return absolute(x), absolute(y)
 
 
 def _gcd(x: Any, y: Any) -> Any:
@@ -113,7 +114,7 @@ def i0(x: ArrayLike) -> Array:
         raise ValueError("i0 takes reals; take the real part of complex numbers")
     dtype, weak = x.dtype, x.aval.weak_type
     number = dtype.type
-    x = ops.abs(x)
+    x = ops.abs(strong(x))
     edge, one = number(_SERIES_UP_TO), number(1)
     near, far = ops.min(x, edge), ops.max(x, edge)
     # sum (x^2 / 4)^k / (k!)^2, all terms positive

@@ -15,6 +15,7 @@ from perspex import dtypes
 from perspex.arguments.arrays import like
 from perspex.ir.avals import shaped
 from perspex.numpy.elementwise import COMPLEX, NO_ARRAY, PAIR_OF_FLOATS, binary, unary
+from perspex.numpy.promotion import strengthened, strong
 from perspex.ops import elementwise as ops
 from perspex.ops.cumulative import log_add_exp_p
 from perspex.ops.elementwise import real_dtype
@@ -48,9 +49,9 @@ def _logaddexp2(x: Any, y: Any) -> Any:
         out = ops.add(largest, ops.div(added, like(x, ln2)))
         half = real_dtype(x.dtype).type(np.pi / ln2)
         return ops.complex(ops.real(out), _wrapped(ops.imag(out), half))
-    # The derivative is weakly typed where the operand is: what comes back to it is converted.
+    # The derivative is weakly typed where `x` is a scalar that is: it is converted back.
     weak = all(aval.weak_type and not aval.shape for aval in (shaped(x), shaped(y)))
-    x, y = convert(x, x.dtype), convert(y, y.dtype)
+    x, y = [strengthened(v) if np.shape(x) else strong(v) for v in (x, y)]
     # What the smaller one adds to the larger. Equal infinities differ by 0, not by NaN.
     distance = ops.abs(ops.select(ops.eq(x, y), like(x, 0), ops.sub(x, y)))
     added = ops.log1p(ops.exp(ops.neg(ops.mul(distance, like(x, ln2)))))
@@ -70,8 +71,8 @@ def _hypot(x: Any, y: Any) -> Any:
     if x.dtype.kind == "c":
         raise ValueError("hypot is not defined for complex numbers; take their jnp.abs first")
     narrow, weak = x.dtype, shaped(x).weak_type and shaped(y).weak_type
-    if dtypes.itemsize_bits(narrow) < 32:
-        x, y = convert(x, np.dtype("float32")), convert(y, np.dtype("float32"))
+    wide = np.dtype("float32") if dtypes.itemsize_bits(narrow) < 32 else narrow
+    x, y = convert(x, wide), convert(y, wide)
     info = dtypes.finfo(x.dtype)
     number = x.dtype.type
     # Where squares would leave the range, powers of two move both sides to its middle.
@@ -91,9 +92,8 @@ def _hypot(x: Any, y: Any) -> Any:
 
 
 def _sinc(x: Any) -> Any:
-    dtype, weak = x.dtype, x.aval.weak_type
-    if dtypes.itemsize_bits(dtype) < 32:
-        x = convert(x, np.dtype("float32"))
+    dtype, weak = x.dtype, x.aval.weak_type and not x.aval.shape
+    x = convert(x, np.dtype("float32") if dtypes.itemsize_bits(dtype) < 32 else dtype)
     number, real = x.dtype.type, real_dtype(x.dtype).type
     small = ops.lt(ops.abs(x), real(0.125))
     # Taylor's series near 0, exact to 1e-17, so that derivatives of any order are right there.

@@ -15,7 +15,6 @@ from perspex.arguments.arrays import (
     check_arraylike,
     flat,
     spread,
-    weak_like,
 )
 from perspex.arguments.axes import canonical_axis
 from perspex.arguments.glossary import describe
@@ -27,6 +26,7 @@ from perspex.jitted.fused import fused
 from perspex.numpy import words
 from perspex.numpy.creation import asarray
 from perspex.numpy.grids import _INT32
+from perspex.numpy.promotion import strengthened
 from perspex.ops import elementwise as ops
 from perspex.ops import shape as shape_ops
 from perspex.ops.keys import filled_keys
@@ -386,12 +386,14 @@ def _diag(v: Any, k: int) -> Any:
     if v.ndim != 1:
         raise ValueError(f"diag takes an array of one axis or two, got shape {v.shape}")
     size = v.size + abs(k)
-    zero = weak_like(v, 0)
+    weak, v = v.aval.weak_type, strengthened(v)
+    zero = v.dtype.type(0)
     # Row i of the matrix holds v[i], or v[i + k] below the main diagonal.
     padded = pad(v, zero, padding_config=((max(0, -k), max(0, k), 0),)) if k else v
     rows = broadcast_in_dim(padded, shape=(size, size), broadcast_dimensions=(0,))
     row, column = _positions(size, size)
-    return ops.select(ops.eq(ops.add(row, np.int32(k)), column), rows, zero)
+    out = ops.select(ops.eq(ops.add(row, np.int32(k)), column), rows, zero)
+    return as_dtype(out, v.dtype, weak)
 
 
 def diagflat(v: ArrayLike, k: int = 0) -> Array:

@@ -40,6 +40,7 @@ from perspex.ops.structural import (
     scalar_like,
     to_front,
     unbroadcast,
+    weak_like,
     zero_like,
 )
 from perspex.tracing import cuts
@@ -451,7 +452,7 @@ class Clamp(Primitive):
         total = None
         for t, region in zip(tangents, regions, strict=True):
             if t is not None:
-                term = select(region, t, scalar_like(t, 0))
+                term = select(region, t, weak_like(t, 0))
                 total = term if total is None else add(total, term)
         return out, total
 

@@ -219,8 +219,9 @@ def _pow_jvp_y(t: Any, x: Any, y: Any, z: Any) -> Any:
     if dtypes.issubdtype(typeof(y).dtype, np.integer):
         return None
     # log(x) x^y, with the limit 0 at x = 0.
-    safe = select(eq(x, scalar_like(x, 0)), scalar_like(x, 1), x)
-    return mul(t, mul(log(safe), z))
+    safe = select(eq(x, weak_like(x, 0)), weak_like(x, 1), x)
+    # Converted, so that the cotangent of a weakly typed `y` beside a weakly typed `x` is weak.
+    return convert(mul(t, mul(log(safe), z)), typeof(y).dtype)
 
 
 integer_pow = IntegerPow()

@@ -19,7 +19,7 @@ from perspex.jitted.fused import fused
 from perspex.numpy import reductions, words
 from perspex.numpy.axes import transpose
 from perspex.numpy.linalg.factorizations import matrices_of, square
-from perspex.numpy.promotion import inexact, promote_dtypes
+from perspex.numpy.promotion import inexact, promote_dtypes, strong
 from perspex.ops import elementwise as ew
 from perspex.ops import linalg as ops
 from perspex.ops.linalg import solve as solving
@@ -283,7 +283,7 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
     >>> jnp.linalg.tensorinv(jnp.eye(6).reshape(2, 3, 6)).shape
     (6, 2, 3)
     """
-    a = as_array(inexact("tensorinv", a))
+    a = strong(as_array(inexact("tensorinv", a)))
     ind = operator.index(ind)
     if ind <= 0:
         raise ValueError(f"linalg.tensorinv: ind must be a positive integer, got {ind}")

@@ -12,7 +12,7 @@ from perspex import numpy as pnp
 from perspex.arguments.arrays import arraylike, check_arraylike
 from perspex.arguments.glossary import describe
 from perspex.arguments.types import Array, ArrayLike, DTypeLike
-from perspex.numpy.promotion import promote_dtypes
+from perspex.numpy.promotion import inexact, promote_dtypes, strengthened, strong
 from perspex.ops.shape import pad
 
 __all__ = [
@@ -94,13 +94,13 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
            [3, 2, 1]], dtype=int32)
     """
     c = _vectors("toeplitz", c)
-    r = pnp.conj(c) if r is None else _vectors("toeplitz", r)
+    c, r = (strong(c), pnp.conj(c)) if r is None else (strengthened(c), _vectors("toeplitz", r))
     m, n = c.shape[-1], r.shape[-1]
     batch = np.broadcast_shapes(c.shape[:-1], r.shape[:-1])
     c, r = pnp.broadcast_to(c, (*batch, m)), pnp.broadcast_to(r, (*batch, n))
     values = pnp.concatenate([pnp.flip(c, -1), r[..., 1:]], axis=-1)
     places = np.arange(n)[None, :] - np.arange(m)[:, None] + m - 1
-    return values[..., places]
+    return strong(values)[..., places]
 
 
 def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
@@ -120,7 +120,7 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
            [2, 3, 0],
            [3, 0, 0]], dtype=int32)
     """
-    c = _vectors("hankel", c)
+    c = strengthened(_vectors("hankel", c))
     r = pnp.zeros_like(c) if r is None else _vectors("hankel", r)
     m, n = c.shape[-1], r.shape[-1]
     batch = np.broadcast_shapes(c.shape[:-1], r.shape[:-1])
@@ -290,7 +290,7 @@ def fiedler_companion(a: ArrayLike) -> Array:
     a = pnp.asarray(_vectors("fiedler_companion", a))
     if a.ndim != 1:
         raise ValueError(f"fiedler_companion takes a vector, got the shape {a.shape}")
-    a = a if pnp.issubdtype(a.dtype, pnp.inexact) else a.astype(float)
+    a = inexact("fiedler_companion", a)
     n = max(a.size - 1, 0)
     if n < 2:
         return -(a[1:] / a[0]).reshape(n, n)

@@ -8,10 +8,11 @@ from perspex.arguments.types import Array, ArrayLike, Axis
 from perspex.jitted.fused import fused
 from perspex.nn import log_softmax as _log_softmax
 from perspex.nn import softmax as _softmax
-from perspex.numpy.promotion import beside_numbers, inexact, promote_inexact
+from perspex.numpy.promotion import beside_numbers, inexact, promote_inexact, strengthened
 from perspex.ops import elementwise as ops
 from perspex.rules.custom_jvp import custom_jvp
 from perspex.scipy.special.gammas import RETURNS
+from perspex.tracing.trace import typeof
 
 __all__ = [
     "entr", "expit", "kl_div", "log_softmax", "logit", "rel_entr", "softmax", "xlog1py", "xlogy",
@@ -136,7 +137,7 @@ def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
     Array(0., dtype=float32, weak_type=True)
     """
     p, q = promote_inexact("rel_entr", p, q)
-    p = beside_numbers(p)
+    p, q = [strengthened(x) if typeof(p).shape else x for x in (p, q)]
     both, none = (p > 0) & (q > 0), (p == 0) & (q >= 0)
     safe_p, safe_q = pnp.where(both, p, 1), pnp.where(both, q, 1)
     value = _p_log_ratio(safe_p, safe_q)
@@ -152,7 +153,7 @@ def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
     Array(0., dtype=float32, weak_type=True)
     """
     p, q = promote_inexact("kl_div", p, q)
-    p = beside_numbers(p)
+    p, q = [strengthened(x) if typeof(p).shape else x for x in (p, q)]
     both, none = (p > 0) & (q > 0), (p == 0) & (q >= 0)
     safe_p, safe_q = pnp.where(both, p, 1), pnp.where(both, q, 1)
     value = _p_log_ratio(safe_p, safe_q) - safe_p + safe_q

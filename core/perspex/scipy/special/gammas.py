@@ -11,12 +11,12 @@ import numpy as np
 
 from perspex import dtypes
 from perspex import numpy as pnp
-from perspex.arguments.arrays import as_dtype, check_arraylike
+from perspex.arguments.arrays import check_arraylike, with_weak_cotangents
 from perspex.arguments.glossary import describe
 from perspex.arguments.static import concrete
 from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
-from perspex.numpy.promotion import inexact, promote_all, promote_inexact
+from perspex.numpy.promotion import inexact, promote_all, promote_inexact, strong
 from perspex.ops import incomplete, integrals, special
 from perspex.tracing.trace import typeof
 
@@ -41,11 +41,6 @@ def floats(name: str, *args: Any) -> Sequence[Array]:
     if len(args) == 2:
         return promote_inexact(name, *args)
     return promote_all(name, *args, to=dtypes.to_inexact_dtype)
-
-
-def strong(x: Any) -> Array:
-    """`x` without a weak type."""
-    return as_dtype(x, typeof(x).dtype)
 
 
 def refuse_complex(name: str, *args: Any) -> None:
@@ -168,7 +163,7 @@ def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
     check_arraylike("polygamma", n, x)
     if not dtypes.issubdtype(dtypes.dtype_of(n), np.integer):
         raise ValueError(f"polygamma: n must be of an integer dtype, got {dtypes.dtype_of(n).name}")
-    return special.polygamma(*promote_inexact("polygamma", n, x))
+    return with_weak_cotangents(special.polygamma, *promote_inexact("polygamma", n, x))
 
 
 @fused
@@ -228,7 +223,7 @@ def gammainc(a: ArrayLike, x: ArrayLike) -> Array:
     >>> round(float(special.gammainc(1.0, 2.0)), 4)
     0.8647
     """
-    return incomplete.igamma(*promote_inexact("gammainc", a, x))
+    return with_weak_cotangents(incomplete.igamma, *promote_inexact("gammainc", a, x))
 
 
 @fused
@@ -243,7 +238,7 @@ def gammaincc(a: ArrayLike, x: ArrayLike) -> Array:
     >>> round(float(special.gammaincc(1.0, 2.0)), 4)
     0.1353
     """
-    return incomplete.igammac(*promote_inexact("gammaincc", a, x))
+    return with_weak_cotangents(incomplete.igammac, *promote_inexact("gammaincc", a, x))
 
 
 def multigammaln(a: ArrayLike, d: ArrayLike) -> Array:
@@ -357,7 +352,7 @@ def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
     """
     if q is None:
         raise NotImplementedError("zeta: pass q=1 for the zeta function of Riemann, where x > 1")
-    return special.zeta(*promote_inexact("zeta", x, q))
+    return with_weak_cotangents(special.zeta, *promote_inexact("zeta", x, q))
 
 
 def bernoulli(n: int) -> Array:

@@ -13,9 +13,9 @@ from perspex.arguments.arrays import check_arraylike
 from perspex.arguments.glossary import describe
 from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
-from perspex.numpy.promotion import inexact, promote_inexact
+from perspex.numpy.promotion import inexact, promote_inexact, strengthened, strong
 from perspex.ops import hypergeometric, integrals
-from perspex.scipy.special.gammas import RAISES, RAISES_FOR_ONE, RETURNS, floats, strong
+from perspex.scipy.special.gammas import RAISES, RAISES_FOR_ONE, RETURNS, floats
 from perspex.tracing.trace import typeof
 
 __all__ = [
@@ -32,7 +32,7 @@ def exp1(x: ArrayLike) -> Array:
     >>> round(float(special.exp1(1.0)), 4)
     0.2194
     """
-    return integrals.exp1(strong(inexact("exp1", x)))
+    return integrals.exp1(strengthened(inexact("exp1", x)))
 
 
 @fused
@@ -43,7 +43,7 @@ def expi(x: ArrayLike) -> Array:
     >>> round(float(special.expi(1.0)), 4)
     1.8951
     """
-    return integrals.expi(strong(inexact("expi", x)))
+    return integrals.expi(strengthened(inexact("expi", x)))
 
 
 @fused
@@ -58,7 +58,7 @@ def expn(n: ArrayLike, x: ArrayLike) -> Array:
     >>> round(float(special.expn(2, 1.0)), 4)
     0.1485
     """
-    return integrals.expn(*map(strong, promote_inexact("expn", n, x)))
+    return integrals.expn(*map(strengthened, promote_inexact("expn", n, x)))
 
 
 @fused
@@ -76,7 +76,7 @@ def sici(x: ArrayLike) -> tuple[Array, Array]:
     >>> round(float(si), 4), round(float(ci), 4)
     (0.9461, 0.3374)
     """
-    x = strong(inexact("sici", x))
+    x = strengthened(inexact("sici", x))
     return integrals.si(x), integrals.ci(x)
 
 
@@ -98,7 +98,7 @@ def fresnel(x: ArrayLike) -> tuple[Array, Array]:
     >>> round(float(s), 4), round(float(c), 4)
     (0.4383, 0.7799)
     """
-    x = strong(inexact("fresnel", x))
+    x = strengthened(inexact("fresnel", x))
     if typeof(x).dtype.kind == "c":
         raise NotImplementedError(
             "fresnel is not implemented for complex arguments; take real ones"

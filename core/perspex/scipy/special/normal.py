@@ -9,14 +9,15 @@ import numpy as np
 
 from perspex import dtypes
 from perspex import numpy as pnp
-from perspex.arguments.arrays import check_arraylike
+from perspex.arguments.arrays import as_dtype, check_arraylike
 from perspex.arguments.glossary import describe
 from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
-from perspex.numpy.promotion import inexact, promote_inexact
+from perspex.numpy.promotion import inexact, promote_inexact, strengthened, strong
+from perspex.numpy.reducing import wide_float
 from perspex.ops import bessel, integrals, special
 from perspex.rules.custom_jvp import custom_jvp
-from perspex.scipy.special.gammas import RAISES, RAISES_FOR_ONE, RETURNS, refuse_complex, strong
+from perspex.scipy.special.gammas import RAISES, RAISES_FOR_ONE, RETURNS, refuse_complex
 from perspex.tracing.trace import typeof
 
 __all__ = [
@@ -142,7 +143,7 @@ def _check_float(name: str, x: Any) -> Array:
     dtype = dtypes.dtype_of(x)
     if dtype not in (np.dtype("float32"), np.dtype("float64")):
         raise TypeError(f"{name} takes float32 or float64, got {dtype.name}; convert it")
-    return strong(inexact(name, x))
+    return inexact(name, x)
 
 
 @fused
@@ -155,7 +156,7 @@ def ndtr(x: ArrayLike) -> Array:
     >>> special.ndtr(0.0)
     Array(0.5, dtype=float32)
     """
-    x = _check_float("ndtr", x)
+    x = strong(_check_float("ndtr", x))
     return 0.5 * special.erfc(-_ROOT_HALF * x)
 
 
@@ -170,7 +171,7 @@ def ndtri(p: ArrayLike) -> Array:
     >>> round(float(special.ndtri(0.975)), 2)
     1.96
     """
-    return _quantile(_check_float("ndtri", p))
+    return _quantile(strong(_check_float("ndtri", p)))
 
 
 def _quantile(p: Array) -> Array:
@@ -200,7 +201,7 @@ def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
     >>> round(float(special.log_ndtr(-40.0)), 2)
     -804.61
     """
-    x = _check_float("log_ndtr", x)
+    x = strengthened(_check_float("log_ndtr", x))
     low = x < -1
     near = pnp.log1p(-0.5 * special.erfc(_ROOT_HALF * pnp.where(low, 0, x)))
     size = pnp.where(low, -x, 1)
@@ -223,7 +224,9 @@ def owens_t(h: ArrayLike, a: ArrayLike) -> Array:
     >>> special.owens_t(0.0, 1.0)
     Array(0.125, dtype=float32)
     """
-    return integrals.owens_t(*map(strong, promote_inexact("owens_t", h, a)))
+    h, a = map(strong, promote_inexact("owens_t", h, a))
+    wide = wide_float(h.dtype)
+    return integrals.owens_t(as_dtype(h, wide), as_dtype(a, wide))
 
 
 # ---- Modified Bessel functions ---------------------------------------------------------------

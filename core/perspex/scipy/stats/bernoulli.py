@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from perspex import numpy as pnp
+from perspex.arguments.arrays import like
 from perspex.arguments.types import Array
 from perspex.scipy.special import xlog1py, xlogy
 from perspex.scipy.stats.families import Discrete
@@ -31,8 +32,8 @@ def _mass(k: Array, p: Array) -> Array:
 
 def _quantile(q: Array, p: Array) -> Array:
     possible = (p >= 0) & (p <= 1) & (q >= 0) & (q <= 1)
-    value = pnp.where(q == 0, -1, pnp.where(q <= 1 - p, 0, 1))
-    return pnp.where(possible, value, math.nan)
+    value = pnp.where(q == 0, like(q, -1), pnp.where(q <= 1 - p, like(q, 0), like(q, 1)))
+    return pnp.where(possible, value, like(q, math.nan))
 
 
 logpmf = _bernoulli.define("logpmf", -0.357, lambda k, p: xlogy(k, p) + xlog1py(1 - k, -p))

@@ -18,11 +18,14 @@ import textwrap
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
 from perspex import dtypes
 from perspex import numpy as pnp
+from perspex.arguments.arrays import as_dtype
 from perspex.arguments.types import Array
 from perspex.jitted.fused import fused
-from perspex.numpy.promotion import beside_numbers, promote_all
+from perspex.numpy.promotion import promote_all, strengthened, strong
 from perspex.tracing.trace import typeof
 
 HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
@@ -70,22 +73,30 @@ _DERIVED: dict[str, dict[str, Callable[[Any], Any]]] = {
     "logsf": {"sf": pnp.log},
 }
 
-# Functions whose first argument stands beside numbers in JAX's formulas, which makes it strong.
-_BESIDE_NUMBERS = {
-    "beta": "cdf logcdf logpdf logsf pdf sf",
-    "cauchy": "cdf isf logcdf logpdf logsf pdf ppf sf",
-    "chi2": "cdf logcdf logpdf logsf pdf sf",
-    "gamma": "cdf logcdf logpdf pdf",
-    "geom": "logpmf pmf",
-    "gumbel_r": "sf",
-    "laplace": "cdf logpdf pdf",
-    "logistic": "isf logpdf pdf ppf",
-    "nbinom": "logpmf pmf",
-    "norm": "logpdf pdf",
-    "pareto": "cdf logpdf logsf pdf ppf sf",
-    "poisson": "cdf",
-    "t": "logpdf pdf",
-}
+# What JAX's formulas make of weakly typed arguments: one rule for a first argument with axes, then
+# one for a scalar. A letter stands for each parameter, the last one for all that follow: `s` is
+# strengthened, so that its cotangent is strong; `c` is converted, so that it is weak; `-` stays.
+# Results are weak after `*`, else as the formula leaves them.
+_WEAK = {
+    "bernoulli": {"logpmf pmf": "s- -", "cdf": "c -"},
+    "beta": {"cdf logcdf logsf sf": "s -", "logpdf pdf": "cs -"},
+    "cauchy": {"cdf logcdf logpdf logsf pdf sf": "s -", "isf ppf": "cs c-*"},
+    "chi2": {"cdf logcdf logsf sf": "sc c*", "logpdf pdf": "s -"},
+    "expon": {"cdf logsf sf": "c* c*"},
+    "gamma": {"cdf logcdf": "sc c*", "logpdf pdf": "cs -", "logsf sf": "c* c*"},
+    "geom": {"logpmf pmf": "sc -"},
+    "gumbel_r": {"sf": "s -"},
+    "laplace": {"cdf logpdf pdf": "s -"},
+    "logistic": {"isf logpdf pdf ppf": "s -"},
+    "nbinom": {"logpmf pmf": "ccs -"},
+    "norm": {"logpdf pdf": "s -"},
+    "pareto": {"logpdf pdf": "s -", "cdf": "sc sc*", "logcdf": "sc* sc*", "logsf sf": "c c*",
+               "ppf": "s s-*"},
+    "poisson": {"cdf": "cc -"},
+    "t": {"logpdf pdf": "s -"},
+    "truncnorm": {"cdf logcdf logsf sf": "c c", "logpdf pdf": "sc sc"},
+}  # fmt: skip
+_AS = {"s": strengthened, "c": strong, "-": lambda x: x}
 
 
 def at(condition: Any, x: Any, elsewhere: float) -> Array:
@@ -184,7 +195,8 @@ class Family:
         if not loc:
             names.remove("loc")
         full_name = f"{self.name}.{name}"
-        beside = name in _BESIDE_NUMBERS.get(self.name, "").split()
+        rules = [r for n, r in _WEAK.get(self.name, {}).items() if name in n.split()]
+        with_axes, scalar = rules[0].split() if rules else ("-", "-")
         signature = inspect.Signature([_parameter(n) for n in names], return_annotation="Array")
 
         def function(*args: Any, **kwargs: Any) -> Any:
@@ -193,11 +205,16 @@ class Family:
             except TypeError as error:
                 raise TypeError(f"{full_name}: {error}") from None
             given.apply_defaults()
-            values = dict(zip(names, floats(full_name, *given.args), strict=True))
-            if beside:
-                values[names[0]] = beside_numbers(values[names[0]])
+            args, as_weak = floats(full_name, *given.args), "-"
+            if typeof(args[0]).weak_type:
+                as_weak = with_axes if np.shape(args[0]) else scalar
+                letters = as_weak.removesuffix("*").ljust(len(args), as_weak.removesuffix("*")[-1])
+                args = [_AS[letter](x) for letter, x in zip(letters, args, strict=True)]
+            values = dict(zip(names, args, strict=True))
             moves = values.pop("loc", None), values.pop("scale", None)
             value = rule(moves, *values.values())
+            if as_weak.endswith("*"):
+                value = as_dtype(value, value.dtype, weak=True)
             return pnp.asarray(value, float) if widest else value
 
         function.__name__ = function.__qualname__ = name

@@ -81,6 +81,9 @@ def _lower_1f1(b: Any, *values: Any) -> Any:
         scale = exp(call(lgamma, c) - call(lgamma, c - a) - a * log(size))
         sign = _sign_of_gamma(c) * _sign_of_gamma(c - a)
         y = where(far, sign * scale * series, near)
+        # At equal whole numbers below 0 the series ends in 0 / 0. There it is taken for its limit
+        # along equal parameters, as in JAX; SciPy ends it.
+        y = where(a.equals(c) & _pole(c), exp(x), y)
         y = where(a.equals(0.0) | x.equals(0.0), 1.0, y)
         y = where(_pole(c) & ~(_pole(a) & (a >= c)), math.inf, y)
         return where(a.equals(a) & c.equals(c) & x.equals(x), y, math.nan)

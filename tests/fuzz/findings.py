@@ -26,6 +26,7 @@ MEANT = [
     ("we raise", r"jacfwd requires .* got bool", r"", "jax refuses it where numbers are known"),
     ("error type", r"want CustomVJPException", r"", "a private type, for values closed over"),
     ("error type", r"closes over a value[\s\S]*want (\w+: Linear|NotImpl)", r"", INNER),
+    ("error type", r"closes over a value[\s\S]*want ValueError: at vmap out_axes", r"", INNER),
     ("error type", r"unexpected tracer[\s\S]*want AssertionError: \[", r"", INNER),
     ("shape", r"want .*\[(\d+, )*0[\],]", r"jnp\.take\(", "right: no indices give their shape"),
     ("error type", r"custom_jvp.* not implemented|'custom_lin' not", r"", INNER),

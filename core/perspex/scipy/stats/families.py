@@ -205,12 +205,13 @@ class Family:
             except TypeError as error:
                 raise TypeError(f"{full_name}: {error}") from None
             given.apply_defaults()
-            args, as_weak = floats(full_name, *given.args), "-"
-            if typeof(args[0]).weak_type:
-                as_weak = with_axes if np.shape(args[0]) else scalar
-                letters = as_weak.removesuffix("*").ljust(len(args), as_weak.removesuffix("*")[-1])
-                args = [_AS[letter](x) for letter, x in zip(letters, args, strict=True)]
-            values = dict(zip(names, args, strict=True))
+            operands, as_weak = floats(full_name, *given.args), "-"
+            if typeof(operands[0]).weak_type:
+                as_weak = with_axes if np.shape(operands[0]) else scalar
+                letters = as_weak.removesuffix("*")
+                letters = letters.ljust(len(names), letters[-1])
+                operands = [_AS[k](x) for k, x in zip(letters, operands, strict=False)]
+            values = dict(zip(names, operands, strict=True))
             moves = values.pop("loc", None), values.pop("scale", None)
             value = rule(moves, *values.values())
             if as_weak.endswith("*"):

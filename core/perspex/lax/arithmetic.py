@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from perspex.arguments.arrays import as_array, aval_of
+from perspex.arguments.arrays import as_array, as_dtype, aval_of, spread
 from perspex.arguments.types import Array, ArrayLike
+from perspex.ir.avals import PYTHON_SCALARS
 from perspex.ops import elementwise as ops
-from perspex.ops.structural import broadcast_in_dim, convert, full_like, scalar_like
+from perspex.ops.structural import convert, scalar_like
 
 __all__ = ["one_minus_square", "polynomial"]
 
@@ -50,12 +51,13 @@ def polynomial(x: ArrayLike, coeffs: Sequence[ArrayLike], *, unroll: int | None 
 
     >>> from perspex import lax
     >>> lax.polynomial(2.0, [1.0, 2.0, 3.0])
-    Array(17., dtype=float32)
+    Array(17., dtype=float32, weak_type=True)
     """
     if not isinstance(coeffs, Iterable):
         raise TypeError(f"polynomial: coeffs must be a sequence of coefficients, got {coeffs!r}")
     given = [x, *coeffs]
-    shape = aval_of("polynomial", x).shape
+    aval = aval_of("polynomial", x)
+    shape = aval.shape
     for c in given:
         found = aval_of("polynomial", c).shape
         if found not in ((), shape):
@@ -64,12 +66,15 @@ def polynomial(x: ArrayLike, coeffs: Sequence[ArrayLike], *, unroll: int | None 
                 "coefficients are scalars or have the shape of x"
             )
     at = as_array(x)
-    terms = [convert(as_array(c), at.dtype) for c in given[1:]]
+    weak = aval.weak_type and not shape
+    # Numbers in a formula are as weak as a scalar, arrays are converted.
+    terms = [
+        as_dtype(c, aval.dtype, weak) if c.__class__ in PYTHON_SCALARS else convert(c, aval.dtype)
+        for c in given[1:]
+    ]
     if not terms:
-        return full_like(at, 0)
-    total = terms.pop()
-    if total.shape != shape:
-        total = broadcast_in_dim(total, shape=shape, broadcast_dimensions=())
+        return spread(as_dtype(0, aval.dtype, weak), shape)
+    total = spread(terms.pop(), shape)
     for term in reversed(terms):
         total = ops.add(ops.mul(total, at), term)
     return total

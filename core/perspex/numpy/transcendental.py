@@ -49,9 +49,9 @@ def _logaddexp2(x: Any, y: Any) -> Any:
         out = ops.add(largest, ops.div(added, like(x, ln2)))
         half = real_dtype(x.dtype).type(np.pi / ln2)
         return ops.complex(ops.real(out), _wrapped(ops.imag(out), half))
-    # The derivative is weakly typed where `x` is a scalar that is: it is converted back.
+    # Cotangents of weakly typed scalars are weak: they are converted back.
     weak = all(aval.weak_type and not aval.shape for aval in (shaped(x), shaped(y)))
-    x, y = [strengthened(v) if np.shape(x) else strong(v) for v in (x, y)]
+    x, y = [strengthened(v) if np.shape(x) or np.shape(y) else strong(v) for v in (x, y)]
     # What the smaller one adds to the larger. Equal infinities differ by 0, not by NaN.
     distance = ops.abs(ops.select(ops.eq(x, y), like(x, 0), ops.sub(x, y)))
     added = ops.log1p(ops.exp(ops.neg(ops.mul(distance, like(x, ln2)))))

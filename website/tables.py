@@ -95,7 +95,7 @@ A notice stands below its cell. Front ends and programs find its data under the 
 
 def _errors() -> dict[str, str]:
     """A page for each error and each notice, and the table of all of them."""
-    texts = errors.pages()
+    texts = explain.pages(vars(errors))
     rows: dict[bool, list[str]] = {True: [], False: []}
     made = {}
     for name in sorted(texts):

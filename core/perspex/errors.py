@@ -43,7 +43,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from perspex.advice import explain
 from perspex.advice.story import Card, Message
 from perspex.base.xla import JaxRuntimeError as JaxRuntimeError
 
@@ -280,9 +279,3 @@ class TypePromotionError(ValueError):
 
 class InconclusiveDimensionOperation(Exception):
     """A question about a symbolic dimension whose answer depends on the dimension's value."""
-
-
-def pages() -> dict[str, str]:
-    """The pages of all errors and notices, as Markdown by their names."""
-    kinds = [v for v in globals().values() if isinstance(v, type) and issubclass(v, BaseException)]
-    return {kind.__name__: explain.of_class(kind) for kind in kinds} | explain.written()

@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import sys
 
+from perspex import errors
 from perspex.advice import explain
-from perspex.errors import pages
 
 
 def main(options: argparse.Namespace, others: list[str]) -> int:
     """Print the page that was named, or all names with what each page says first."""
-    known = pages()
+    known = explain.pages(vars(errors))
     try:
         text = explain.found(options.name, known) if options.name else explain.listed(known)
     except LookupError as error:

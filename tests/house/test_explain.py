@@ -19,7 +19,7 @@ from perspex.advice import explain
 from perspex_magics.display.notices import KINDS
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = errors.pages()
+PAGES = explain.pages(vars(errors))
 ERRORS = {name for name in PAGES if name[0].isupper()}
 # Nobody who uses Perspex meets these, and why.
 INSIDE = {

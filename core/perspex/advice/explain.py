@@ -24,6 +24,12 @@ def written() -> dict[str, str]:
     return {path.stem: path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("*.md"))}
 
 
+def pages(errors: Mapping[str, object]) -> dict[str, str]:
+    """The pages of all notices and of the errors in a module's namespace, as Markdown by name."""
+    kinds = [v for v in errors.values() if isinstance(v, type) and issubclass(v, BaseException)]
+    return {kind.__name__: of_class(kind) for kind in kinds} | written()
+
+
 def of_class(kind: type[BaseException]) -> str:
     """The page of an error, as Markdown: what it is a kind of, and its docstring."""
     bases = ", ".join(f"`{base.__name__}`" for base in kind.__bases__)

@@ -18,9 +18,11 @@ from typing import Any, NamedTuple
 from IPython.core.interactiveshell import InteractiveShell
 from markupsafe import Markup
 
+from perspex import errors
+from perspex.advice import explain
 from perspex.advice.story import Card, Message, Patch, Remedy, Step, imports_told, remedy_lines
 from perspex.base import source
-from perspex.errors import card_of, pages
+from perspex.errors import card_of
 from perspex.tracing.provenance import LINES_SHOWN, noted
 from perspex_magics.display import notices
 from perspex_magics.display.markup import LINE, MONO, MUTED, coded, escape, tag
@@ -78,7 +80,7 @@ def show(name: str, told: Told) -> None:
 
 def _page(name: str) -> str:
     """The page of an error; Python's own errors with a card have that of cards."""
-    return name if name in pages() else "error"
+    return name if name in explain.pages(vars(errors)) else "error"
 
 
 # ---- Markup -------------------------------------------------------------------------------------

@@ -9,8 +9,8 @@ from IPython.core.completer import CompletionContext
 from IPython.core.error import UsageError
 from IPython.display import display
 
+from perspex import errors
 from perspex.advice import explain
-from perspex.errors import pages
 from perspex_magics.notebook.magic import Magic
 from perspex_magics.notebook.options import WordParser
 from perspex_magics.session import Session
@@ -33,10 +33,10 @@ class ExplainMagics(Magic):
     line_parser = parser
 
     def completions(self, rest: str, context: CompletionContext) -> list[str] | None:
-        return [] if rest.split() else [*sorted(pages()), "--help"]
+        return [] if rest.split() else [*sorted(explain.pages(vars(errors))), "--help"]
 
     def on_line(self, options: argparse.Namespace, local_ns: dict[str, Any] | None) -> None:
-        known = pages()
+        known = explain.pages(vars(errors))
         try:
             text = explain.found(options.name, known) if options.name else explain.listed(known)
         except LookupError as error:

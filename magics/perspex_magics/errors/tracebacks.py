@@ -19,10 +19,10 @@ from typing import Any
 import IPython
 from IPython.core.interactiveshell import InteractiveShell
 
+from perspex import errors
 from perspex.advice import explain
 from perspex.advice.static import register_static_speller
 from perspex.base import source
-from perspex.errors import pages
 from perspex.tracing.provenance import advised
 from perspex_magics.errors import cards
 from perspex_magics.errors.hints import add_hint
@@ -217,7 +217,8 @@ def _draw(
 def _has_page(kind: type[BaseException]) -> bool:
     """Whether an error is one of Perspex, or of jaxlib, that `%explain` knows."""
     home = kind.__module__.partition(".")[0]
-    return home in ("jaxlib", "perspex", "perspex_magics") and kind.__name__ in pages()
+    is_ours = home in ("jaxlib", "perspex", "perspex_magics")
+    return is_ours and kind.__name__ in explain.pages(vars(errors))
 
 
 @contextlib.contextmanager

@@ -58,9 +58,11 @@ def jupyter_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(autouse=True, scope="module")
 def compiler_options(request: pytest.FixtureRequest) -> Iterator[None]:
-    """What tests compile with: see `tests/support/quick.py`."""
-    with config.compiler_options(quick.options(request.path)):
-        yield
+    """What tests compile with, also in threads that they start: see `tests/support/quick.py`."""
+    usual = config.read("compiler_options")
+    config.update("compiler_options", quick.options(request.path))
+    yield
+    config.update("compiler_options", usual)
 
 
 @pytest.fixture

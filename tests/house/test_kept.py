@@ -24,7 +24,9 @@ TEST = "tests/core/numpy/test_sorting.py"
         ("tests/core/export/test_dynamic.py", True),
         ("tests/core/runtime/compiler/test_cache.py", False),
         ("tests/core/jitted/test_misses.py", False),
+        ("tests/magics/errors/test_remedies.py", True),
         ("tests/magics/compiling/test_cache.py", False),
+        ("tests/magics/panel/test_panel.py", False),
         ("tests/kernel/test_cache.py", False),
     ],
 )

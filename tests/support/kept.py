@@ -1,9 +1,9 @@
 """Compiled programs that one run of the tests keeps for the next.
 
-Most of the time of the tests is XLA's. In the folders of `FOLDERS` tests ask what a program
-computes, not how it came to be compiled. Perspex's own cache keeps their programs, and those of
-all doctests, on disk. The key of an entry is the program, XLA's options, the version of
-jaxlib and the processor, so a program that is lowered otherwise than before is compiled.
+Most of the time of the tests is XLA's. In the folders of `FOLDERS`, but for those of `TOLD`, tests
+ask what a program computes, not how it came to be compiled. Perspex's own cache keeps their
+programs, and those of all doctests, on disk. The key of an entry is the program, XLA's options, the
+version of jaxlib and the processor, so a program that is lowered otherwise than before is compiled.
 
 `PERSPEX_TEST_CACHE` names the folder; set to nothing, it switches this off. All other tests compile
 as they would without it. So does a process that a test starts, unless it has `environment()`.
@@ -25,6 +25,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PLACE = os.environ.get("PERSPEX_TEST_CACHE", str(ROOT / "build" / "test-cache"))
 # Besides those that are quick, folders whose programs are compiled as users' are.
 FOLDERS = quick.FOLDERS | {"experimental", "export", "typing"}
+# Folders in which tests ask what was compiled, what it took, and what the user is told of it.
+TOLD = {"compiling", "jitted", "panel", "timing", "widgets"}
 # Bytes. One run of all tests leaves a quarter of it.
 LIMIT = 10**9
 
@@ -34,7 +36,8 @@ def place(path: Path) -> str | None:
     if not PLACE:
         return None
     is_doctest = not path.is_relative_to(quick.TESTS)
-    return PLACE if is_doctest or quick.lies_in(path, FOLDERS) else None
+    is_value = quick.lies_in(path, FOLDERS) and not quick.lies_in(path, TOLD)
+    return PLACE if is_doctest or is_value else None
 
 
 def environment() -> dict[str, str]:

@@ -17,7 +17,7 @@ from perspex.base.xla import jaxlib_version
 
 TESTS = Path(__file__).resolve().parents[1]
 FOLDERS = {"api", "control", "fuzz", "lax", "nn", "numpy", "ops", "oracle", "random", "rules"}
-FOLDERS |= {"scipy", "transforms"}
+FOLDERS |= {"jitted", "magics", "scipy", "tracing", "transforms"}
 OPTIONS: dict[str, Any] = {
     "xla_backend_optimization_level": 0,
     # One module of LLVM instead of many: each needs its own description of the processor.

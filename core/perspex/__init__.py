@@ -23,21 +23,16 @@ _gc.disable()
 
 
 from perspex import config as config  # noqa: E402
-from perspex.advice import suggest as _suggest  # noqa: E402
 from perspex.runtime import array as _array  # noqa: E402
 from perspex.runtime import dispatch as _dispatch  # noqa: E402
 from perspex.tracing import array_methods as _array_methods  # noqa: E402
 from perspex.tracing import trace as _tracing  # noqa: E402
+from perspex.tracing import trials as _trials  # noqa: E402, F401
 
 # The two late bindings: what operations mean outside every trace, and what the methods of arrays
 # forward to.
 _xla.prepare_shardings()
 _tracing.set_bottom(_dispatch.EVAL)
-
-# What tries remedies is imported with the first error that has one.
-_suggest.register_trial(
-    lambda *told: _importlib.import_module("perspex.tracing.trials").works(*told)
-)
 
 from perspex import numpy as numpy  # noqa: E402
 from perspex.numpy import operators as _operators  # noqa: E402

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from perspex import errors, tree
+from perspex.advice import suggest
 from perspex.advice.story import Remedy, Story
 from perspex.advice.trial import NAME, Rest, call_of, cell_text, rest_of
 from perspex.base import events, source
@@ -50,6 +51,9 @@ def works(place: Any, remedy: Remedy, story: Story | None, static: Sequence[str]
         return True
     rests = [rest_of(place, remedy.patch, begin) for begin in (False, True)]
     return any(rest is not None and _runs(rest) for rest in rests)
+
+
+suggest.register_trial(works)
 
 
 def _runs(rest: Rest) -> bool:

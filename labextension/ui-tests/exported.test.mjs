@@ -115,7 +115,11 @@ describe('a page of nbconvert, with the state of the widgets', () => {
   test('a key can be looked at, and what needs a kernel is not offered', async () => {
     const split = page.getByRole('button', { name: 'Split' });
     await split.waitFor();
-    await page.getByText('The kernel is not responding.').filter({ visible: true }).first().waitFor();
+    await page
+      .getByText('The kernel is not responding.')
+      .filter({ visible: true })
+      .first()
+      .waitFor();
     assert.ok(await split.isDisabled());
   });
 

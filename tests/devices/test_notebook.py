@@ -51,7 +51,8 @@ def shown(ran: Ran, kind: str) -> dict[str, Any]:
 def test_the_clock_adds_up(kernel: Session) -> None:
     kernel.ok("%clock all")
     data = shown(kernel.ok("for _ in range(30): y = f(x)\ny.block_until_ready()"), "clock")
-    parts = [v for v in data.values() if isinstance(v, float)]
+    # How many processors others used is no time.
+    parts = [v for name, v in data.items() if isinstance(v, float) and name != "others"]
     known = sum(parts) - data["wall"] - (data["after"] or 0)
     assert known == pytest.approx(data["wall"], rel=0.02)
     assert data["device"] > 0

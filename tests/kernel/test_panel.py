@@ -74,6 +74,8 @@ def test_a_cell_is_told_while_it_runs_and_after(session: Session) -> None:
             return bool(rows) and rows[0]["status"] != "running"
 
         page.until(over)
+        # Why a program was compiled again follows in a message of its own.
+        page.until(lambda: named(page, "programs", "name", "scale")[-1]["miss"])
         told = [
             row
             for message in page.messages[seen:]

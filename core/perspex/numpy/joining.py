@@ -15,6 +15,7 @@ from perspex.arguments.glossary import describe
 from perspex.arguments.refused import check_no_out
 from perspex.arguments.static import concrete
 from perspex.arguments.types import Array, ArrayLike, DTypeLike
+from perspex.ir.avals import shaped
 from perspex.jitted.fused import fused
 from perspex.numpy import words
 from perspex.numpy.axes import moveaxis
@@ -94,7 +95,7 @@ def _concatenated(name: str, arrays: Any, axis: int | None, dtype: Any = None) -
 @fused(static=("axis", "dtype"))
 def _join(arrays: Any, axis: int, dtype: Any) -> Any:
     joined = _joined_dtype("concatenate", arrays, dtype)
-    weak = all([x.aval.weak_type for x in joined])
+    weak = all([shaped(x).weak_type for x in joined])
     return as_dtype(concatenate_p(*map(strong, joined), dimension=axis), joined[0].dtype, weak)
 
 

@@ -22,6 +22,7 @@ from perspex.arguments.shapes import canonical_shape
 from perspex.arguments.static import concrete
 from perspex.arguments.types import Array, ArrayLike, DTypeLike, Placement
 from perspex.base.dimensions import size
+from perspex.ir.avals import shaped
 from perspex.jitted.fused import fused
 from perspex.numpy import words
 from perspex.numpy.creation import asarray
@@ -386,7 +387,7 @@ def _diag(v: Any, k: int) -> Any:
     if v.ndim != 1:
         raise ValueError(f"diag takes an array of one axis or two, got shape {v.shape}")
     size = v.size + abs(k)
-    weak, v = v.aval.weak_type, strengthened(v)
+    weak, v = shaped(v).weak_type, strengthened(v)
     zero = v.dtype.type(0)
     # Row i of the matrix holds v[i], or v[i + k] below the main diagonal.
     padded = pad(v, zero, padding_config=((max(0, -k), max(0, k), 0),)) if k else v

@@ -61,7 +61,11 @@ def test_each_problem_is_told_once(
     with open_session() as session:
         for number, cell in enumerate(cells_of(path), 1):
             ran = session.run(cell.source)
-            told = notices(ran.outputs)
+            # What a card says as text goes on where the traceback ends.
+            told = [
+                (kind, ran.traceback + text if kind == "error" else text)
+                for kind, text in notices(ran.outputs)
+            ]
             if ran.ename and not told:
                 told = [("error", ran.traceback)]
             if ran.ename != cell.error:

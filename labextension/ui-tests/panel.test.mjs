@@ -179,7 +179,11 @@ for (const app of ['lab', 'notebook']) {
           await page.showPanel('program');
           await page.tab('program').locator('.pspx-item:enabled').first().click();
           const chosen = page.tab('program').locator('.pspx-item[aria-pressed="true"]');
-          assert.equal(await chosen.evaluate(node => getComputedStyle(node).outlineStyle), 'solid');
+          // The list is drawn anew meanwhile; what it has replaced has no style.
+          await page.until(
+            async () =>
+              (await chosen.evaluate(node => getComputedStyle(node).outlineStyle)) === 'solid'
+          );
         }
       }
     });

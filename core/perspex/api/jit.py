@@ -256,7 +256,7 @@ def _shardings(given: Any, name: str) -> tuple[Places | None, set[Any]]:
 
 
 def _is_usual(sharding: Any) -> bool:
-    """Whether a sharding says nothing of the memory in which results lie."""
+    """Whether a sharding leaves the memory for the results open."""
     return sharding is None or sharding.asked_kind is None
 
 

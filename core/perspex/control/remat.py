@@ -71,7 +71,7 @@ class Offloadable(NamedTuple):
 
 
 def is_saved(policy: Policy | None, eqn: JaxprEqn) -> bool | Offloadable:
-    """Whether the results of an equation are stored; if in another memory, in which.
+    """Whether the results of an equation are stored, and in which memory if it is another one.
 
     What the world sees happens only once, so its results are stored.
     """

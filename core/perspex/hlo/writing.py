@@ -180,7 +180,7 @@ class Writer:
         )
 
     def is_without_zero(self, value: Any) -> bool:
-        """Whether `value` is a constant of integers none of which is zero."""
+        """Whether `value` is a constant of integers without a zero."""
         owner = value.owner
         if isinstance(owner, ir.Block) or owner.name != "stablehlo.constant":
             return False

@@ -71,7 +71,8 @@ def _explicit_part(mesh: AbstractMesh, spec: PartitionSpec, shape: Shape) -> Nam
             "at most as many"
         )
     explicit = frozenset(mesh.explicit_axes)
-    summed = explicit.union(mesh.manual_axes)  # of which types say this inside `shard_map`, too
+    # Inside `shard_map`, types also name sums along manual axes.
+    summed = explicit.union(mesh.manual_axes)
     parts = [tuple([n for n in names or () if n in explicit]) for names in spec.names()]
     parts += [()] * (len(shape) - len(parts))
     unreduced, reduced = spec.unreduced & summed, spec.reduced & summed

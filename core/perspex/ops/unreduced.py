@@ -1,7 +1,7 @@
 """Gathering to values that are reduced, and scattering of parts of sums (`ops.casts`).
 
-They are each other's transposes: what all devices gather of their weights is reduced, so that the
-cotangent of it is parts of a sum, of which each device needs its own piece.
+They are each other's transposes: what all devices gather of their weights is reduced, so that its
+cotangent is parts of a sum, and each device needs only its own piece of that sum.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class AllGatherReduced(AllGather):
 
 
 class UnreducedReduceScatter(ReduceScatter):
-    """The sum of the parts that devices hold, of which each gets the piece that is its own."""
+    """The sum of the parts that devices hold; each device gets its own piece of it."""
 
     name = "unreduced_reduce_scatter"
     printed: ClassVar[dict[str, Any]] = {}

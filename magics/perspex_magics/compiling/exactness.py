@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -63,18 +63,15 @@ def rounding(device: Any) -> Rounding | None:
     return _TF32 if device.platform in ("gpu", "cuda") and is_new else None
 
 
-def product_in(jaxpr: Jaxpr) -> source.Source | None | bool:
-    """Where a program multiplies float32 at the default precision; `False` if it does not."""
+def products_in(jaxpr: Jaxpr) -> Iterator[source.Source | None]:
+    """Where a program multiplies float32 at the default precision."""
     for eqn in jaxpr.eqns:
         if eqn.primitive.name in _PRODUCTS:
             is_single = all(v.aval.dtype == np.float32 for v in eqn.invars[:2])
             if is_single and eqn.params["precision"] in (None, DEFAULT):
-                return eqn.source
+                yield eqn.source
         for inner in sub_jaxprs(eqn.params):
-            found = product_in(inner.jaxpr)
-            if found is not False:
-                return found
-    return False
+            yield from products_in(inner.jaxpr)
 
 
 def compares_with_float64(code: str, namespace: dict[str, Any]) -> bool:
@@ -133,9 +130,7 @@ def _rounded(compiled: Iterable[Compilation]) -> Product | None:
         kind = kinds.get(one.device)
         if closed is None or kind is None:
             continue
-        at = product_in(closed.jaxpr)
-        if at is not False:
-            assert at is not True
+        for at in products_in(closed.jaxpr):
             return Product(expression_at(at) or one.name, at, kind)
     return None
 

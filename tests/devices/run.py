@@ -12,19 +12,31 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import os
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ROOT / "build" / "device-packages"
 SOURCES = [ROOT / part for part in ("core", "magics", "kernel", "tests")]
-# Modules with the packages that bring them: without the first, nothing runs; without the others,
-# the tests that need them are skipped.
-NEEDED = {"jaxlib": "jaxlib>=0.10.2,<0.13", "numpy": "numpy", "ml_dtypes": "ml_dtypes"}
-NEEDED |= {"opt_einsum": "opt_einsum", "pytest": "pytest>=8.3", "pytest_timeout": "pytest-timeout"}
-WANTED = {"ipykernel": "ipykernel", "ipywidgets": "ipywidgets", "anywidget": "anywidget"}
-WANTED |= {"matplotlib": "matplotlib", "nbclient": "nbclient", "nbconvert": "nbconvert"}
+# What the notebook needs, and the core: pyproject.toml says so.
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def modules_of(requirements: list[str]) -> dict[str, str]:
+    """The requirements by the module that each brings."""
+    found = {}
+    for one in requirements:
+        name = re.split(r"[^\w-]", one, maxsplit=1)[0].replace("-", "_")
+        found["IPython" if name == "ipython" else name] = one
+    return found
+
+
+# Without the first, nothing runs; without the others, the tests that need them are skipped.
+NEEDED = modules_of([*PROJECT["dependencies"], "pytest>=8.3", "pytest-timeout"])
+WANTED = modules_of(PROJECT["optional-dependencies"]["notebook"])
 # Seconds that pip may take before the machine counts as one without a network.
 _PATIENCE = 120
 
@@ -39,10 +51,14 @@ def has_nvidia() -> bool:
     return os.path.exists("/dev/nvidiactl") or os.path.exists("/proc/driver/nvidia/version")
 
 
+def has_plugin() -> bool:
+    """Whether a plugin of JAX's is installed."""
+    return importlib.util.find_spec("jax_plugins") is not None
+
+
 def plugin() -> str:
     """The package with the plugin for the GPU that is there, unless it is installed; or nothing."""
-    found = importlib.util.find_spec("jax_plugins")
-    if not has_nvidia() or found is not None:
+    if not has_nvidia() or has_plugin():
         return ""
     return "jax-cuda13-plugin[with-cuda]>=0.10.2,<0.13"
 
@@ -96,6 +112,8 @@ def run(options: argparse.Namespace) -> int:
     path = [*map(str, SOURCES), str(PACKAGES)]
     environment = dict(os.environ, PERSPEX_DEVICE_REPORT=str(report))
     environment["PYTHONPATH"] = os.pathsep.join([os.environ.get("PYTHONPATH", ""), *path])
+    # Kernels and child processes need some of the memory, too.
+    environment.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     if options.platform:
         environment["PERSPEX_PLATFORMS"] = options.platform
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--durations=5"]

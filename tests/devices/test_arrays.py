@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -13,6 +14,7 @@ import pytest
 import perspex
 from perspex import lax
 from perspex import numpy as jnp
+from perspex.base import xla
 from perspex.errors import JaxRuntimeError
 
 DTYPES = ["float32", "float16", "int8", "int64", "uint32", "bool", "complex64", "bfloat16", "int4"]
@@ -118,7 +120,7 @@ def test_dlpack(library: str, device: Any) -> None:
     if importlib.util.find_spec(library) is None:
         pytest.skip(f"{library} is not installed")
     other = importlib.import_module(library)
-    if library == "cupy" and device.platform != "cuda":
+    if library == "cupy" and xla.platform_of(device.client) != "cuda":
         pytest.skip("cupy computes on NVIDIA's GPUs only")
     if library == "numpy" and device.platform != "cpu":
         pytest.skip("NumPy computes on the processor only")
@@ -184,3 +186,14 @@ def test_too_much() -> None:
 def test_nans_are_found() -> None:
     with perspex.debug_nans(True), pytest.raises(FloatingPointError):
         jnp.log(jnp.array(-1.0)).block_until_ready()
+
+
+def test_what_was_fastest_is_kept(device: Any, tmp_path: Path) -> None:
+    """XLA writes down which kernels it chose, in the folder of the cache."""
+    if xla.platform_of(device.client) not in ("cuda", "rocm"):
+        pytest.skip(f"nothing is tried out on {device.platform}")
+    folder = tmp_path / "cache"
+    with perspex.config.compilation_cache_dir(str(folder)):
+        x = jnp.ones((300, 500), jnp.bfloat16)
+        perspex.jit(lambda x: jnp.tanh(x @ x.T).sum(0))(x).block_until_ready()
+    assert any(path.is_file() for path in folder.glob("tuned-*/**/*"))

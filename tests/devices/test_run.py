@@ -19,7 +19,8 @@ spec.loader.exec_module(run)
 def test_the_report(tmp_path: Path) -> None:
     report = tmp_path / "report.md"
     one = f"{RUN.parent / 'test_values.py'}::test_threefry"
-    command = [sys.executable, str(RUN), "--offline", "--report", str(report), "--", one]
+    command = [sys.executable, str(RUN), "--offline", "--platform", "cpu"]
+    command += ["--report", str(report), "--", one]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=200)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     text = report.read_text(encoding="utf-8")
@@ -39,11 +40,19 @@ def test_a_platform_that_is_not_there(tmp_path: Path) -> None:
     assert "nowhere" in ran.stdout
 
 
+def test_what_the_project_needs() -> None:
+    """The names of modules, where those of packages differ."""
+    found = run.modules_of(["ipython>=9", "a-b[c]>=1,<2", "numpy"])
+    assert found == {"IPython": "ipython>=9", "a_b": "a-b[c]>=1,<2", "numpy": "numpy"}
+    assert {"jaxlib", "pytest_timeout"} <= run.NEEDED.keys() and "msgspec" in run.WANTED
+
+
 def test_what_is_missing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
     """Nothing is run, and the packages are named."""
     monkeypatch.setattr(run, "NEEDED", {"no_such_module": "such-a-package>=1"})
     monkeypatch.setattr(run, "WANTED", {"no_other_module": "other-package"})
     monkeypatch.setattr(run, "has_nvidia", lambda: True)
+    monkeypatch.setattr(run, "has_plugin", lambda: False)
     monkeypatch.setattr(run, "run", lambda options: pytest.fail("was run"))
     monkeypatch.setattr(run.sys, "path", [*sys.path])
     assert run.main(["--offline"]) == 2
@@ -59,6 +68,7 @@ def test_what_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "NEEDED", {"pytest": "pytest", "no_such_module": "such-a-package"})
     monkeypatch.setattr(run, "WANTED", {})
     monkeypatch.setattr(run, "has_nvidia", lambda: True)
+    monkeypatch.setattr(run, "has_plugin", lambda: False)
     monkeypatch.setattr(run.sys, "path", [*sys.path])
     assert run.main([]) == 2
     assert asked == [["such-a-package", "jax-cuda13-plugin[with-cuda]>=0.10.2,<0.13"]]

@@ -196,6 +196,8 @@ def register_gpu(kind: str, api: Any, functions: Any) -> None:
         targets = importlib.import_module(f"jaxlib.{module}").registrations()
         for name, value, api_version in targets.get(kind, ()):
             register_custom_call_target(name, value, platform=kind, api_version=api_version)
+    # What is computed on the host finds LAPACK in SciPy, and without this jumps to nowhere.
+    importlib.import_module("jaxlib.gpu_solver").initialize_hybrid_kernels()
 
 
 register_custom_call_target = xla_client.register_custom_call_target

@@ -7,6 +7,7 @@ each one belongs to (`hlo.numbering`).
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections import deque
@@ -38,6 +39,7 @@ _GROUPS = re.compile(
     r"replica_groups=(?:\{\{([\d,]*)\}|\[\d+,(\d+)\]<=|mesh\[([^]]*)\] *\{([^}]*)\})"
 )
 _AXIS = re.compile(r"'([^']*)'(?::\(\d+\)(\d+))?(?:=(\d+))?")
+_NO_IDENTIFIER = re.compile(r"\W")
 _METADATA = re.compile(r', metadata=\{(?:[^{}"]|"(?:[^"\\]|\\.)*")*\}')
 
 # What runs the instructions of other computations, one by one or as one kernel.
@@ -79,6 +81,13 @@ class Instruction(NamedTuple):
     sent: float = 0.0
     group: int = 1
     operands: tuple[str, ...] = ()
+
+
+class Place(NamedTuple):
+    """Where an instruction stands: its computation, and its number in that."""
+
+    computation: str
+    number: int
 
 
 class Share(NamedTuple):
@@ -141,6 +150,32 @@ class Instructions:
         if not total:
             return [Share(one.number, one.kind, 1.0)]
         return [Share(number, kind, weight / total) for (number, kind), weight in named.items()]
+
+    @functools.cached_property
+    def places(self) -> dict[str, Place]:
+        """The place of each instruction, in the order in which they are carried out."""
+        return {
+            one.name: Place(computation, i)
+            for computation, instructions in self.computations.items()
+            for i, one in enumerate(instructions)
+        }
+
+    @functools.cached_property
+    def by_kernel(self) -> dict[str, str]:
+        """The instructions by the names that kernels made of them have, where that is clear."""
+        found: dict[str, str] = {}
+        for name in self.by_name:
+            kernel = _NO_IDENTIFIER.sub("_", name)
+            found[kernel] = "" if kernel in found else name
+        return found
+
+    def runner(self, outer: str, inner: str) -> int | None:
+        """The index of the instruction of a computation that carries out another one."""
+        for i, one in enumerate(self.computations.get(outer, ())):
+            for run in one.runs:
+                if run == inner or self.runner(run, inner) is not None:
+                    return i
+        return None
 
     def around(self, name: str) -> Iterator[Instruction]:
         """What an instruction serves, the nearest first: for one that the compiler has added.

@@ -8,8 +8,8 @@ equal to zero. Derivatives move tangents to where the elements went.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -63,12 +63,18 @@ def _position_dtype(n: int) -> np.dtype:
 # ---- The order ----------------------------------------------------------------------------------
 
 
-def _emit_order(b: Any, x: Any, y: Any, scalar: ShapedArray) -> list[tuple[Any, Any]]:
-    """Whether `x` is before `y` and whether they are equal, for each part that numbers go by."""
+class _Order(NamedTuple):
+    """What emits whether one number is before another, and whether they are equal."""
 
-    def both(op: str, p: Any, q: Any) -> Any:
-        return b.op(f"stablehlo.{op}", p, q, aval=_FLAG)
+    before: Callable[[], Any]
+    equal: Callable[[], Any]
 
+
+_WAYS = ("LT", "EQ")
+
+
+def _emit_order(b: Any, x: Any, y: Any, scalar: ShapedArray) -> list[_Order]:
+    """How `x` and `y` compare, for each part that numbers go by."""
     if scalar.dtype.kind == "c":
         half = scalar.update(dtype=real_dtype(scalar.dtype))
         parts = []
@@ -76,13 +82,46 @@ def _emit_order(b: Any, x: Any, y: Any, scalar: ShapedArray) -> list[tuple[Any, 
             p, q = b.op(name, x, aval=half), b.op(name, y, aval=half)
             parts += _emit_order(b, p, q, half)
         return parts
-    before, equal = b.compare("LT", x, y, scalar), b.compare("EQ", x, y, scalar)
-    if dtypes.issubdtype(scalar.dtype, np.floating):
+    if not dtypes.issubdtype(scalar.dtype, np.floating):
+        return [_Order(*[functools.partial(b.compare, way, x, y, scalar) for way in _WAYS])]
+    if b.platform == "cpu":
+        return [_floats_by_order(b, x, y, scalar)]
+    return [_floats_by_bits(b, x, y, scalar)]
+
+
+def _floats_by_order(b: Any, x: Any, y: Any, scalar: ShapedArray) -> _Order:
+    """The comparisons of which XLA's CPU backend makes the fewest instructions."""
+
+    def both(op: str, p: Any, q: Any) -> Any:
+        return b.op(f"stablehlo.{op}", p, q, aval=_FLAG)
+
+    def before() -> Any:
+        is_first = b.compare("LT", x, y, scalar)
+        nan_y, number_x = b.compare("NE", y, y, scalar), b.compare("EQ", x, x, scalar)
+        return both("or", is_first, both("and", nan_y, number_x))
+
+    def equal() -> Any:
         nan_x, nan_y = b.compare("NE", x, x, scalar), b.compare("NE", y, y, scalar)
-        number_x = b.compare("EQ", x, x, scalar)
-        before = both("or", before, both("and", nan_y, number_x))
-        equal = both("or", equal, both("and", nan_x, nan_y))
-    return [(before, equal)]
+        return both("or", b.compare("EQ", x, y, scalar), both("and", nan_x, nan_y))
+
+    return _Order(before, equal)
+
+
+def _floats_by_bits(b: Any, x: Any, y: Any, scalar: ShapedArray) -> _Order:
+    """The total order of IEEE 754, in which zeros are one number, and NaNs the greatest.
+
+    XLA looks for exactly these instructions on GPUs and then sorts with CUB, 16 times faster.
+    """
+    p, q = [_one_of_each(b, value, scalar) for value in (x, y)]
+    return _Order(*[functools.partial(b.compare, way, p, q, scalar, True) for way in _WAYS])
+
+
+def _one_of_each(b: Any, x: Any, scalar: ShapedArray) -> Any:
+    """A float with one zero and one NaN in the place of all of them."""
+    zero, nan = b.constant(0, scalar), b.constant(np.nan, scalar)
+    is_zero, is_nan = b.compare("EQ", x, zero, scalar), b.compare("NE", x, x, scalar)
+    number = b.op("stablehlo.select", is_zero, zero, x, aval=scalar)
+    return b.op("stablehlo.select", is_nan, nan, number, aval=scalar)
 
 
 def _emit_before(b: Any, pairs: Sequence[tuple[Any, Any]], scalars: Sequence[ShapedArray]) -> Any:
@@ -90,10 +129,10 @@ def _emit_before(b: Any, pairs: Sequence[tuple[Any, Any]], scalars: Sequence[Sha
     parts = []
     for (x, y), scalar in zip(pairs, scalars, strict=True):
         parts += _emit_order(b, x, y, scalar)
-    result, _ = parts[-1]
-    for before, equal in reversed(parts[:-1]):
-        rest = b.op("stablehlo.and", equal, result, aval=_FLAG)
-        result = b.op("stablehlo.or", before, rest, aval=_FLAG)
+    result = parts[-1].before()
+    for part in reversed(parts[:-1]):
+        rest = b.op("stablehlo.and", part.equal(), result, aval=_FLAG)
+        result = b.op("stablehlo.or", part.before(), rest, aval=_FLAG)
     return result
 
 

@@ -171,6 +171,17 @@ def default_backend() -> str:
     return client().platform
 
 
+def expected() -> str:
+    """The platform that computes by default, as far as that is known without starting it."""
+    asked = config.platforms.value
+    made = _asked.get(asked or _BEST)
+    if made is not None:
+        return xla.platform_of(made)
+    if asked:
+        return asked.split(",")[0].strip().lower()
+    return next((one.name for one in platforms.known() if one.priority > 0), "cpu")
+
+
 def lowered_as(name: str) -> str:
     """The platform that a name of devices stands for: that of the GPUs that there are for `gpu`.
 

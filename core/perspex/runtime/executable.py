@@ -33,6 +33,10 @@ from perspex.transforms.sequence import TOKEN
 
 ArrayImpl = xla.ArrayImpl
 
+# Platforms on which several kernels are started as one graph, and a size that no graph has.
+_WITH_GRAPHS = ("cuda", "rocm")
+_NO_GRAPH = 2**30
+
 
 class Executable(Shown):
     """A compiled program. Call it with flat arguments, all of them, on any device."""
@@ -67,7 +71,9 @@ class Executable(Shown):
         self.hidden = self.is_watched + len(self.consts)
         self.token_place = self.hidden if lowered.is_ordered else None
         self.out_tree: Any = None  # of the results, once a caller has said it
+        # The same program, compiled to be looked at, and to be measured.
         self._shown: Executable | None = None
+        self._measurable: Executable | None = None
         results = [*[TOKEN] * lowered.is_ordered, *self.out_avals]
         if self.is_watched:
             shardings = stopping.own_shardings(self, len(results), lowered.is_ordered)
@@ -102,7 +108,7 @@ class Executable(Shown):
             self.told -= 1
             key_reuse.tell(self.name, [*[args[i] for i in self.draws], *self.captured])
         if measuring.is_on():
-            return measuring.measured(self, self._run, args)
+            return measuring.measured(self, lambda: self.measurable._run, args)
         return self._run(args)
 
     @property
@@ -205,6 +211,21 @@ class Executable(Shown):
         return made.engines.first
 
     @property
+    def measurable(self) -> Executable:
+        """The program as a profile runs it: kernel by kernel.
+
+        XLA has a GPU run most kernels as parts of graphs, in which nobody sees whose they are.
+        """
+        if xla.platform_of(self.device.client) not in _WITH_GRAPHS:
+            return self
+        if self._measurable is None:
+            options = (*self.compiler_options, ("xla_gpu_graph_min_graph_size", _NO_GRAPH))
+            with events.unheard():
+                again = self.lowered_again(watched=self.is_watched)
+                self._measurable = compile_lowered(again, options)
+        return self._measurable
+
+    @property
     def shown(self) -> Any:
         """XLA's executable of the program as the user wrote it, to look at: without a page."""
         if not self.is_watched:
@@ -288,6 +309,7 @@ def compile_lowered(
             wanted = cache.Wanted(key, lowered.place, options, lowered.name, lowered.signature)
             stop = interruptible.Stop(phase)
             work, policy = _compiler(lowered, options, stop), disk.policy()
+            disk.keep_tuning(policy, devices_of(lowered.place)[0].client, options)
             found, where = interruptible.call(lambda: cache.obtain(wanted, work, policy), stop)
     events.publish(
         "compile",

@@ -46,6 +46,6 @@ def is_on() -> bool:
     return bool(config.profiling.value)
 
 
-def measured(executable: Any, run: Callable[[Any], Any], args: Any) -> Any:
-    """What `run(args)` gives, measured as a run of that executable."""
-    return here.session.call(executable, run, args)
+def measured(executable: Any, ready: Callable[[], Callable[[Any], Any]], args: Any) -> Any:
+    """What `ready()(args)` gives, measured as a run of that executable."""
+    return here.session.call(executable, ready, args)

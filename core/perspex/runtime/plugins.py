@@ -206,7 +206,8 @@ def check_cuda(versions: Any) -> None:
             found: int = getattr(versions, f"{attribute}_get_version")()
         except RuntimeError as error:
             raise RuntimeError(
-                f"{name} could not be loaded: {error}. pip install 'perspex[cuda13]' brings it"
+                f"{name} could not be loaded: {str(error).rstrip('.')}. "
+                "pip install 'perspex[cuda13]' brings it"
             ) from None
         needed = oldest or built // scale
         if (found if oldest else found // scale) < needed:

@@ -10,6 +10,9 @@ that XLA added (copies) count for the line of what they serve.
 During a profile every call goes through Python, which notes its line and waits for it. So programs
 run one at a time, and everything that the profiler records during a call belongs to that program.
 
+On GPUs, XLA starts most kernels in graphs, whose parts the profiler cannot tell apart. What is
+measured there is the same program without graphs.
+
 On a CPU, an instruction's time runs from its begin to its end, whatever the number of threads that
 worked on it. Instructions that overlap share the time of the overlap. If an instruction does the
 work of several lines (a fusion, or a small loop that XLA compiled to one kernel), its time is split
@@ -33,6 +36,7 @@ from perspex.base import events, source, xla
 from perspex.hlo.instructions import Instructions, Share
 from perspex.hlo.numbering import Origin, origins
 from perspex.ir.jaxpr import ClosedJaxpr, sub_jaxprs
+from perspex.runtime.kernels import Kernel, is_holding, is_move, owners
 from perspex.runtime.measuring import Place as Place
 from perspex.runtime.measuring import here
 
@@ -43,8 +47,6 @@ _DEVICE, _OPERATIONS, _INSTRUCTION = "/device:", "XLA Ops", "hlo_op"
 # Statistics of an event that tell which end belongs to which beginning.
 _LINKS = ("_p", "_c")
 _NANO = 1e-9
-# Instructions in which others are carried out one by one.
-_HOLDING = ("while", "conditional", "call")
 # At most so many calls are measured; later ones just run.
 _MOST_RUNS = 100_000
 
@@ -114,7 +116,7 @@ class Session:
         self._runs: list[_Run] = []
         self._missed = 0
         self._data = b""
-        self._wall = 0.0
+        self._wall = self._compiling = 0.0
         self._end = contextlib.ExitStack()
 
     def __enter__(self) -> Session:
@@ -139,7 +141,7 @@ class Session:
             start = time.perf_counter()
 
             def collect() -> None:
-                self._wall = time.perf_counter() - start
+                self._wall = time.perf_counter() - start - self._compiling
                 self._data = session.stop()
 
             started.callback(collect)
@@ -149,8 +151,14 @@ class Session:
         """Measure no more."""
         self._end.close()
 
-    def call(self, executable: Any, run: Callable[[Any], Any], args: Any) -> Any:
-        """Run a program alone, with a mark around it that the profiler sees."""
+    def call(self, executable: Any, ready: Callable[[], Callable[[Any], Any]], args: Any) -> Any:
+        """Run a program alone, with a mark around it that the profiler sees.
+
+        `ready` gives what runs it, and may have to compile it for that, which is no time of a cell.
+        """
+        start = time.perf_counter()
+        run = ready()
+        self._compiling += time.perf_counter() - start
         number = len(self._runs)
         if number >= _MOST_RUNS:
             self._missed += 1
@@ -211,7 +219,7 @@ class Program:
 
     def __init__(self, executable: Any) -> None:
         self.instructions = Instructions(
-            "\n".join([module.to_string() for module in executable.xla.hlo_modules()])
+            "\n".join(m.to_string() for m in executable.measurable.xla.hlo_modules())
         )
         self.is_ours = executable.is_ours
         self._executable = executable
@@ -239,7 +247,9 @@ class Program:
         """
         found = self._parts.get((name, alone))
         if found is None:
-            one = self.instructions.by_name[name]
+            one = self.instructions.by_name.get(name)
+            if one is None:  # a copy, for one, that the program does not speak of
+                return [(None, 1.0)]
             shares = [Share(one.number, one.kind, 1.0)]
             if alone:
                 shares = self.instructions.shares(name)
@@ -281,8 +291,8 @@ class _Seen(NamedTuple):
     name: str
     thread: int
     link: int | None
-    # By an accelerator, whose times are those of its kernels.
-    on_device: bool = False
+    # What an accelerator did.
+    kernel: Kernel | None = None
 
 
 def _events(data: bytes) -> list[_Seen]:
@@ -306,7 +316,7 @@ def _events(data: bytes) -> list[_Seen]:
 
 
 def _kernels(plane: Any) -> Iterator[_Seen]:
-    """What an accelerator carried out: kernels with the names of their instructions.
+    """What an accelerator carried out: kernels with what they say of their instructions.
 
     GPUs have a line for each of their streams, and name the instruction in a statistic; TPUs have a
     line of instructions. Other lines repeat these in sum.
@@ -315,12 +325,12 @@ def _kernels(plane: Any) -> Iterator[_Seen]:
     named = [line for line in lines if line.name == _OPERATIONS]
     for thread, line in enumerate(named or lines):
         for event in line.events:
-            name = next((value for key, value in event.stats if key == _INSTRUCTION), None)
-            if name is None and not named:
+            said = next((value for key, value in event.stats if key == _INSTRUCTION), "")
+            if not (said or named) and is_move(event.name):
                 continue  # a copy that is no instruction's
-            name = str(event.name if name is None else name).partition(" = ")[0].removeprefix("%")
+            one = str(event.name if named else said).partition(" = ")[0].removeprefix("%")
             start, duration = event.start_ns * _NANO, event.duration_ns * _NANO
-            yield _Seen(start, duration, name, thread, None, True)
+            yield _Seen(start, duration, one, thread, None, Kernel(event.name, one))
 
 
 def _spans_by_run(
@@ -351,19 +361,26 @@ def _spans_by_run(
         end = mark.time + mark.duration
         inside = []
         while at < len(begins) and begins[at].time < end:
-            if begins[at].time >= mark.time and begins[at].name in known:
+            if begins[at].time >= mark.time:
                 inside.append(begins[at])
             at += 1
-        on_device = [one for one in inside if one.on_device]
-        if on_device:
+        kernels = [one for one in inside if one.kernel is not None]
+        if kernels:
             # What the host did meanwhile was to start them.
-            found[number] = [
-                _Span(one.time, one.time + one.duration, one.name, known[one.name].kind in _HOLDING)
-                for one in on_device
-            ]
+            found[number] = _of_kernels(kernels, program.instructions)
             continue
+        inside = [one for one in inside if one.name in known]
         found[number] = _spans(inside, ends, end, program.instructions)
     return found
+
+
+def _of_kernels(seen: Sequence[_Seen], program: Instructions) -> list[_Span]:
+    """What an accelerator carried out in one run."""
+    names = owners([one.kernel for one in seen if one.kernel is not None], program)
+    return [
+        _Span(one.time, one.time + one.duration, name, is_holding(program.by_name.get(name)))
+        for one, name in zip(seen, names, strict=True)
+    ]
 
 
 def _spans(
@@ -386,7 +403,7 @@ def _spans(
     for one in begins:
         left = one.time + one.duration
         noted = ends.get(one.link)
-        holds = instructions.by_name[one.name].kind in _HOLDING
+        holds = is_holding(instructions.by_name[one.name])
         end = latest if noted is None else min(latest, noted.time)
         if not holds:
             # The profiler may have stopped before a late note; then any thread counts.

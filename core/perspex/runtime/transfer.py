@@ -39,19 +39,21 @@ def put(x: Any, place: Any, committed: bool = False, aval: ShapedArray | None = 
     elif host.dtype.kind == "V" and aval.is_float0:
         aval = aval.physical()
         host = np.zeros(aval.shape, aval.dtype)
-    elif host is x and host.flags.writeable:
-        # jaxlib may keep reading the caller's memory, which the caller may write to.
-        host = host.copy()
+    # Else jaxlib may keep reading the caller's memory, which the caller may write to. It makes the
+    # copy itself, but for several devices (it has an error there).
+    is_copied = host is x and host.flags.writeable
     if place.__class__ is NamedSharding:
         aval = aval.update(sharding=place, memory_space=space_of(place))
-        out = _put_parts(host, place, aval)
+        out = _put_parts(host.copy() if is_copied else host, place, aval)
     else:
         if place.__class__ is SingleDeviceSharding:
             sharding, device = place, xla.device_of(place)
             aval = aval.update(memory_space=space_of(place))
         else:
             sharding, device = platform.sharding(place), place
-        out = _batched_device_put(aval, sharding, [host], [device], committed, enable_x64=True)
+        out = _batched_device_put(
+            aval, sharding, [host], [device], committed, is_copied, enable_x64=True
+        )
     if before is not None:
         events.count_as_phase(before)
     if is_heard:

@@ -21,7 +21,7 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 
 import perspex
-from perspex import config
+from perspex.runtime import client as platforms
 from perspex_magics.panel.asks import Desk, reply
 from perspex_magics.panel.clients import Client
 from perspex_magics.panel.contract import TARGET, VERSION, Hello, Resync, Watch
@@ -133,7 +133,7 @@ class Panel:
             version=VERSION,
             perspex=perspex.__version__,
             jaxlib=importlib.metadata.version("jaxlib"),
-            platform=(config.platforms.value or "cpu").split(",")[0],
+            platform=platforms.expected(),
             session=self.session,
             profiling=magics(self.outbox.shell, ProfileMagics).is_on,
         )

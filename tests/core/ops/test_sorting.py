@@ -21,6 +21,7 @@ from support.harness import (
     sample,
 )
 
+from oracle import records
 from perspex import config, dtypes
 from perspex.hlo.builder import Module
 from perspex.ir.avals import ShapedArray
@@ -223,3 +224,12 @@ def test_integer_keys_are_for_cpus(platform: str, sorts: int) -> None:
     module.main(jaxpr)
     assert module.module.operation.verify()
     assert module.text().count('"stablehlo.sort"') == sorts
+
+
+COMPARATORS = records.read("comparators")
+
+
+@pytest.mark.parametrize("key", COMPARATORS)
+def test_gpus_know_the_comparison(key: str) -> None:
+    """XLA recognizes JAX's instructions, and no others, as a sort that CUB does."""
+    assert records.ours("comparators")[key] == COMPARATORS[key]

@@ -1,4 +1,4 @@
-"""More than one device: two CPU devices, in a process of their own."""
+"""More than one device: two CPU devices, in a process of their own; and the platform by default."""
 
 from __future__ import annotations
 
@@ -7,8 +7,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+
+from perspex import config
+from perspex.runtime import client, platforms
 
 CORE = Path(__file__).resolve().parents[3] / "core"
 
@@ -99,3 +103,19 @@ def wrong() -> dict[str, str]:
 @pytest.mark.parametrize("name", CASES)
 def test_two_devices(name, wrong) -> None:
     assert name not in wrong, wrong[name]
+
+
+def test_what_is_expected_to_compute(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without starting anything: the flag, the first plugin, or the processor."""
+    monkeypatch.setattr(client, "_asked", {})
+    monkeypatch.setattr(client, "_started", lambda asked: pytest.fail("was started"))
+    plugins = [platforms.Platform("cuda", print, 200), platforms.Platform("odd", print, 0)]
+    monkeypatch.setattr(client.platforms, "known", lambda: plugins)
+    with config.platforms(None):
+        assert client.expected() == "cuda"
+        monkeypatch.setattr(client.platforms, "known", lambda: plugins[1:])
+        assert client.expected() == "cpu"
+        client._asked[client._BEST] = SimpleNamespace(_raw_platform="rocm")
+        assert client.expected() == "rocm"
+    with config.platforms("TPU,cpu"):
+        assert client.expected() == "tpu"

@@ -16,6 +16,7 @@ import perspex
 import perspex.numpy as jnp
 from perspex import lax
 from perspex.base import events
+from perspex.runtime import executable
 from perspex.runtime.compiler import cache
 from perspex.runtime.profile import BusyError, Place, Profile, Session
 
@@ -341,3 +342,24 @@ def test_each_call_counts_for_its_own_line(name: str) -> None:
     found = profiled(lambda: exec(code, names))
     assert {place.line: spent.runs for place, spent in found.lines.items()} == runs
     assert {place.file for place in found.lines} == {file}
+
+
+def test_without_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where XLA starts kernels in graphs, the same program is measured without them."""
+    monkeypatch.setattr(executable, "_WITH_GRAPHS", ("cpu",))
+    compiled = perspex.jit(lambda x: jnp.tanh(x @ x), donate_argnums=0).lower(X).compile()
+    usual, want = compiled._executable, np.tanh(np.asarray(X) @ np.asarray(X))
+    given = [jnp.array(X) for _ in range(3)]
+    with Session() as session:
+        outs = [compiled(x) for x in given]
+    found = session.profile()
+    assert [total.executable for total in found.programs] == [usual]
+    assert found.programs[0].runs == 3 and found.device > 0
+    for x, out in zip(given, outs, strict=True):
+        assert x.is_deleted()
+        np.testing.assert_allclose(out, want, atol=1e-3)  # of sums of 400 products
+    measured = usual.measurable
+    assert measured is not usual and measured is usual.measurable
+    assert ("xla_gpu_graph_min_graph_size", 2**30) in measured.compiler_options
+    monkeypatch.setattr(executable, "_WITH_GRAPHS", ())
+    assert usual.measurable is usual

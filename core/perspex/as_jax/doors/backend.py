@@ -12,6 +12,7 @@ from perspex.base import xla
 from perspex.runtime import platforms
 from perspex.runtime.client import client as get_backend
 from perspex.runtime.client import default_device as get_default_device
+from perspex.runtime.client import started
 
 __all__ = [
     "backend_xla_version", "backends", "clear_backends", "clear_in_memory_compilation_cache",
@@ -24,8 +25,8 @@ _caches: list[tuple[Callable[..., Any], str]] = []
 
 def backends() -> dict[str, Any]:
     """The clients by the names of their platforms."""
-    found = get_backend()
-    return {found.platform: found}
+    get_backend()
+    return dict(started)
 
 
 def backend_xla_version(platform: str | None = None) -> int | None:

@@ -87,8 +87,8 @@ class xla_bridge:  # noqa: N801
     @staticmethod
     def backends() -> dict[str, Any]:
         """The clients by the names of their platforms."""
-        found = clients.client()
-        return {found.platform: found}
+        clients.client()
+        return dict(clients.started)
 
     @staticmethod
     def register_plugin(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import hashlib
 import json
 import os
 import queue
@@ -20,13 +21,15 @@ from typing import Any, NamedTuple
 
 from perspex import config
 from perspex.base import source
-from perspex.base.xla import deserialize
+from perspex.base.xla import JAXLIB_VERSION, deserialize, platform_of
 from perspex.runtime.compiler.storage import OVERHEAD, DamagedError, Folder, RefusedError
 
 # Check whether the folder is full after one write in so many ...
 _LOOK_EVERY = 64
 # ... and after writing this part of its limit.
 _LOOK_SHARE = 1 / 16
+# Platforms on which XLA tries kernels to find the fastest.
+_TUNED = ("cuda", "rocm")
 # Seconds that the end of the process waits for pending writes.
 _LAST_CHANCE = 10.0
 
@@ -77,6 +80,23 @@ def default_directory() -> str | None:
         if not os.path.isabs(caches):
             caches = os.path.expanduser("~/.cache")
     return os.path.join(caches, "perspex", "compiled") if os.path.isabs(caches) else None
+
+
+def keep_tuning(policy: Policy | None, client: Any, options: Any) -> None:
+    """Have XLA keep which kernels of a GPU were fastest, beside the programs.
+
+    Looking for them is most of what compiling takes there. A program that differs a little from one
+    that is kept contains the same products and fusions. XLA leaves it to us to tell versions apart.
+    """
+    debug = options.executable_build_options.debug_options
+    is_gpu = platform_of(client) in _TUNED
+    if policy is None or not is_gpu or debug.xla_gpu_per_fusion_autotune_cache_dir:
+        return
+    version = f"{JAXLIB_VERSION} {client.platform_version}".encode()
+    path = os.path.join(policy.folder.path, "tuned-" + hashlib.sha256(version).hexdigest()[:16])
+    with contextlib.suppress(OSError):  # where the folder can only be read
+        os.makedirs(path, mode=0o700, exist_ok=True)
+        debug.xla_gpu_per_fusion_autotune_cache_dir = path
 
 
 # ---- the folder ---------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -216,3 +217,32 @@ def test_two_processes_one_of_which_is_killed(tmp_path: Path) -> None:
     assert other.returncode == 0
     damaged, problems, read = out.splitlines()[-1].split()
     assert (damaged, problems) == ("0", "{}") and int(read) >= 26  # 40 less two times 7
+
+
+@pytest.mark.parametrize("platform", ["cuda", "rocm", "cpu"])
+def test_where_xla_keeps_what_it_found_fastest(folder, platform: str) -> None:
+    """Beside the programs, where there is something to try; the user's own folder comes first."""
+    client = SimpleNamespace(_raw_platform=platform, platform_version="PJRT C API 12")
+    place = perspex.devices()[0]
+
+    def chosen(client: SimpleNamespace) -> str:
+        options = cache.options_for(place)
+        disk.keep_tuning(disk.policy(), client, options)
+        debug = options.executable_build_options.debug_options
+        return debug.xla_gpu_per_fusion_autotune_cache_dir
+
+    found = chosen(client)
+    if platform == "cpu":
+        assert not found
+        return
+    assert Path(found).is_dir() and Path(found).parent == folder
+    assert Path(found).stat().st_mode & 0o777 == 0o700
+    assert chosen(client) == found
+    assert chosen(SimpleNamespace(_raw_platform=platform, platform_version="another")) != found
+    with config.compilation_cache_dir(None):
+        assert not chosen(client)
+    options = cache.options_for(place)
+    options.executable_build_options.debug_options.xla_gpu_per_fusion_autotune_cache_dir = "/mine"
+    disk.keep_tuning(disk.policy(), client, options)
+    debug = options.executable_build_options.debug_options
+    assert debug.xla_gpu_per_fusion_autotune_cache_dir == "/mine"

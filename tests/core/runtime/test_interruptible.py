@@ -16,10 +16,12 @@ import os, signal, sys, threading, time, traceback
 import numpy as np, perspex, perspex.numpy as pnp
 from perspex import lax
 
-def interrupted(work):
+def interrupted(work, begun=None):
     # In `work` the signal comes from outside the main thread, as a notebook's does.
-    timer = threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT))
-    timer.start()
+    def send():
+        time.sleep(0.5) if begun is None else begun.wait()
+        os.kill(os.getpid(), signal.SIGINT)
+    threading.Thread(target=send, daemon=True).start()
     try:
         work()
     except KeyboardInterrupt:
@@ -41,9 +43,15 @@ def long(x):
     for i in range(8000):
         x = pnp.sin(x) * 1.5 + x
     return x
-compiled = perspex.jit(long).lower(x)
-interrupted(compiled.compile)
 from perspex.runtime import interruptible
+from perspex.runtime.compiler import compiling
+begun, here = threading.Event(), compiling.here
+def watched(*work):
+    begun.set()
+    return here(*work)
+compiling.here = watched
+lowered = perspex.jit(long).lower(x)
+interrupted(lowered.compile, begun)
 assert len(interruptible.left) == 1, "it goes on behind, so nobody waited for it"
 """,
     # As if it had arrived a moment before the wait began, when nothing wakes the main thread up.

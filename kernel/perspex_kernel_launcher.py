@@ -10,6 +10,7 @@ import atexit
 import gc
 import io
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -29,6 +30,9 @@ def leave(status: int) -> None:
                 file.flush()
             except Exception:
                 continue  # it is closed, or broken
+    again = sys.modules.get("perspex_kernel.again")
+    if again is not None and again.is_armed():
+        again.run()  # `%restart`
     os._exit(status)
 
 
@@ -79,6 +83,11 @@ if __name__ == "__main__":
             f"The Perspex kernel needs the package `{missing.name}`: "
             "pip install 'perspex[notebook]'"
         )
+
+    # How `%restart` starts this again. IPython ignores the signal between cells, and a signal that
+    # a program ignores when it begins is ignored by Python, too.
+    sys.modules["perspex_kernel.again"].command[:] = [sys.executable, *sys.orig_argv[1:]]
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
     try:
         PerspexKernelApp.launch_instance()

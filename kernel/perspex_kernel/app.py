@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Any
 
 from ipykernel.kernelapp import IPKernelApp
 from traitlets import Type, default
 
+from perspex_kernel import again
 from perspex_kernel.kernel import PerspexKernel
+from perspex_kernel.restarting import Peers
 
 _PACKAGES = {"site-packages", "dist-packages"}
 
@@ -33,6 +36,35 @@ class PerspexKernelApp(IPKernelApp):
     @default("default_extensions")
     def _default_extensions(self) -> list[str]:
         return ["storemagic", "perspex_magics"]
+
+    def initialize(self, argv: list[str] | None = None) -> None:
+        """Open the sockets and make the kernel, with the session that a restart has kept."""
+        left = again.inherited()
+        super().initialize(argv)
+        if left is not None:
+            with left:
+                self.kernel.restarting.resume(left)
+
+    def init_sockets(self) -> None:
+        """Open the sockets, and count who connects to them."""
+        self.peers: list[Peers] = []
+        super().init_sockets()
+
+    def _bind_socket(self, s: Any, port: int) -> int:
+        if s in (self.shell_socket, self.iopub_socket):
+            self.peers.append(Peers(s))
+        bound: int = super()._bind_socket(s, port)
+        return bound
+
+    def init_kernel(self) -> None:
+        """Make the kernel, which knows who is connected."""
+        super().init_kernel()
+        self.kernel.restarting.peers = self.peers
+
+    def close(self) -> None:
+        """Close the sockets."""
+        self.kernel.restarting.close()
+        super().close()
 
     def init_path(self) -> None:
         """Let cells import what lies beside the notebook, behind Python's own modules.

@@ -32,7 +32,10 @@ from perspex.runtime import array as concrete
 from perspex.runtime import stopping
 from perspex.runtime.callbacks import effects_barrier
 from perspex.runtime.compiler.disk import default_directory
+from perspex_kernel.restarting import Restarting
 from perspex_magics.compiling.stopped import Stopping
+from perspex_magics.restart.contents import save
+from perspex_magics.restart.magic import Restart
 from perspex_magics.session import find
 
 # Seconds after which an interrupt that came at a bad moment is tried again ...
@@ -42,6 +45,9 @@ _PEACE = 0.1
 # Seconds after which Python would have seen an interrupt, were it not in XLA; and were it in a wait
 # for an array, which looks five times a second.
 _DEAF, _DEAF_IN_WAIT = 0.05, 0.22
+
+# What may be interrupted as code of the user's may.
+_OURS = {effects_barrier.__code__, save.__code__}
 
 # The handler of interrupts is the innermost frame of what it raises.
 source.register_internal(os.path.dirname(__file__))
@@ -101,6 +107,7 @@ class PerspexKernel(IPythonKernel):
         # Compiled programs outlive the kernel; the flag `enable_compilation_cache` turns that off.
         if config.compilation_cache_dir.value is None:
             config.compilation_cache_dir.set(default_directory())
+        self.restarting = Restarting(self)
         super().__init__(**kwargs)
         # What cells print to, unless they replace it.
         self._streams = {"stdout": sys.stdout, "stderr": sys.stderr}
@@ -176,6 +183,36 @@ class PerspexKernel(IPythonKernel):
         super().post_handler_hook()  # fails in the thread of a subshell, which sets no handlers
         self._executing = None
 
+    @property
+    def restart_obstacle(self) -> str:
+        """Why `%restart` cannot be had; empty if it can."""
+        return self.restarting.obstacle
+
+    def start(self) -> None:
+        """Begin to answer requests."""
+        self.restarting.answer()
+        super().start()
+
+    def _publish_status(self, status: str, channel: str, parent: Any = None) -> None:
+        if status != "starting" or not self.restarting.has_begun:
+            super()._publish_status(status, channel, parent)
+
+    def restart(self) -> str:
+        """Restart and keep the session, from any thread; returns why that cannot be done."""
+        return self.restarting.at_once()
+
+    async def shell_channel_thread_main(self, msg: Any) -> None:
+        """Hand a message to the thread that is to handle it."""
+        self.restarting.came(msg)
+        await super().shell_channel_thread_main(msg)
+
+    async def dispatch_shell(
+        self, msg: Any, /, subshell_id: str | None = None, *, concurrent: bool = False
+    ) -> None:
+        """Handle a message."""
+        with self.restarting.handling(msg, concurrent):
+            await super().dispatch_shell(msg, subshell_id, concurrent=concurrent)
+
     async def do_execute(self, code: str, *args: Any, **options: Any) -> dict[str, Any]:
         """Run a cell. What leaves it besides an interrupt becomes the reply.
 
@@ -196,6 +233,10 @@ class PerspexKernel(IPythonKernel):
             for name in ("ename", "evalue"):
                 reply[name] = _sendable(reply[name])
             reply["traceback"] = [_sendable(line) for line in reply["traceback"]]
+        restart = find(self.shell, Restart)
+        asked = None if restart is None else restart.take()
+        if asked is not None and reply["status"] == "ok":
+            await self.restarting.leave(asked.now)
         return reply
 
     def _check_streams(self, result: object = None) -> None:
@@ -322,8 +363,9 @@ class PerspexKernel(IPythonKernel):
         assert self.shell is not None
         namespace = self.shell.user_global_ns
         while frame is not None:
-            # At the end of a cell the notebook waits for what its programs print and call.
-            if frame.f_globals is namespace or frame.f_code is effects_barrier.__code__:
+            # At the end of a cell the notebook waits for what its programs print and call, and
+            # `%restart` writes what it keeps.
+            if frame.f_globals is namespace or frame.f_code in _OURS:
                 return True
             frame = frame.f_back
         return False

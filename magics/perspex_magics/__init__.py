@@ -57,6 +57,7 @@ from perspex_magics.notebook.options import help_alone
 from perspex_magics.notebook.timed import time_in_place
 from perspex_magics.panel.service import serve_panel
 from perspex_magics.programs.runner import Runner
+from perspex_magics.restart.magic import offer_restarts
 from perspex_magics.session import Session, begin, session_of
 from perspex_magics.timing.clock import time_cells
 from perspex_magics.timing.profile import profile_cells
@@ -86,6 +87,7 @@ _FEATURES: list[Callable[[Session], None]] = [
     record_keys,
     note_what_is_fixed,
     drive_cluster,
+    offer_restarts,
     time_cells,
     profile_cells,
     lambda session: session.on_unload(serve_panel(session.shell)),

@@ -4,8 +4,11 @@
 
 from __future__ import annotations
 
+import copyreg
 import functools
 import inspect
+import operator
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar, overload
 
@@ -213,6 +216,11 @@ def jit(
         stale,
         *[found for found, _ in placed],
     )
+    return _jitted(fun, options)
+
+
+def _jitted(fun: Callable[..., Any], options: Options) -> Any:
+    """The jitted function for checked options."""
     fast, owner = build(fun, options)
     functools.update_wrapper(fast, fun)
     # The C++ callable keeps the Python side alive through its miss handler.
@@ -227,6 +235,30 @@ def jit(
     fast.clear_cache = clear_cache
     fast.retrace = owner.retrace
     return fast
+
+
+def by_value(fast: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """How to make a jitted function again: from its function and options, without its programs.
+
+    Raises `TypeError` for a compiled function that `jit` has not made.
+    """
+    owner = getattr(getattr(fast, "retrace", None), "__self__", None)
+    if owner is None:
+        raise TypeError(f"cannot pickle `{fast.__qualname__}`: it was not made by `jit`")
+    return _jitted, (owner.fun, owner.options)
+
+
+def _reduced(fast: Any) -> Any:
+    """What pickles of a jitted function: its name in a module, or else what it is made of."""
+    try:
+        if operator.attrgetter(fast.__qualname__)(sys.modules[fast.__module__]) is fast:
+            return fast.__qualname__
+    except (AttributeError, KeyError):
+        pass  # it is not there
+    return by_value(fast)
+
+
+copyreg.pickle(xla.PjitFunction, _reduced)
 
 
 def _shardings(given: Any, name: str) -> tuple[Places | None, set[Any]]:

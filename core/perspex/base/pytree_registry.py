@@ -43,6 +43,10 @@ call_registry = _pytree.PyTreeRegistry()
 """The registry of compiled calls: the same classes, and arrays of typed keys."""
 # The classes that are registered.
 containers: weakref.WeakSet[type] = weakref.WeakSet()
+# How a class was registered: the function and what it got beside the class, for another process.
+ways: weakref.WeakKeyDictionary[type, tuple[Callable[..., Any], tuple[Any, ...]]] = (
+    weakref.WeakKeyDictionary()
+)
 
 
 def _get_registry() -> Any:
@@ -83,6 +87,8 @@ def register_pytree_node(
     for registry in (default_registry, call_registry):
         registry.register_node(nodetype, flatten_func, unflatten_func, flatten_with_keys_func)
     containers.add(nodetype)
+    functions = flatten_func, unflatten_func, flatten_with_keys_func
+    ways[nodetype] = register_pytree_node, functions
 
 
 def register_pytree_with_keys(
@@ -209,6 +215,7 @@ def register_dataclass(
     for registry in (default_registry, call_registry):
         registry.register_dataclass_node(nodetype, list(data), list(meta))
     containers.add(nodetype)
+    ways[nodetype] = register_dataclass, (data, meta, tuple(drop_fields))
     return nodetype
 
 

@@ -273,6 +273,6 @@ def compile_apart(session: Session) -> None:
 
 def tell_what_goes_on(session: Session) -> None:
     """Report the work that interrupts leave behind."""
-    behind = Behind(session.shell)
+    behind = session.keep(Behind(session.shell))
     session.on_unload(behind.stop)
     session.on_cell(end=behind.end)

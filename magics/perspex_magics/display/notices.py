@@ -56,6 +56,7 @@ KINDS = {
     "precision": True,
     "profile": False,
     "recompile": True,
+    "restarted": False,
     "stale": True,
     "stopped": True,
     "storm": True,

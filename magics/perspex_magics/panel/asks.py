@@ -30,6 +30,7 @@ from perspex_magics.panel.contract import (
     AskPin,
     AskProfile,
     AskProgram,
+    AskRestart,
     AskUnpin,
     Reply,
 )
@@ -38,6 +39,8 @@ from perspex_magics.panel.texts import SENTENCE, cut
 from perspex_magics.panel.topics.buffers import BuffersTopic
 from perspex_magics.panel.topics.programs import compilation, recorder_of
 from perspex_magics.panel.topics.topic import magics
+from perspex_magics.restart.magic import Restart
+from perspex_magics.session import part
 from perspex_magics.timing.profile import ProfileMagics
 from perspex_magics.timing.roofline import peak
 
@@ -64,6 +67,7 @@ class Desk:
             AskClear: self._clear,
             AskFree: self._free,
             AskProfile: self._profile,
+            AskRestart: self._restart,
         }
 
     def add(self, client: Client, ask: Ask) -> None:
@@ -111,6 +115,8 @@ class Desk:
             return "evict all programs"
         if isinstance(ask, AskProfile):
             return f"turn device times by line {'on' if ask.on else 'off'}"
+        if isinstance(ask, AskRestart):
+            return "restart the kernel"
         if isinstance(ask, AskFree):
             return f"free `{self._variable(ask) or 'the variable'}`"
         one = compilation(self.shell, ask.id)
@@ -188,6 +194,12 @@ class Desk:
             else "Device times by line are no longer measured."
         )
         return reply(ask.request, True, text)
+
+    def _restart(self, ask: AskRestart) -> Reply:
+        obstacle = part(self.shell, Restart).obstacle
+        kernel: Any = getattr(self.shell, "kernel", None)
+        said = f"Cannot restart: {obstacle}." if obstacle else kernel.restart()
+        return reply(ask.request, False, said)
 
 
 def tag_of(ask: Ask) -> str:

@@ -108,7 +108,21 @@ class AskProfile(_Ask, frozen=True, tag="profile"):
     on: bool
 
 
-Ask = AskProgram | AskCompiled | AskEvict | AskPin | AskUnpin | AskClear | AskFree | AskProfile
+class AskRestart(_Ask, frozen=True, tag="restart"):
+    """Restart the kernel and keep the session. There is an answer only if it cannot."""
+
+
+Ask = (
+    AskProgram
+    | AskCompiled
+    | AskEvict
+    | AskPin
+    | AskUnpin
+    | AskClear
+    | AskFree
+    | AskProfile
+    | AskRestart
+)
 FromPanel = Open | Watch | Resync | Ask
 
 # ---- from the kernel ----------------------------------------------------------------------------

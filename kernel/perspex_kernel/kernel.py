@@ -233,6 +233,7 @@ class PerspexKernel(IPythonKernel):
             for name in ("ename", "evalue"):
                 reply[name] = _sendable(reply[name])
             reply["traceback"] = [_sendable(line) for line in reply["traceback"]]
+        assert self.shell is not None
         restart = find(self.shell, Restart)
         asked = None if restart is None else restart.take()
         if asked is not None and reply["status"] == "ok":

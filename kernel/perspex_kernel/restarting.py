@@ -49,7 +49,7 @@ class Peers:
     def __init__(self, socket: zmq.Socket[Any]) -> None:
         self.socket = socket
         events = zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED
-        self.monitor = socket.get_monitor_socket(events)
+        self.monitor: zmq.Socket[Any] | None = socket.get_monitor_socket(events)
         self.number = 0
         self._lock = threading.Lock()
 
@@ -92,6 +92,10 @@ class Restarting:
         if again.can():
             return ""
         return "this process cannot begin again; use the menu's Restart, which keeps nothing"
+
+    @property
+    def shell(self) -> Any:
+        return self.kernel.shell
 
     # ---- requests ---------------------------------------------------------------------------
 
@@ -149,7 +153,7 @@ class Restarting:
             is_stuck = not self._interrupted()
             if self._save(waits=not is_stuck and not self._is_left_alone()) is None:
                 return "Cannot restart: the session cannot be written."
-            again.run()
+            return again.run()
 
     def _interrupted(self) -> bool:
         """Interrupt the cell that runs; returns whether none runs afterwards."""
@@ -163,14 +167,14 @@ class Restarting:
 
     def _is_left_alone(self) -> bool:
         """Whether work goes on that an interrupt has not stopped."""
-        behind = find(self.kernel.shell, Behind)
+        behind = find(self.shell, Behind)
         return behind is not None and any(report.is_certain for report in behind.reports)
 
     def _save(self, waits: bool) -> Saved | None:
         """Write the session, and have the end of the process be a beginning."""
         file = tempfile.TemporaryFile()  # noqa: SIM115
         try:
-            saved = save(self.kernel.shell, file, waits)
+            saved = save(self.shell, file, waits)
         except KeyboardInterrupt:
             print("%restart: interrupted; the kernel goes on as it was.", file=sys.stderr)
             return None
@@ -181,7 +185,7 @@ class Restarting:
             return None
         copies = again.standard_streams()
         with contextlib.suppress(Exception):
-            self.kernel.shell.history_manager.writeout_cache()
+            self.shell.history_manager.writeout_cache()
 
         asking = threading.get_ident()
 
@@ -224,7 +228,7 @@ class Restarting:
         try:
             reader = Reader(file)
             self._left = reader.index["kernel"]
-            self._restored = load(self.kernel.shell, reader)
+            self._restored = load(self.shell, reader)
         except Exception as error:
             self.kernel.log.exception("the session could not be brought back:")
             self._restored = Restored([], 0, [Lost("all variables", f"{error!r}"[:_MOST_TOLD])])
@@ -256,8 +260,9 @@ class Restarting:
 
     def _reply(self, frames: list[bytes], is_cut: bool) -> None:
         kernel = self.kernel
-        idents, rest = kernel.session.feed_identities(frames)
-        parent = kernel.session.deserialize(rest)
+        session: Any = kernel.session
+        idents, rest = session.feed_identities(frames)
+        parent = session.deserialize(rest)
         if parent["header"]["msg_type"] != "execute_request":
             return
         kernel.set_parent(idents, parent, channel="shell")
@@ -266,7 +271,7 @@ class Restarting:
         if is_cut:
             said = "the kernel was restarted while the cell ran"
             content = {"status": "error", "ename": "Restarted", "evalue": said, "traceback": []}
-        content["execution_count"] = kernel.shell.execution_count - 1
+        content["execution_count"] = self.shell.execution_count - 1
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
         thread = kernel.shell_channel_thread
@@ -275,7 +280,7 @@ class Restarting:
             if thread is None
             else thread.manager.get_subshell_to_shell_channel_socket(None)
         )
-        kernel.session.send(socket, "execute_reply", content, parent, ident=idents)
+        session.send(socket, "execute_reply", content, parent, ident=idents)
         kernel._publish_status("idle", "shell")
 
     def _tell(self) -> None:
@@ -286,7 +291,7 @@ class Restarting:
 
     def _tell_later(self) -> None:
         """Tell in the first cell that begins, unless a cell has asked for the restart."""
-        hooks = self.kernel.shell.events
+        hooks = self.shell.events
 
         def first(info: object) -> None:
             hooks.unregister("pre_run_cell", first)

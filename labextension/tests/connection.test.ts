@@ -279,6 +279,18 @@ describe('a restart', () => {
     expect(ids()).toEqual(['z']);
   });
 
+  test('by the kernel itself does the same, although nobody disposes the comm', async () => {
+    await live();
+    kernel.comm.say(changes(1, 'cells', [cell('a')], { reset: true }));
+    kernel.become('starting');
+    kernel.become('idle');
+    expect(ids()).toEqual([]);
+    await kernel.info;
+    expect(kernel.comms).toHaveLength(2);
+    kernel.comm.say(hello({ session: 'two' }));
+    expect(connection.state.is).toBe('live');
+  });
+
   test('by which the kernel of a comm goes, is forgotten all the same', async () => {
     for (const end of [
       () => kernel.restart(),

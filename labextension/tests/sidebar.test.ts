@@ -70,6 +70,26 @@ const visible = () =>
 const watched = () =>
   follower.kernel.comm.sent.filter(message => 'type' in message && message.type === 'watch').at(-1);
 
+test('the kernel is asked to restart after a question, and says why it cannot', async () => {
+  const press = (name: string) =>
+    [...sidebar.node.querySelectorAll<HTMLElement>('.pspx-head button')]
+      .find(button => button.textContent === name)!
+      .click();
+  const asked = () =>
+    follower.kernel.comm.sent.filter(message => 'what' in message && message.what === 'restart');
+  press('Restart…');
+  press('Cancel');
+  expect(asked()).toEqual([]);
+  press('Restart…');
+  press('Restart');
+  expect(asked()).toEqual([{ type: 'ask', request: 1, what: 'restart' }]);
+  expect(sidebar.node.querySelector('.pspx-head')!.textContent).toContain('Restarting…');
+  const text = 'Cannot restart: the session cannot be written.';
+  follower.kernel.comm.say({ type: 'reply', number: 1, request: 1, ok: false, text });
+  await frame();
+  expect(sidebar.node.querySelector('.pspx-head')!.textContent).toContain(text);
+});
+
 test('another extension adds a tab: the example of the documentation', async () => {
   expect(documentation).toContain('```typescript\n' + example + '```');
 

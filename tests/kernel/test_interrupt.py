@@ -312,7 +312,8 @@ def test_a_compilation_left_behind_is_told_of_and_used(slow: Session) -> None:
     ((data, text),) = notices(ran.outputs)
     assert data["doing"] == ["compiling `slow_to_compile`"] and not data["ended"]
     assert text == (
-        "XLA is still compiling `slow_to_compile`: an interrupt cannot stop it.\n"
+        "XLA is still compiling `slow_to_compile`: an interrupt cannot stop it. "
+        "`%restart` ends it and keeps the variables.\n"
         "`%explain behind` says more."
     )
     # The next cell hears of it, too.

@@ -247,7 +247,7 @@ export class Connection implements IDisposable {
     if (status === 'dead' || status === 'terminating') {
       this._forget();
       this._set({ is: 'dead' });
-    } else if (status === 'restarting' || status === 'autorestarting' || this._last?.isOver) {
+    } else if (BEGINS.has(status) || this._last?.isOver) {
       this._forget();
       this._set({ is: 'unasked' });
     } else if (this._state.is === 'dead') {
@@ -340,5 +340,10 @@ export class Connection implements IDisposable {
   private _session = this._begin();
 }
 
+/**
+ * In these states the comms of a kernel are over. A kernel that restarts itself says only that it is
+ * starting: for the page, its comms live on.
+ */
+const BEGINS = new Set<KernelMessage.Status>(['restarting', 'autorestarting', 'starting']);
 /** In these states a kernel takes messages; a busy one answers later. */
 const READY = new Set<KernelMessage.Status>(['idle', 'busy']);

@@ -11,7 +11,7 @@ import { Widget } from '@lumino/widgets';
 import type { BadgeRow, Topic } from '../contract';
 import type { Connection, State } from '../model/connection';
 import type { ITab } from '../tabs/tab';
-import { append, el, replace, said, stylesheet } from '../views/dom';
+import { append, button, el, replace, said, stylesheet } from '../views/dom';
 import { LOOK } from '../views/look';
 import { trans } from '../views/trans';
 import { adviceOn } from './advice';
@@ -36,7 +36,7 @@ export class Sidebar extends Widget {
     append(
       this.node,
       stylesheet(LOOK),
-      el('div', { class: 'pspx-head' }, this._title, this._about),
+      el('div', { class: 'pspx-head' }, this._title, this._about, this._restart),
       this._strip,
       this._say
     );
@@ -170,6 +170,9 @@ export class Sidebar extends Widget {
       this._about,
       hello ? `Perspex ${hello.perspex} · jaxlib ${hello.jaxlib} · ${hello.platform}` : ''
     );
+    if (state?.is !== this._told?.is) {
+      replace(this._restart, hello && this._offerRestart());
+    }
     if (state !== this._told) {
       this._told = state;
       const advice = adviceOn(state, () => connection?.retry());
@@ -184,6 +187,34 @@ export class Sidebar extends Widget {
       this._front?.tab.show(connection.session);
       this._mark(connection.session.tables.badges.inOrder());
     }
+  }
+
+  private _offerRestart(): HTMLElement {
+    return button('pspx-quiet', () => this._confirmRestart(), trans.__('Restart…'), {
+      title: trans.__('Restart the kernel and keep the variables')
+    });
+  }
+
+  /** A running cell ends, which is why the panel asks. The kernel answers only if it cannot. */
+  private _confirmRestart(): void {
+    const back = () => replace(this._restart, this._offerRestart());
+    const go = () => {
+      const session = this._connection?.session;
+      replace(this._restart, trans.__('Restarting…'));
+      void session?.ask({ what: 'restart' }).then(({ text }) => {
+        if (!session.isOver) {
+          replace(this._restart, said(text, 200), ' ', this._offerRestart());
+        }
+      });
+    };
+    const cancel = button('pspx-button', back, trans.__('Cancel'));
+    replace(
+      this._restart,
+      trans.__('End the running cell, restart the kernel, and keep the variables?'),
+      button('pspx-button', go, trans.__('Restart')),
+      cancel
+    );
+    cancel.focus();
   }
 
   /** Mark the tabs in which there is something to look at. */
@@ -226,6 +257,7 @@ export class Sidebar extends Widget {
   private _told: State | undefined | null = null;
   private readonly _title = el('div', { class: 'pspx-title pspx-ellipsis' });
   private readonly _about = el('div', { class: 'pspx-muted pspx-small pspx-ellipsis' });
+  private readonly _restart = el('span', { class: 'pspx-row', role: 'status' });
   private readonly _say = el('div', { class: 'pspx-say', role: 'status' });
   private readonly _strip = el('div', {
     class: 'pspx-tabs',

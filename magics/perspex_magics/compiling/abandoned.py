@@ -26,7 +26,8 @@ from perspex_magics.display import notices
 from perspex_magics.display.markup import listed
 from perspex_magics.display.table import Report
 from perspex_magics.display.units import duration
-from perspex_magics.session import Session, part
+from perspex_magics.restart.magic import Restart
+from perspex_magics.session import Session, find, part
 from perspex_magics.timing.unfinished import is_there
 
 # Seconds between two looks, between two updates of a line, and after which a program is worth one
@@ -118,9 +119,10 @@ class Line:
 class Left:
     """The work that one cell left behind, and the lines that report it."""
 
-    def __init__(self, works: list[Work], cell: str) -> None:
+    def __init__(self, works: list[Work], cell: str, can_restart: bool) -> None:
         self.works = works
         self.cell = cell
+        self.can_restart = can_restart
         self.meter = Meter([thread for work in works for thread in work.threads])
         self.since = time.perf_counter()
         self.ended: float | None = None
@@ -165,7 +167,8 @@ class Left:
         if seconds < _UPDATE and not of:
             if all(work.is_queue for work in self.works):
                 return f"XLA is still {doing}: the programs in its queue end soon."
-            return f"XLA is still {doing}: an interrupt cannot stop it."
+            remedy = " `%restart` ends it and keeps the variables." if self.can_restart else ""
+            return f"XLA is still {doing}: an interrupt cannot stop it.{remedy}"
         return f"Still {doing}, {after}{cpu}{cpu and ' so far'}."
 
     def show(self, lines: Collection[Line]) -> bool:
@@ -195,7 +198,9 @@ class Behind:
         if isinstance(getattr(result, "error_in_exec", None), INTERRUPTED):
             works += self._computing()
         if works:
-            self._begin(Left(works, self._cell(result)))
+            restart = find(self.shell, Restart)
+            can_restart = restart is not None and not restart.obstacle
+            self._begin(Left(works, self._cell(result), can_restart))
 
     def stop(self) -> None:
         """Report nothing from now on."""

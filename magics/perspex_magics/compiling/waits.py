@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextvars
 import sys
+import time
 import uuid
 from types import FrameType
 from typing import Any
@@ -20,11 +21,13 @@ from perspex.base import events
 from perspex.base.recent import Recent
 from perspex.runtime import array as concrete
 from perspex.runtime import interruptible, stopping
-from perspex_magics.compiling.stopped import names_of
+from perspex_magics.compiling.stopped import Stopping, names_of
 from perspex_magics.display import notices
 from perspex_magics.display.markup import listed
 from perspex_magics.display.table import Report
 from perspex_magics.display.units import duration
+from perspex_magics.restart.magic import Restart
+from perspex_magics.session import find
 
 # Seconds until a wait is shown, and between two updates.
 _LONG, _REFRESH = 2.0, 0.95
@@ -43,6 +46,7 @@ class Wait:
         self.shell, self.thread, self.times = shell, thread, times
         self.context = contextvars.copy_context()
         self.publisher = shell.display_pub
+        self.began = time.monotonic()
         self.place: tuple[int, int] | None = None
         self.since = self.shown = 0.0
         self.what = self.display_id = ""
@@ -88,10 +92,18 @@ class Wait:
         text = f"{doing} {self.what}: {duration(now - self.since)}"
         if before is not None:
             text += f"; it took {duration(before)} the last time"
+        if self._is_deaf():
+            text += ". An interrupt does not reach it; Restart in the panel keeps the variables"
         data = {"waiting": True, "what": self.what, "seconds": now - self.since, "before": before}
         update = bool(self.display_id)
         self.display_id = self.display_id or f"perspex-wait-{uuid.uuid4().hex}"
         self._put(data, text, update)
+
+    def _is_deaf(self) -> bool:
+        """Whether an interrupt has come in vain, in a kernel that can restart itself."""
+        loops, restart = find(self.shell, Stopping), find(self.shell, Restart)
+        is_pressed = loops is not None and loops.pressed > self.began
+        return is_pressed and restart is not None and not restart.obstacle
 
     def _put(self, data: dict[str, Any], text: str, update: bool) -> None:
         if self.shell.display_pub is not self.publisher:

@@ -101,7 +101,7 @@ class Writer:
         at = self.file.tell()
         flat = np.ascontiguousarray(x.T if is_reversed else x).reshape(-1)
         if flat.size:
-            self.file.write(memoryview(flat.view(np.uint8)))
+            self.file.write(flat.view(np.uint8).data)
         return Stored(at, x.dtype, x.shape, is_reversed, bool(x.flags.writeable))
 
     def _device(self, x: Any) -> Stored:
@@ -173,7 +173,7 @@ class Reader:
         value = np.empty(shape, one.dtype)
         if value.size:
             self.file.seek(one.at)
-            whole = memoryview(value.reshape(-1).view(np.uint8))
+            whole = value.reshape(-1).view(np.uint8).data
             while whole and (count := self.file.readinto(whole)):  # type: ignore[attr-defined]
                 whole = whole[count:]
             if whole:

@@ -70,7 +70,8 @@ def save(shell: InteractiveShell, file: IO[bytes], waits: bool) -> Saved:
     """
     namespace = shell.user_ns
     writer = Writer(file, waits)
-    kept, lost, classes, single = [], [], set[type](), {}
+    kept, lost, classes = [], [], set[type]()
+    single: dict[str | tuple[str, str, int], Span] = {}
     for name, value in _names(shell):
         data, found = _pickled(writer, namespace, value)
         if isinstance(data, str):
@@ -105,8 +106,7 @@ def _names(shell: InteractiveShell) -> list[tuple[str, Any]]:
     return [
         (name, value)
         for name, value in list(shell.user_ns.items())
-        if name not in _OWN
-        and (_CACHED.fullmatch(name) or hidden.get(name, missing) is not value)
+        if name not in _OWN and (_CACHED.fullmatch(name) or hidden.get(name, missing) is not value)
     ]
 
 
@@ -144,6 +144,7 @@ def _pickled_state(writer: Writer, shell: InteractiveShell) -> dict[str, Span]:
     """Pickles of what belongs to the session besides its names."""
     compiler: Any = shell.compile
     history: Any = shell.history_manager
+    extensions: Any = shell.extension_manager
     numbers = compiler._filename_map
     parts = {
         "folder": os.getcwd(),
@@ -152,7 +153,7 @@ def _pickled_state(writer: Writer, shell: InteractiveShell) -> dict[str, Span]:
         "random": random.getstate(),
         "numpy": np.random.get_state(),
         "print": np.get_printoptions(),
-        "extensions": sorted(shell.extension_manager.loaded),
+        "extensions": sorted(extensions.loaded),
         "count": shell.execution_count,
         "inputs": (list(history.input_hist_parsed), list(history.input_hist_raw)),
         "outputs": [n for n in history.output_hist if f"_{n}" in shell.user_ns],
@@ -235,6 +236,7 @@ def _set_shell(shell: InteractiveShell, state: dict[str, Any]) -> Iterable[Lost]
     """The history, the numbers of cells and the texts of cells; returns extensions that fail."""
     history: Any = shell.history_manager
     compiler: Any = shell.compile
+    extensions: Any = shell.extension_manager
     history.input_hist_parsed[:], history.input_hist_raw[:] = state["inputs"]
     shell.execution_count = state["count"]
     names = shell.user_ns
@@ -247,8 +249,8 @@ def _set_shell(shell: InteractiveShell, state: dict[str, Any]) -> Iterable[Lost]
         for name in ("_", "__", "___"):
             setattr(shell.displayhook, name, names.get(name, ""))
     for name in state["extensions"]:
-        if name not in shell.extension_manager.loaded:
+        if name not in extensions.loaded:
             try:
-                shell.extension_manager.load_extension(name)
+                extensions.load_extension(name)
             except Exception as error:
                 yield Lost(f"%load_ext {name}", why(error, None))

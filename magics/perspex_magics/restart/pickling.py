@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import io
+import marshal
 import pickle
 import socket
 import subprocess
@@ -63,7 +64,7 @@ def _bound(x: Any) -> str | None:
     return None
 
 
-class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+class Pickler(cloudpickle.Pickler):
     """Pickles objects of one notebook; their arrays go to `writer`."""
 
     def __init__(self, file: io.BytesIO, writer: Writer, namespace: dict[str, Any]) -> None:
@@ -89,6 +90,9 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
     def reducer_override(self, x: Any) -> Any:
         """How an object is made again."""
         kind = type(x)
+        if kind is types.CodeType:
+            # With its file, which is a cell; cloudpickle leaves that out. Python is the same one.
+            return marshal.loads, (marshal.dumps(x),)
         if kind is xla.Device:
             return device_of, ((xla.platform_of(x.client), x.id),)
         if kind is SingleDeviceSharding:

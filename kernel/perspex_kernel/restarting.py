@@ -17,7 +17,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import zmq
 from jupyter_client.session import DELIM
@@ -29,9 +29,6 @@ from perspex_magics.restart.archive import Reader
 from perspex_magics.restart.contents import Lost, Restored, Saved, load, save
 from perspex_magics.restart.magic import tell
 from perspex_magics.session import find
-
-if TYPE_CHECKING:
-    from perspex_kernel.kernel import PerspexKernel
 
 # Seconds after which the process begins again even if it does not come to its end.
 _LAST = 5.0
@@ -72,7 +69,7 @@ class Peers:
 class Restarting:
     """The restarts of one kernel."""
 
-    def __init__(self, kernel: PerspexKernel) -> None:
+    def __init__(self, kernel: Any) -> None:
         self.kernel = kernel
         # Requests that have not begun by their headers, and those that run by their threads.
         self.waiting: dict[bytes, list[bytes]] = {}

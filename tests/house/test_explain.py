@@ -30,6 +30,7 @@ INSIDE = {
     "RefusedError": "the answer to a message that is not one, and a file that is not used",
     "StoreException": "of programs that use `linear_util` of JAX, with a message of its own",
     "StoppedError": "becomes KeyboardInterrupt",
+    "UnkeptError": "the reason in the notice `restarted`",
     "_Refused": "ends a trial of a remedy, which is then not shown",
     "_Taken": "takes the place of an error from outside, and is caught where it is raised",
     "_TooLong": "the same as `_Refused`",

@@ -59,6 +59,10 @@ class Cond(Expanding):
 
     name = "cond"
 
+    def alternatives(self, params: dict[str, Any]) -> Branches:
+        branches: Branches = params["branches"]
+        return branches
+
     def type(
         self,
         *avals: ShapedArray,

@@ -37,6 +37,9 @@ class Jit(Expanding):
     is_call = True
     quiet: ClassVar[dict[str, Any]] = {"donated_invars": ..., "inline": False, "keep_unused": False}
 
+    def alternatives(self, params: dict[str, Any]) -> Sequence[ClosedJaxpr]:
+        return (params["jaxpr"],)
+
     def type(self, *avals: ShapedArray, jaxpr: ClosedJaxpr, name: str, **params: Any) -> Any:
         check_operands(f"jit of {name}", avals, jaxpr.in_avals)
         return tuple(jaxpr.out_avals)

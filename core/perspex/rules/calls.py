@@ -27,6 +27,9 @@ class WholeCall(HigherOrder):
     program: ClassVar[str]
     has_rule_of_its_own = True
 
+    def alternatives(self, params: dict[str, Any]) -> Sequence[ClosedJaxpr]:
+        return (params[self.program],)
+
     def discharge(
         self, operands: Sequence[Any], refs: tuple[bool, ...], params: dict[str, Any]
     ) -> list[Any]:

@@ -185,12 +185,37 @@ def maker(array: Any) -> tuple[Any, int] | None:
     return None if found is None or executable is None else (executable, found[1])
 
 
-def states(jaxpr: Jaxpr) -> list[bool]:
-    """Which results of a program are those of a loop in it."""
-    of_loops = {
-        v for eqn in jaxpr.eqns if getattr(eqn.primitive, "is_loop", False) for v in eqn.outvars
-    }
+def states(jaxpr: Jaxpr, given: Sequence[bool] = ()) -> list[bool]:
+    """Which results of a program are those of a loop in it, or in a call or branch of it.
+
+    `given` says the same of its operands.
+    """
+    of_loops: set[Any] = set(itertools.compress(jaxpr.invars, given))
+    for eqn in jaxpr.eqns:
+        primitive: Any = eqn.primitive
+        if getattr(primitive, "is_loop", False):
+            of_loops.update(eqn.outvars)
+        elif primitive.higher_order and (programs := primitive.alternatives(eqn.params)):
+            found = [_states_of(closed.jaxpr, eqn.invars, of_loops) for closed in programs]
+            of_loops.update(
+                v
+                for v, *each in zip(eqn.outvars, *found, strict=True)
+                if all(is_kept for _, is_kept in each) and any(is_state for is_state, _ in each)
+            )
     return [v.__class__ is not Literal and v in of_loops for v in jaxpr.outvars]
+
+
+def _states_of(
+    jaxpr: Jaxpr, operands: Sequence[Any], of_loops: set[Any]
+) -> list[tuple[bool, bool]]:
+    """Of each result of a call: whether it is a loop's, and whether it is that or not computed."""
+    own = operands[len(operands) - len(jaxpr.invars) :]  # behind the index of a branch
+    found = states(jaxpr, [v.__class__ is not Literal and v in of_loops for v in own])
+    whole = {*jaxpr.invars}
+    return [
+        (is_state, is_state or v.__class__ is Literal or v in whole)
+        for is_state, v in zip(found, jaxpr.outvars, strict=True)
+    ]
 
 
 def reason(array: Any) -> str | None:

@@ -106,6 +106,10 @@ class HigherOrder(Primitive):
         count = len(operands)
         return next(c for c in sub_jaxprs(params) if len(c.in_avals) == count), operands
 
+    def alternatives(self, params: dict[str, Any]) -> Sequence[ClosedJaxpr]:
+        """The programs one of which runs once, with the last operands, and has the results."""
+        return ()
+
     def axis_names(self, params: dict[str, Any]) -> frozenset[Hashable]:
         return frozenset().union(*map(program_axis_names, sub_jaxprs(params)))
 

@@ -235,10 +235,11 @@ class StaleCaptureWarning(UserWarning):
     """A jitted function ran with the old value of a variable that it captured.
 
     Issued in a notebook, once for each change, under the policy `warn` of `stale_captures`.
-    `function` is its name, and `changes` says what has changed.
+    `function` is its name, `changes` says what has changed, and `remedy` what to do.
     """
 
     function: str = ""
+    remedy: str = ""
     changes: tuple[Any, ...] = ()
 
 

@@ -29,6 +29,7 @@ from perspex_magics.commands.jit import JitMagics
 from perspex_magics.commands.vmap import VmapMagics
 from perspex_magics.compiling.abandoned import compile_apart, tell_what_goes_on
 from perspex_magics.compiling.cache import follow_compilations
+from perspex_magics.compiling.callables import call_by_paths
 from perspex_magics.compiling.heartbeat import show_heartbeat
 from perspex_magics.compiling.recompiles import recompile_cards
 from perspex_magics.compiling.stopped import stop_loops
@@ -76,6 +77,7 @@ _FEATURES: list[Callable[[Session], None]] = [
     lambda session: session.on_unload(time_in_place(session.shell)),
     finish_effects,
     lambda session: session.on_unload(watch_captures(session.shell, tracing_magics=_CELL_MAGICS)),
+    call_by_paths,
     recompile_cards,
     list_buffers,
     release_after_errors,

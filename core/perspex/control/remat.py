@@ -99,6 +99,9 @@ class Remat(Expanding):
     name = "remat2"
     opens_on_host = True
 
+    def alternatives(self, params: dict[str, Any]) -> Sequence[ClosedJaxpr]:
+        return (params["jaxpr"],)
+
     def type(self, *avals: ShapedArray, jaxpr: ClosedJaxpr, **params: Any) -> Any:
         check_operands("checkpoint", avals, jaxpr.in_avals)
         return tuple(jaxpr.out_avals)

@@ -16,6 +16,7 @@ import marshal
 import os
 import time
 import types
+import weakref
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
@@ -228,4 +229,5 @@ def report(
         compiles_here=here,
         closes_over=() if code is None else code.co_freevars,
         defined=None if code is None else (code.co_filename, code.co_firstlineno),
+        owner=weakref.ref(owner),
     )

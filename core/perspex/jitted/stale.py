@@ -187,6 +187,16 @@ def observe(observer: Observer) -> Callable[[], None]:
     return stop
 
 
+# What a notebook calls a function by another name than its own: `model.layers[2].step`.
+namers: list[Callable[[Traced], str | None]] = []
+
+
+def called(traced: Traced) -> tuple[str, bool]:
+    """What messages call a function, and whether that is an expression that gives it."""
+    found = next((name for namer in namers if (name := namer(traced))), None)
+    return (found, True) if found else (traced.name, traced.name.isidentifier())
+
+
 class _Here(threading.local):
     inner: list[Traced] | None = None
 
@@ -298,21 +308,23 @@ def must_retrace(traced: Traced, policy: str | None = None) -> bool:
             traced.told.clear()
         traced.told |= {(change.variable, change.new) for change in new}
         warning = StaleCaptureWarning(_text(traced, new, "The old program runs."))
-        warning.function, warning.changes = traced.name, tuple(new)
+        warning.function, warning.changes = called(traced)[0], tuple(new)
+        warning.remedy = remedy(*called(traced))
         warnings.warn(warning, stacklevel=source.stacklevel())
     return False
 
 
 def _text(traced: Traced, changes: Sequence[Change], outcome: str) -> str:
-    lines = [change.sentence(traced.name) for change in changes[:MOST_SHOWN]]
+    name, is_expression = called(traced)
+    lines = [change.sentence(name) for change in changes[:MOST_SHOWN]]
     if len(changes) > MOST_SHOWN:
         lines.append(f"And {len(changes) - MOST_SHOWN} more variables have changed.")
-    return "\n".join([*lines, f"{outcome} {remedy(traced.name)}"])
+    return "\n".join([*lines, f"{outcome} {remedy(name, is_expression)}"])
 
 
-def remedy(function: str) -> str:
+def remedy(function: str, is_expression: bool) -> str:
     """What to do to use the new value, in two sentences."""
-    how = f"`{function}.retrace()`" if function.isidentifier() else "its method `retrace()`"
+    how = f"`{function}.retrace()`" if is_expression else "its method `retrace()`"
     return (
         f"Call {how}, or pass the value as an argument. To always retrace, set "
         '`perspex.config.update("stale_captures", "retrace")`.'

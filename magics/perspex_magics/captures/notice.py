@@ -77,6 +77,6 @@ def _html(warning: StaleCaptureWarning) -> str:
         name,
         " ran with old values.",
         Table(_COLUMNS, rows, style=markup.MONO).html(),
-        tag("span", markup.coded(stale.remedy(warning.function)), style=markup.MUTED),
+        tag("span", markup.coded(warning.remedy), style=markup.MUTED),
         style=f"border-left:3px solid var(--jp-warn-color1,#e08000);padding:0 0.6em;{_SMALL}",
     )

@@ -15,8 +15,10 @@ from typing import Any
 from perspex.base.xla import PjitFunction
 from perspex.jitted.compiled import Compiled
 from perspex.jitted.fused import Fused
+from perspex.jitted.stale import Traced, namers
 from perspex_magics.captures.objects import parts, step_text
 from perspex_magics.notebook.kinds import is_a, items
+from perspex_magics.session import Session
 
 # So many values are looked at, so deep, and in containers of no more items.
 _MOST = 5_000
@@ -26,6 +28,17 @@ _HOMES = (type, types.ModuleType)
 _PLAIN = (types.FunctionType, types.BuiltinFunctionType, functools.partial)
 # What these hold has no path that users would write.
 _CLOSED = (*_PLAIN, types.MethodType, PjitFunction)
+
+
+def call_by_paths(session: Session) -> None:
+    """Have messages about stale captures call methods and objects by their paths."""
+
+    def called(traced: Traced) -> str | None:
+        owner: Any = None if traced.owner is None else traced.owner()
+        return Paths(session.shell.user_ns).of(owner)
+
+    namers.append(called)
+    session.on_unload(lambda: namers.remove(called))
 
 
 class Paths:

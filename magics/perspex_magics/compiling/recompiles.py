@@ -20,6 +20,7 @@ from perspex import config
 from perspex.base import events, source
 from perspex.base.recent import Recent
 from perspex_magics.compiling.advice import advice
+from perspex_magics.compiling.callables import Paths
 from perspex_magics.display.markup import LINE, MONO, coded
 from perspex_magics.display.notices import tell
 from perspex_magics.display.table import Cell, Column, Report, Sentence, Table
@@ -68,7 +69,8 @@ def recompile_cards(session: Session) -> None:
     def finish(result: Any) -> None:
         found = cells.pop(threading.get_ident(), [])
         if found and config.recompile_cards.value:
-            for card in filter(told.is_due, cards(found, Lines.of(result))):
+            paths = Paths(session.shell.user_ns)
+            for card in filter(told.is_due, cards(found, Lines.of(result), paths)):
                 tell("recompile", card.data(), card.report())
 
     session.on_unload(events.subscribe(note, ["recompile"]))
@@ -113,11 +115,19 @@ class Row(NamedTuple):
 
 
 class Card(NamedTuple):
-    """The recompilations of one function: `rows`, the most expensive first, and the last event."""
+    """The recompilations of one function: `rows`, the most expensive first, and the last event.
+
+    `path` is what the notebook calls a method or an object, if all of them are of the same.
+    """
 
     name: str
     rows: list[Row]
     last: events.Event
+    path: str | None = None
+
+    @property
+    def called(self) -> str:
+        return self.path or self.name
 
     @property
     def events(self) -> list[events.Event]:
@@ -131,8 +141,8 @@ class Card(NamedTuple):
     def title(self) -> str:
         """The function's name; for a lambda with the line where it is defined."""
         defined = self.last.data["defined"]
-        if self.name != "<lambda>" or defined is None:
-            return f"`{self.name}`"
+        if self.called != "<lambda>" or defined is None:
+            return f"`{self.called}`"
         return f"`{self.name}` of {source.line_name(*defined)}"
 
     def headline(self) -> str:
@@ -188,7 +198,7 @@ class Card(NamedTuple):
     def data(self) -> dict[str, Any]:
         """As JSON, for the panel."""
         return {
-            "function": self.name,
+            "function": self.called,
             "seconds": self.seconds,
             "count": len(self.events),
             "compiles": self.last.data["compiles"],
@@ -244,8 +254,13 @@ def row_data(row: Row) -> dict[str, Any]:
     }
 
 
-def cards(found: Sequence[events.Event], lines: Lines | None = None) -> list[Card]:
-    """The cards for the recompilations of one cell, which has these lines."""
+def cards(
+    found: Sequence[events.Event], lines: Lines | None = None, paths: Paths | None = None
+) -> list[Card]:
+    """The cards for the recompilations of one cell, which has these lines and the notebook's names.
+
+    Methods of several objects have one card, as they have one text.
+    """
     functions: dict[Any, dict[Any, Row]] = {}
     last: dict[Any, events.Event] = {}
     for event in found:
@@ -265,7 +280,18 @@ def cards(found: Sequence[events.Event], lines: Lines | None = None) -> list[Car
         Card(which[0], sorted(rows.values(), key=lambda row: -row.seconds), last[which])
         for which, rows in functions.items()
     ]
-    return [card for card in made if card.seconds >= LEAST_SECONDS]
+    # Only now, because the paths cost a walk over the notebook.
+    return [
+        card._replace(path=None if paths is None else _path(card, paths))
+        for card in made
+        if card.seconds >= LEAST_SECONDS
+    ]
+
+
+def _path(card: Card, paths: Paths) -> str | None:
+    """The path of all that a card is about, if it is one."""
+    found = {paths.of(event.data["owner"]()) for event in card.events}
+    return found.pop() if len(found) == 1 else None
 
 
 def place(event: events.Event) -> str:

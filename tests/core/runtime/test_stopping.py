@@ -182,6 +182,7 @@ WITHIN: dict[str, Callable[[Any], Any]] = {
         w[0] < 1.0, lambda n, w: halving(w), lambda n, w: (n, w), 5, w
     ),
     "a function with its own derivative": with_rule,
+    "a checkpoint": perspex.checkpoint(halving),
 }
 
 

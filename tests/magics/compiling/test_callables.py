@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from support.shells import Notebook
 
+from perspex.errors import StaleCaptureWarning
 from perspex_magics.compiling.cache import CacheMagics
 from perspex_magics.compiling.callables import Paths
 from perspex_magics.session import part
@@ -33,6 +34,19 @@ model = Model()
 def cells(notebook: Notebook) -> Notebook:
     notebook.ok(MODEL)
     return notebook
+
+
+def test_a_stale_capture_names_the_path(cells: Notebook) -> None:
+    cells.ok("rate = 2.0\nclass Scaled:\n    def step(self, x):\n        return x * rate")
+    cells.ok(
+        "class Holder: pass\nholder = Holder(); s = Scaled(); holder.step = perspex.jit(s.step)"
+    )
+    cells.ok("holder.step(1.0)")
+    cells.ok("rate = 3.0")
+    with pytest.warns(StaleCaptureWarning) as told:
+        cells.ok("holder.step(1.0)")
+    assert told[0].message.function == "holder.step"
+    assert "Call `holder.step.retrace()`" in str(told[0].message)
 
 
 def names(cells: Notebook) -> list[str]:

@@ -193,7 +193,10 @@ class Executable(Shown):
 
     def _in_front(self) -> list[Any]:
         """The arguments in front of those of the program."""
-        return [stopping.page(self.device), *self.consts] if self.is_watched else [*self.consts]
+        if not self.is_watched:
+            return [*self.consts]
+        stopping.keep(self)
+        return [stopping.page(self.device), *self.consts]
 
     def _launch(self, buffers: list[Any]) -> list[Any]:
         if self.is_watched:

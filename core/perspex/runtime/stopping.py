@@ -23,6 +23,7 @@ import operator
 import threading
 import time
 import weakref
+from collections import deque
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -124,6 +125,8 @@ _others = Page()
 _unclosed: list[Page] = []
 # Executables by the identity of the shardings of their results, each of which is its own.
 _makers: dict[int, tuple[weakref.ref[Any], int]] = {}
+# Watched executables that were run in this cell, as `jit(f)(x)` may leave nothing else of one.
+_run: deque[Any] = deque(maxlen=32)
 # Why an array was given up, by its identity.
 reasons: dict[int, tuple[weakref.ref[Any], str]] = {}
 
@@ -143,6 +146,17 @@ def enable() -> None:
     """Make this thread the one whose programs are stopped: that of a notebook's cells."""
     if not config.stops.value:
         config.stops.cell.set_local(next(_numbers))
+
+
+def keep(executable: Any) -> None:
+    """Keep a watched executable that runs until `release`, so that a loop's state has a name."""
+    if config.stops.value:
+        _run.append(executable)
+
+
+def release() -> None:
+    """A cell has ended: nothing of it is stopped any more."""
+    _run.clear()
 
 
 def page(device: Any) -> Any:

@@ -67,6 +67,12 @@ class Stopping:
 
     def end(self, result: Any) -> None:
         """A cell has ended: if that was by an interrupt, end its programs."""
+        try:
+            self._end(result)
+        finally:
+            stopping.release()
+
+    def _end(self, result: Any) -> None:
         stopping.drop()
         self.settle()
         found, self.early = self.early, None

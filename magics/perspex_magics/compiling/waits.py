@@ -102,7 +102,8 @@ class Wait:
     def _is_deaf(self) -> bool:
         """Whether an interrupt has come in vain, in a kernel that can restart itself."""
         loops, restart = find(self.shell, Stopping), find(self.shell, Restart)
-        is_pressed = loops is not None and loops.pressed > self.began
+        # Most often it ends within a moment.
+        is_pressed = loops is not None and self.began < loops.pressed < time.monotonic() - _LONG
         return is_pressed and restart is not None and not restart.obstacle
 
     def _put(self, data: dict[str, Any], text: str, update: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 import threading
@@ -24,6 +25,7 @@ def stoppable() -> Iterator[None]:
     config.stoppable_loops.set(True)
     stopping.enable()
     yield
+    stopping.release()
     config.stoppable_loops.set(before)
     config.stops.cell.set_local(xla.UNSET)
 
@@ -193,6 +195,16 @@ def test_the_state_of_a_loop_within_is_kept(f: Callable[[Any], Any]) -> None:
     step, w, _ = stopped.value
     assert out is not None  # on a busy machine no turn may have begun
     np.testing.assert_allclose(w, 2.0 - 2.0 * 0.5 ** min(int(step), 60), rtol=1e-6)
+
+
+def test_the_state_is_kept_where_nothing_else_is_left_of_the_function() -> None:
+    """As in `jit(lambda w: ...)(w)`, whose program a cache may hold, and whose name nobody."""
+    for _ in range(2):
+        out = perspex.jit(lambda w: halving(w)[1])(pnp.zeros(3000))
+        gc.collect()
+        (stopped,) = stopping.stop(0.01).programs
+        assert stopped.name == "<lambda>" and stopped.value.shape == out.shape
+        stopping.release()
 
 
 @pytest.mark.parametrize(

@@ -18,11 +18,12 @@ PAGES = [
     DOCS / "tutorial.md",
     *sorted(DOCS.glob("howto/*.md")),
 ]
-# What only needs a browser, a cluster or other programs runs nothing here.
+# What only needs a browser, a cluster, a kernel or other programs runs nothing here.
 NOTHING = {
     "README",
     "add-a-panel-tab",
     "deploy-on-jupyterhub",
+    "restart-and-keep",
     "run-a-notebook",
     "use-another-editor",
     "use-jax-libraries",

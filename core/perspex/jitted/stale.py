@@ -187,14 +187,32 @@ def observe(observer: Observer) -> Callable[[], None]:
     return stop
 
 
-# What a notebook calls a function by another name than its own: `model.layers[2].step`.
-namers: list[Callable[[Traced], str | None]] = []
+class Called(NamedTuple):
+    """What messages call a function: `name`, an expression that gives it or its own name.
+
+    `instance` is an expression for the object of a method.
+    """
+
+    name: str
+    is_expression: bool
+    instance: str | None = None
+
+    def of(self, change: Change) -> Change:
+        """The change, with the object of the method by its name."""
+        method, within, rest = change.variable.partition(".__self__")
+        if not within or self.instance is None or "." in method:
+            return change
+        return change._replace(variable=f"{self.instance}{rest}")
 
 
-def called(traced: Traced) -> tuple[str, bool]:
-    """What messages call a function, and whether that is an expression that gives it."""
+# What a notebook calls a function that has no name of its own there: `model.layers[2].step`.
+namers: list[Callable[[Traced], Called | None]] = []
+
+
+def called(traced: Traced) -> Called:
+    """What messages call a function."""
     found = next((name for namer in namers if (name := namer(traced))), None)
-    return (found, True) if found else (traced.name, traced.name.isidentifier())
+    return found or Called(traced.name, traced.name.isidentifier())
 
 
 class _Here(threading.local):
@@ -308,23 +326,24 @@ def must_retrace(traced: Traced, policy: str | None = None) -> bool:
             traced.told.clear()
         traced.told |= {(change.variable, change.new) for change in new}
         warning = StaleCaptureWarning(_text(traced, new, "The old program runs."))
-        warning.function, warning.changes = called(traced)[0], tuple(new)
-        warning.remedy = remedy(*called(traced))
+        name = called(traced)
+        warning.function, warning.changes = name.name, tuple(map(name.of, new))
+        warning.remedy = remedy(name)
         warnings.warn(warning, stacklevel=source.stacklevel())
     return False
 
 
 def _text(traced: Traced, changes: Sequence[Change], outcome: str) -> str:
-    name, is_expression = called(traced)
-    lines = [change.sentence(name) for change in changes[:MOST_SHOWN]]
+    name = called(traced)
+    lines = [name.of(change).sentence(name.name) for change in changes[:MOST_SHOWN]]
     if len(changes) > MOST_SHOWN:
         lines.append(f"And {len(changes) - MOST_SHOWN} more variables have changed.")
-    return "\n".join([*lines, f"{outcome} {remedy(name, is_expression)}"])
+    return "\n".join([*lines, f"{outcome} {remedy(name)}"])
 
 
-def remedy(function: str, is_expression: bool) -> str:
+def remedy(function: Called) -> str:
     """What to do to use the new value, in two sentences."""
-    how = f"`{function}.retrace()`" if is_expression else "its method `retrace()`"
+    how = f"`{function.name}.retrace()`" if function.is_expression else "its method `retrace()`"
     return (
         f"Call {how}, or pass the value as an argument. To always retrace, set "
         '`perspex.config.update("stale_captures", "retrace")`.'

@@ -15,7 +15,7 @@ from typing import Any
 from perspex.base.xla import PjitFunction
 from perspex.jitted.compiled import Compiled
 from perspex.jitted.fused import Fused
-from perspex.jitted.stale import Traced, namers
+from perspex.jitted.stale import Called, Traced, namers
 from perspex_magics.captures.objects import parts, step_text
 from perspex_magics.notebook.kinds import is_a, items
 from perspex_magics.session import Session
@@ -33,9 +33,15 @@ _CLOSED = (*_PLAIN, types.MethodType, PjitFunction)
 def call_by_paths(session: Session) -> None:
     """Have messages about stale captures call methods and objects by their paths."""
 
-    def called(traced: Traced) -> str | None:
+    def called(traced: Traced) -> Called | None:
         owner: Any = None if traced.owner is None else traced.owner()
-        return Paths(session.shell.user_ns).of(owner)
+        paths = Paths(session.shell.user_ns)
+        path = paths.of(owner)
+        if path is None:
+            return None
+        function = owner.fun
+        is_method = is_a(function, types.MethodType)
+        return Called(path, True, paths.of_value(function.__self__) if is_method else None)
 
     namers.append(called)
     session.on_unload(lambda: namers.remove(called))
@@ -62,6 +68,10 @@ class Paths:
             of = self._path(function.__self__)
             return None if of is None else f"{of}.{function.__name__}"
         return None if is_a(function, _PLAIN) else self._path(function)
+
+    def of_value(self, value: Any) -> str | None:
+        """The path of an object."""
+        return self._path(value)
 
     def _path(self, value: Any) -> str | None:
         if self._found is None:

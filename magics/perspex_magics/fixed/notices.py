@@ -104,11 +104,12 @@ class Told:
             if self._is_new((reading.kind, reading.text, records.function_text(reading))):
                 told.append(sentence(reading))
         error = getattr(result, "error_in_exec", None)
-        # The error about such a value says all of this.
-        if not isinstance(error, errors.UnexpectedTracerError):
-            for held in held_in(self.namespace):
-                if self._is_new((sources.HELD, held.root, held.stored.partition("` at ")[0])):
-                    told.append(sentence_of_held(held))
+        # The error about such a value says all of this, and no later cell has to.
+        is_said = isinstance(error, errors.UnexpectedTracerError)
+        for held in held_in(self.namespace):
+            is_new = self._is_new((sources.HELD, held.root, held.stored.partition("` at ")[0]))
+            if is_new and not is_said:
+                told.append(sentence_of_held(held))
         if told and not self.is_quiet:
             notices.warn("fixed", told, "Fixed at trace time", "%fixed")
 

@@ -37,7 +37,10 @@ def cells(notebook: Notebook) -> Notebook:
 
 
 def test_a_stale_capture_names_the_path(cells: Notebook) -> None:
-    cells.ok("rate = 2.0\nclass Scaled:\n    def step(self, x):\n        return x * rate")
+    cells.ok(
+        "rate = 2.0\nclass Scaled:\n    def __init__(self):\n        self.k = 1.0\n"
+        "    def step(self, x):\n        return x * rate * self.k"
+    )
     cells.ok(
         "class Holder: pass\nholder = Holder(); s = Scaled(); holder.step = perspex.jit(s.step)"
     )
@@ -47,6 +50,10 @@ def test_a_stale_capture_names_the_path(cells: Notebook) -> None:
         cells.ok("holder.step(1.0)")
     assert told[0].message.function == "holder.step"
     assert "Call `holder.step.retrace()`" in str(told[0].message)
+    cells.ok("s.k = 4.0")
+    with pytest.warns(StaleCaptureWarning) as told:
+        cells.ok("holder.step(1.0)")
+    assert {change.variable for change in told[0].message.changes} == {"s.k"}
 
 
 def names(cells: Notebook) -> list[str]:

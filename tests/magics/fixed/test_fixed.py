@@ -147,6 +147,14 @@ def test_quiet_off_and_on(cells: Notebook) -> None:
     assert told(cells, cell.format(4))
 
 
+def test_what_an_error_has_said_is_not_told_by_a_later_cell(cells: Notebook) -> None:
+    cells.fails(
+        "kept = []\n@jit\ndef f(x):\n    kept.append(x * 2)\n    return x\nf(1.0)\nkept[0] + 1",
+        perspex.errors.UnexpectedTracerError,
+    )
+    assert not told(cells, "jit(lambda x: x + 1)(1.0)")
+
+
 def test_listed_on_request(cells: Notebook) -> None:
     cells.ok("os.environ['PERSPEX_RATE'] = '0.25'\nkept = []")
     cells.ok(

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import gc
+import pickle
+import sys
 import threading
+import types
 import warnings
 import weakref
 from typing import Any
@@ -14,6 +17,7 @@ import pytest
 import perspex
 import perspex.numpy as pnp
 from perspex import config, errors
+from perspex.api.jit import by_value
 
 X = np.arange(8, dtype=np.float32)
 
@@ -466,3 +470,29 @@ def test_arguments_called_self() -> None:
     twice = perspex.custom_jvp(lambda self: self * 2)
     twice.defjvp(lambda primals, tangents: (twice(*primals), 3 * tangents[0]))
     assert twice(self=2.0) == 4.0 and perspex.grad(twice)(2.0) == 3.0
+
+
+def _power(x: Any, n: int) -> Any:
+    return x**n
+
+
+_powers = perspex.jit(_power, static_argnames="n")
+
+
+def test_a_jitted_function_pickles_as_its_function_and_options() -> None:
+    """Where no module has it under its own name; its programs are made again."""
+    again = pickle.loads(pickle.dumps(_powers))
+    assert again is not _powers and again(3.0, n=2) == 9.0
+    assert again.__name__ == "_power"
+
+
+def test_a_jitted_function_of_a_module_pickles_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = types.ModuleType("of_a_module")
+    exec("import perspex\n@perspex.jit\ndef twice(x):\n    return 2 * x", vars(module))
+    monkeypatch.setitem(sys.modules, "of_a_module", module)
+    assert pickle.loads(pickle.dumps(module.twice)) is module.twice
+
+
+def test_what_jit_has_not_made_does_not_pickle() -> None:
+    with pytest.raises(TypeError, match="not made by `jit`"):
+        by_value(type("Fast", (), {"__qualname__": "fast"}))

@@ -18,8 +18,8 @@ SOURCES = [ROOT / "core", ROOT / "magics", ROOT / "kernel"]
 
 # Not a module: a program, which imports jax.
 RECORDERS = (
-    "device_collectives device_programs device_types exports explicit_axes meshes processes "
-    "shard_maps shardings"
+    "device_collectives device_compositions device_explicit device_programs device_types exports "
+    "explicit_axes meshes processes shard_maps shardings"
 )
 collect_ignore = [f"oracle/recorders/{name}.py" for name in RECORDERS.split()]
 collect_ignore.append("oracle/on_devices.py")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -116,7 +117,7 @@ def test_engines_of_a_batch_system(
     jupyter_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`sbatch` gets a job that starts the engines; signals and deaths go through ipyparallel."""
-    batch.install(tmp_path)
+    batch.install(tmp_path, "slurm")
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     with open_session() as live:
         # The script of the job is written into the notebook's folder.
@@ -138,3 +139,67 @@ def test_engines_of_a_batch_system(
         live.ok("%cluster stop")
         assert not any(map(is_running, before))
     assert (tmp_path / "cancelled").read_text().split() == [batch.JOB]
+
+
+# How each system is told to start two engines, in the script of a job or in a profile.
+JOBS = {"pbs": "#PBS -t 1-2", "lsf": "#BSUB -J ipengine[1-2]"}
+HOSTS = """
+c = get_config()
+c.Cluster.engine_launcher_class = "ssh"
+c.SSHEngineSetLauncher.engines = {"first": 1, "user@second": 1}
+c.SSHEngineSetLauncher.remote_python = PYTHON
+"""
+
+
+@pytest.mark.parametrize("system", ["pbs", "lsf", "ssh"])
+def test_engines_that_other_programs_start(
+    system: str, jupyter_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`qsub`, `bsub` or `ssh` starts engines; they join one program, and all are ended."""
+    batch.install(tmp_path, system)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    options = f"--engines {system}"
+    if system == "ssh":
+        profile = jupyter_home / "ipython" / "profile_hosts"
+        profile.mkdir(parents=True, exist_ok=True)
+        config = HOSTS.replace("PYTHON", repr(sys.executable))
+        (profile / "ipcluster_config.py").write_text(config)
+        options = "--profile hosts"
+    with open_session() as live:
+        live.ok(f"import os; os.chdir({str(tmp_path)!r})")
+        live.ok(f"%cluster start -n 2 --devices 2 {options}")
+        if system == "ssh":
+            assert set((tmp_path / "hosts").read_text().split()) == {"first", "user@second"}
+        else:
+            job = (tmp_path / "job").read_text()
+            assert JOBS[system] in job and "ipyparallel.engine" in job
+        assert live.ok(SETUP).stdout == "joined 0\n"
+        assert live.ok("%%spmd\nprint((x * 2).sum())").stdout == "56.0\n"
+        before = pids(live)
+        live.ok("%cluster stop")
+        assert not any(map(is_running, before))
+    if system != "ssh":
+        assert set((tmp_path / "cancelled").read_text().split()) == {batch.JOB}
+
+
+@pytest.mark.parametrize(
+    ("system", "said"),
+    [
+        ("refusing", "the engines did not start: Command '['sbatch', "),
+        ("", "SlurmEngineSetLauncher needs the program `sbatch`, which is not on the PATH"),
+    ],
+)
+def test_a_system_that_starts_nothing_is_named(
+    system: str,
+    said: str,
+    jupyter_home: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if system:
+        batch.install(tmp_path, system)
+        monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    with open_session() as live:
+        live.ok(f"import os; os.chdir({str(tmp_path)!r})")
+        assert said in live.run("%cluster start -n 2 --engines slurm").stderr
+        assert "no cluster runs" in live.ok("%cluster status").stdout

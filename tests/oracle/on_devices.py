@@ -6,6 +6,7 @@ It imports `jax`, so only recorders import it.
 import sys
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
@@ -27,6 +28,7 @@ MANY, STAGES = numbers(16, 4), numbers(4, 4, 4) / 2
 MICRO, QKV = [numbers(3, 2, 4), numbers(3, 2, 4)], numbers(3, 4, 2, 2)
 MATRICES = [numbers(2, 4, 8), numbers(2, 4, 8)]
 I = np.array([3, 1, 0, 7, 2, 6, 5, 4], np.int32)  # noqa: E741
+LAYERS = numbers(3, 4, 4) / 2
 SPD = T @ T.transpose(0, 2, 1) + 4 * np.eye(4, dtype=np.float32)
 X, Y, XY, ALL = P("x"), P("y"), P("x", "y"), P(("x", "y"))
 ROTATE = [(i, (i + 1) % 4) for i in range(4)]
@@ -40,6 +42,11 @@ def on(f, in_specs, out_specs, mesh=auto, **options):
 
 def weighted(y):
     return (y * np.cos(np.arange(y.size, dtype=np.float32)).reshape(y.shape)).sum()
+
+
+def total(tree):
+    """A number that depends on all numbers of a tree."""
+    return sum(weighted(y) for y in jax.tree.leaves(tree))
 
 
 def under(mesh, f):
@@ -61,6 +68,46 @@ BATCH = (A, np.tanh(A[::-1]).copy())
 def mse(params, batch):
     x, y = batch
     return ((mlp(params, x) - y) ** 2).sum(1).mean(0)
+
+
+# ---- What types say -----------------------------------------------------------------------------
+
+
+def typed(f, *args):
+    """The types inside and the result, when the function is traced in one piece."""
+
+    def run():
+        with jax.set_mesh(explicit):
+            given = [jax.sharding.reshard(jnp.asarray(x), spec) for x, spec in args]
+            seen = []
+
+            def traced(*xs):
+                out = f(*xs)
+                seen[:] = [str(jax.typeof(y)) for y in jax.tree.leaves(out)]
+                return out
+
+            return [jax.jit(traced)(*given), seen]
+
+    return run
+
+
+def inside(f, in_specs, out_specs, *args, **options):
+    """The result and the types that `f` returns for one device."""
+
+    def run():
+        seen = []
+
+        def body(*xs):
+            out = f(*xs)
+            seen[:] = [str(jax.typeof(y)) for y in jax.tree.leaves(out)]
+            return out
+
+        with jax.set_mesh(explicit):
+            mapped = jax.shard_map(body, in_specs=in_specs, out_specs=out_specs, **options)
+            given = [jax.sharding.reshard(jnp.asarray(x), spec) for x, spec in args]
+            return [jax.jit(mapped)(*given), seen]
+
+    return run
 
 
 # ---- Records ------------------------------------------------------------------------------------

@@ -21,7 +21,9 @@ from .process import Oracle
 
 Outcome = list[Any]
 # What the process of a recorder finds in its environment.
-DEVICES = ["device_collectives", "device_programs", "device_types"]
+DEVICES = [
+    f"device_{what}" for what in ("collectives", "compositions", "explicit", "programs", "types")
+]
 _ON_MESHES = [*DEVICES, "explicit_axes", "meshes", "shard_maps", "shardings"]
 VARIABLES = dict.fromkeys(_ON_MESHES, {"JAX_NUM_CPU_DEVICES": "8"})
 

@@ -55,6 +55,9 @@ REASONS = {
         all_gather_reduced preduced reduced_vary_cast unreduced_psum unreduced_reduce_scatter
         vary_unreduced_cast
     """,
+    "needs several devices: compared in `recorders/device_explicit.py`": """
+        unreduced_pmax unreduced_pmin
+    """,
 }
 WHY = {name: why for why, names in REASONS.items() for name in names.split()}
 

@@ -5,13 +5,14 @@ The recorders `device_*.py` ran under real jax for the records; here Perspex run
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
 from oracle import records
+from perspex.base import xla
 
+# For each program its recorder, and what that has recorded.
+FROM = {key: name for name in records.DEVICES for key in records.read(name)}
 RECORDS = {key: value for name in records.DEVICES for key, value in records.read(name).items()}
 # What Perspex does otherwise, and why. Keys are names of programs, or what these begin with.
 MORE = {
@@ -30,6 +31,26 @@ MORE = {
     "explicit / gradient of cholesky": "JAX refuses batches that are cut",
     "explicit / qr": "JAX refuses batches that are cut",
     "explicit / inv": "JAX refuses batches that are cut",
+    "loops / a carry that comes to vary": "JAX asks for a cast of the carry",
+    "maps / inner knows outer": "JAX cannot lower the gradient of a map in a map",
+    "maps / in a scan": "JAX cannot lower the gradient of a map in a map",
+    "maps / in remat": "JAX cannot lower the gradient of a map in a map",
+    "maps / in vmap": "JAX cannot lower the gradient of a map in a map",
+    "maps / three levels": "JAX cannot lower the gradient of a map in a map",
+    "rules / by hand, with types": "JAX asks for a cast of a cotangent that all devices share",
+    "rules / custom_vmap": "JAX cannot differentiate it",
+    "rules / composite": "JAX has no batch of one",
+    "examples / of a scan": "JAX casts what varies already",
+    "examples / of a sum in a scan": "an assertion of JAX's fails",
+    "examples / of vmap": "JAX casts what varies already",
+    "examples / of a branch": "JAX casts what varies already",
+    "pmap / of two results": "JAX has no derivative of pmax",
+    "typed / cond": "JAX refuses to select among branches that reshard",
+    "typed / custom_vjp": "JAX refuses a cotangent that is cut as the result is",
+    "typed / shard_map in shard_map": "JAX refuses an operand that is not cut as in_specs say",
+    "ambiguous / trace of the cut": "two axes of the mesh cut one axis each",
+    "ambiguous / in_specs that differ": "JAX refuses an operand that is not cut as in_specs say",
+    "pending / vmap of sums": "JAX has no batch of one",
 }
 OTHERWISE = {
     "explicit / ragged_dot of cut columns": "both refuse, with errors of two types",
@@ -38,6 +59,14 @@ OTHERWISE = {
     "explicit / ref set whole": "JAX leaves a value that is whole in a ref whose type is cut",
     "parts / pcast of an unknown axis": "an assertion of JAX's fails",
     "jit / same axis twice": "JAX has a type of its own, which is no ValueError",
+    "ambiguous / asked for what cannot be": "the same",
+    "ambiguous / cotangents of another cut": "both refuse, with errors of two types",
+    "ambiguous / tangents of another cut": "JAX reshards a tangent like its primal",
+    "ambiguous / in_shardings that differ": "JAX takes no notice of them in another program",
+    "ambiguous / out_shardings that differ": "JAX takes no notice of them in another program",
+    "pending / greatest, twice": "both refuse, with errors of two types",
+    "pending / greatest, added": "both refuse, with errors of two types",
+    "pending / unreduced squared": "both refuse, with errors of two types",
 }  # fmt: skip
 
 
@@ -45,17 +74,17 @@ def reason(name: str, reasons: dict[str, str]) -> str | None:
     return next((why for begin, why in reasons.items() if name.startswith(begin)), None)
 
 
+# What Shardy cannot say before jaxlib 0.12.
+OF_EXTREMA = ("pending / greatest", "pending / least", "pending / pm", "pending / psum of the gr")
 SAME = [name for name in RECORDS if reason(name, OTHERWISE) is None]
 
 
-@pytest.fixture(scope="module")
-def ours() -> dict[str, Any]:
-    return {key: value for name in records.DEVICES for key, value in records.ours(name).items()}
-
-
 @pytest.mark.parametrize("name", SAME)
-def test_programs_are_typed_placed_and_computed_as_in_jax(name: str, ours: Any) -> None:
-    found, expected = ours[name], RECORDS[name]
+def test_programs_are_typed_placed_and_computed_as_in_jax(name: str) -> None:
+    found, expected = records.ours(FROM[name])[name], RECORDS[name]
+    if name.startswith(OF_EXTREMA) and not xla.KNOWS_PARTS_OF_EXTREMA:
+        assert isinstance(found, str) or found == expected
+        return
     if isinstance(expected, str):
         assert found == expected or (reason(name, MORE) and isinstance(found, list))
         return
@@ -68,7 +97,8 @@ def test_programs_are_typed_placed_and_computed_as_in_jax(name: str, ours: Any) 
         np.testing.assert_allclose(mine["values"], theirs["values"], rtol=3e-4, atol=1e-4)
 
 
-def test_every_program_has_a_record_and_every_difference_is_one(ours: Any) -> None:
+def test_every_program_has_a_record_and_every_difference_is_one() -> None:
+    ours = {key: value for name in records.DEVICES for key, value in records.ours(name).items()}
     assert ours.keys() == RECORDS.keys()
     for begin in (*MORE, *OTHERWISE):
         assert any(ours[name] != RECORDS[name] for name in RECORDS if name.startswith(begin)), (
@@ -77,9 +107,9 @@ def test_every_program_has_a_record_and_every_difference_is_one(ours: Any) -> No
 
 
 def test_enough_is_compared() -> None:
-    """At least 400 programs with values, besides those that JAX lacks."""
+    """At least 800 programs with values, besides those that JAX lacks."""
     compared = [name for name in SAME if not isinstance(RECORDS[name], str)]
     for recorder in ("shard_maps", "explicit_axes", "shardings"):
         compared += records.section(recorder, "programs")
     compared += records.section("shard_maps", "bodies")
-    assert len(compared) >= 400
+    assert len(compared) >= 800

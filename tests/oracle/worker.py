@@ -12,8 +12,10 @@ import json
 import os
 import platform
 import sys
+import types
 import warnings
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 
@@ -43,7 +45,11 @@ def serve(library: Any, library_name: str) -> None:
 
 
 if __name__ == "__main__":
-    # Not through the package: that imports pytest, which the environment with jax need not have.
+    # A package of this name without its `__init__`: that imports pytest, which the environment
+    # with jax need not have.
+    package = types.ModuleType("oracle")
+    package.__path__ = [str(Path(__file__).parent)]
+    sys.modules["oracle"] = package
     from evaluate import Library
 
     serve(Library(sys.argv[1]), sys.argv[1])

@@ -1,4 +1,4 @@
-"""A batch system that runs its jobs on this machine: `sbatch`, `srun` and `scancel` in a folder."""
+"""Batch systems and remote shells that run everything on this machine: programs in a folder."""
 
 from __future__ import annotations
 
@@ -7,44 +7,91 @@ from pathlib import Path
 
 JOB = "4711"
 
-SBATCH = """
-import os, re, subprocess, sys
+# What several of them need: one job is a group of processes, which is ended as a whole.
+STARTED = """
+import os, re, shutil, signal, subprocess, sys
+
+def start(command, **env):
+    job = subprocess.Popen(
+        command, env={**os.environ, **env}, start_new_session=True,
+        stdin=subprocess.DEVNULL, stdout=open(HERE / "job.log", "a"), stderr=subprocess.STDOUT,
+    )
+    with open(HERE / "groups", "a") as out:
+        print(job.pid, file=out)
+
+def array(text, count, name):
+    (HERE / "job").write_text(text)
+    for i in range(int(count)):
+        start(["sh", "-c", text], **{name: str(i + 1)})
+
+def cancel(job):
+    with open(HERE / "cancelled", "a") as out:
+        print(job, file=out)
+    for group in (HERE / "groups").read_text().split():
+        try:
+            os.killpg(int(group), signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+"""
+SLURM = {
+    "sbatch": """
 text = open(sys.argv[-1]).read()
 (HERE / "job").write_text(text)
 count = re.search(r"--ntasks=(\\d+)", text)[1]
-env = {**os.environ, "SLURM_JOB_ID": JOB, "SLURM_NTASKS": count, "SLURM_STEP_NUM_TASKS": count}
-job = subprocess.Popen(
-    ["sh", sys.argv[-1]], env=env, start_new_session=True,
-    stdin=subprocess.DEVNULL, stdout=open(HERE / "log", "a"), stderr=subprocess.STDOUT,
-)
-(HERE / "group").write_text(str(job.pid))
+start(["sh", sys.argv[-1]], SLURM_JOB_ID=JOB, SLURM_NTASKS=count, SLURM_STEP_NUM_TASKS=count)
 print("Submitted batch job", JOB)
-"""
-SRUN = """
-import os, subprocess, sys
+""",
+    "srun": """
 started = [
     subprocess.Popen(sys.argv[1:], env={**os.environ, "SLURM_PROCID": str(i)})
     for i in range(int(os.environ["SLURM_NTASKS"]))
 ]
 for process in started:
     process.wait()
-"""
-SCANCEL = """
-import os, signal, sys
-with open(HERE / "cancelled", "a") as out:
-    print(*sys.argv[1:], file=out)
-try:
-    os.killpg(int((HERE / "group").read_text()), signal.SIGKILL)
-except ProcessLookupError:
-    pass
-"""
+""",
+    "scancel": "cancel(sys.argv[-1])",
+}
+PBS = {
+    "qsub": """
+text = open(sys.argv[-1]).read()
+array(text, re.search(r"#PBS -t 1-(\\d+)", text)[1], "PBS_ARRAYID")
+print(JOB + "[].server")
+""",
+    "qdel": "cancel(sys.argv[-1])",
+}
+LSF = {
+    "bsub": """
+text = sys.stdin.read()
+array(text, re.search(r"#BSUB -J ipengine\\[1-(\\d+)\\]", text)[1], "LSB_JOBINDEX")
+print(f"Job <{JOB}> is submitted to default queue <normal>.")
+""",
+    "bkill": "cancel(sys.argv[-1])",
+}
+# As ssh does, words are joined and given to a shell.
+SSH = {
+    "ssh": """
+with open(HERE / "hosts", "a") as out:
+    print(sys.argv[1], file=out)
+os.execvp("sh", ["sh", "-c", " ".join(sys.argv[2:])])
+""",
+    "scp": """
+source, target = [text.partition(":")[2] or text for text in sys.argv[1:]]
+home = os.path.expanduser("~")
+source, target = os.path.join(home, source), os.path.join(home, target)
+if source != target:
+    shutil.copy(source, target)
+""",
+}
+# One that takes no jobs.
+REFUSING = {"sbatch": 'sys.exit("no partition is up")'}
+SYSTEMS = {"refusing": REFUSING, "slurm": SLURM, "pbs": PBS, "lsf": LSF, "ssh": SSH}
 
 
-def install(folder: Path) -> None:
-    """Write the three programs into `folder`, where they also leave what they were told."""
-    for name, body in (("sbatch", SBATCH), ("srun", SRUN), ("scancel", SCANCEL)):
+def install(folder: Path, system: str) -> None:
+    """Write the programs of a system into `folder`, where they also leave what they were told."""
+    for name, body in SYSTEMS[system].items():
         head = f"#!{sys.executable}\nfrom pathlib import Path\n"
         known = f"HERE, JOB = Path({str(folder)!r}), {JOB!r}\n"
         program = folder / name
-        program.write_text(head + known + body)
+        program.write_text(head + known + STARTED + body)
         program.chmod(0o755)

@@ -13,7 +13,9 @@ from perspex.ir.jaxpr import ClosedJaxpr
 from perspex.ir.references import AbstractRef, is_ref_type
 from perspex.jitted.compiled import Compiled
 from perspex.jitted.signature import Options, function_name
+from perspex.layout.abstract import ManualAxisType
 from perspex.layout.context import canonical_if_explicit
+from perspex.layout.formats import Format
 from perspex.layout.memories import MemorySpace
 from perspex.tracing.axes import Axis
 
@@ -28,8 +30,9 @@ class ShapeDtypeStruct:
     Args:
       shape: a sequence of integers.
       dtype: anything that names a dtype of numbers, or the dtype of keys.
-      sharding: how the array lies on devices.
+      sharding: how the array lies on devices, a sharding or a `Format`.
       weak_type: whether the dtype gives way to that of another operand.
+      manual_axis_type: inside `shard_map`, the axes of the mesh along which it varies.
       is_ref: stand for a `Ref` to such an array.
 
     Returns:
@@ -37,7 +40,7 @@ class ShapeDtypeStruct:
 
     Raises:
       ValueError: if `dtype` is `None`.
-      TypeError: if `dtype` is not one of numbers.
+      TypeError: if `dtype` is not one of numbers, or `manual_axis_type` is of another type.
 
     >>> ShapeDtypeStruct((2, 3), "float32")
     ShapeDtypeStruct(shape=(2, 3), dtype=float32)
@@ -53,15 +56,20 @@ class ShapeDtypeStruct:
         *,
         sharding: Any = None,
         weak_type: bool = False,
+        manual_axis_type: ManualAxisType | None = None,
         is_ref: bool = False,
         _memory_space: MemorySpace | None = None,
     ) -> None:
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be given")
         dtype = dtypes.check_user_dtype(dtype, "ShapeDtypeStruct")
+        if isinstance(sharding, Format):
+            sharding = sharding.place()
         placed = canonical_if_explicit(sharding)
         space = _memory_space or MemorySpace.Device
         aval = ShapedArray(tuple(shape), dtype, weak_type, sharding=placed, memory_space=space)
+        if manual_axis_type is not None:
+            aval = aval.update(vma=_varying(manual_axis_type))
         self.aval: ShapedArray | AbstractRef = AbstractRef(aval) if is_ref else aval
         self.sharding = sharding
 
@@ -109,6 +117,15 @@ class ShapeDtypeStruct:
         return is_ref_type(self.aval)
 
     @property
+    def manual_axis_type(self) -> ManualAxisType | None:
+        vma = self.aval.vma
+        return ManualAxisType(varying=vma) if vma else None
+
+    @property
+    def format(self) -> Format:
+        return Format(None, self.sharding)
+
+    @property
     def ndim(self) -> int:
         return self.aval.ndim
 
@@ -120,7 +137,8 @@ class ShapeDtypeStruct:
         """A copy with some attributes replaced.
 
         Args:
-          changes: new values of `shape`, `dtype`, `sharding`, `weak_type` or `is_ref`.
+          changes: new values of `shape`, `dtype`, `sharding`, `weak_type`, `manual_axis_type` or
+            `is_ref`.
 
         Returns:
           A `ShapeDtypeStruct`.
@@ -137,6 +155,7 @@ class ShapeDtypeStruct:
             changes.get("dtype", self.dtype),
             sharding=changes.get("sharding", self.sharding),
             weak_type=changes.get("weak_type", self.weak_type),
+            manual_axis_type=changes.get("manual_axis_type", self.manual_axis_type),
             is_ref=changes.get("is_ref", self.is_ref),
             _memory_space=changes.get("_memory_space", self.aval.memory_space),
         )
@@ -157,6 +176,20 @@ class ShapeDtypeStruct:
         ref = ", is_ref=True" if self.is_ref else ""
         where = f", sharding={self.sharding}" if self.sharding is not None else ""
         return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{where}{weak}{ref})"
+
+
+def _varying(given: Any) -> frozenset[str]:
+    if not isinstance(given, ManualAxisType):
+        raise TypeError(
+            "ShapeDtypeStruct takes a ManualAxisType as manual_axis_type, got "
+            f"{given!r} of type {type(given).__name__}"
+        )
+    if given.unreduced or given.reduced:
+        raise ValueError(
+            f"ShapeDtypeStruct takes the axes along which a value varies, got {given}; use the "
+            "type of a value that is unreduced or reduced itself"
+        )
+    return given.varying
 
 
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> PyTree:

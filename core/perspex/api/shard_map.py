@@ -84,9 +84,9 @@ def shard_map(
       A function of whole arrays. Without `f`, a decorator.
 
     Raises:
-      ValueError: if there is no mesh, a spec names an axis that the mesh does not have or that is
-        not mapped over, an array cannot be cut, or a result may differ where its spec says that it
-        does not.
+      ValueError: if there is no mesh or another one is in use, a spec names an axis that the mesh
+        does not have or that is not mapped over, an array cannot be cut, or a result may differ
+        where its spec says that it does not.
       TypeError: if `f` is not a function.
 
     The mathematics of derivatives through it is that of Xu et al., "GSPMD" (2021), and of JAX's
@@ -115,10 +115,17 @@ def shard_map(
         raise TypeError(f"shard_map takes a function, got {f!r} of type {type(f).__name__}")
 
     def mapped(*args: Any) -> Any:
-        found: Any = mesh or context_mesh() or get_abstract_mesh()
+        around = get_abstract_mesh()
+        found: Any = mesh or context_mesh() or around
         if found.empty:
             raise ValueError(
                 "shard_map needs a mesh: pass `mesh=`, or call it inside `with set_mesh(mesh):`"
+            )
+        if not around.empty and found.abstract_mesh.shape_tuple != around.shape_tuple:
+            raise ValueError(
+                f"shard_map of {function_name(f)} over {found.abstract_mesh}, where the mesh is "
+                f"{around}: that of set_mesh, or of a shard_map or pmap around this one. Leave "
+                "`mesh=` out, or map over the axes of one mesh with `axis_names=`"
             )
         return _Mapped(f, found, axis_names, check_vma).call(args, in_specs, out_specs)
 

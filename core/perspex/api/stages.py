@@ -21,6 +21,7 @@ from perspex.jitted import stateful
 from perspex.jitted.compiled import Compiled as Owner
 from perspex.jitted.compiled import Origin, Program
 from perspex.jitted.signature import Call
+from perspex.layout.formats import Format, Layout
 from perspex.runtime.executable import Executable, compile_lowered
 from perspex.runtime.lowered import Lowered as LoweredProgram
 from perspex.runtime.measuring import Exchange
@@ -332,6 +333,16 @@ class Compiled:
             self.out_tree, self._executable.out_shardings[: self.out_tree.num_leaves]
         )
 
+    @property
+    def input_formats(self) -> Any:
+        """How the arguments lie on devices and in their memory, as `(args, kwargs)`."""
+        return tree.map(_format, self.args_info, self.input_shardings)
+
+    @property
+    def output_formats(self) -> Any:
+        """How the results lie on devices and in their memory, in their tree."""
+        return tree.map(_format, self.out_info, self.output_shardings)
+
     def as_text(self) -> str:
         """The optimized program as text.
 
@@ -432,6 +443,10 @@ def _platforms(names: Sequence[str]) -> tuple[str, ...]:
             f"lowering_platforms takes a sequence of names of {', '.join(PLATFORMS)}, got {names!r}"
         )
     return found
+
+
+def _format(info: Any, sharding: Any) -> Format:
+    return Format(None if sharding is None else Layout.for_array(info), sharding)
 
 
 def lowerer(owner: Owner, fun: Callable[..., Any]) -> Callable[..., Lowered]:

@@ -50,6 +50,9 @@ FOLDS_DIVISIONS_BY_ZERO = jaxlib_version >= (0, 12)
 # where the devices exchange numbers: XLA then ends the process.
 SEVERAL_RUN_AHEAD = jaxlib_version >= (0, 12)
 
+# Before 0.12, a sharding of Shardy's can say that values are parts of a sum, and of nothing else.
+KNOWS_PARTS_OF_EXTREMA = jaxlib_version >= (0, 12)
+
 
 def prepare_shardings() -> None:
     """jaxlib 0.10 asks a sharding in Python for its form in HLO; 0.12 knows it."""

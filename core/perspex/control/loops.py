@@ -17,6 +17,7 @@ import numpy as np
 
 from perspex.base import source
 from perspex.base.effects import is_io
+from perspex.hlo.placed import carried
 from perspex.hlo.watched import (
     COUNT,
     has_number,
@@ -123,6 +124,7 @@ class While(Expanding):
             inner.terminate("stablehlo.return", [going])
         with b.block(body, [*turns, *avals]) as (inner, values):
             turn, carry = cut(values, len(turns))
+            carry = carried(inner, carry, avals)
             outs = inner.inline(loop.body_jaxpr.jaxpr, [*body_consts, *carry])
             following = [next_turn(inner, number) for number in turn]
             inner.terminate("stablehlo.return", [*following, *outs])

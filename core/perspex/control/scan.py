@@ -21,6 +21,7 @@ from perspex.ops.families import add_any
 from perspex.ops.structural import is_linear, move_axis, to_front, zeros
 from perspex.tracing.axes import Axis
 from perspex.tracing.staging import eval_jaxpr
+from perspex.tracing.trace import typeof
 from perspex.transforms import discharge
 from perspex.transforms.checks import Checks
 from perspex.transforms.dce import dce_closed
@@ -30,11 +31,10 @@ from perspex.transforms.higher_order import (
     batch_in_front,
     check_operands,
     fixpoint,
-    instantiated,
     place_residuals,
     rearranged,
 )
-from perspex.transforms.jvp import tangent_aval
+from perspex.transforms.jvp import cotangent_aval
 from perspex.transforms.linearize import Rest, split_jaxpr
 from perspex.transforms.programs import by_program, cut, merge, partition, pick, with_gaps
 from perspex.transforms.sequence import sequenced
@@ -189,9 +189,12 @@ class Scan(Expanding):
         coefficients, my_consts = partition(consts, const_flags)
         residuals, _ = partition(xs, x_flags)
         const_nonzero, carry_nonzero, _ = cut(out_nonzero, len(my_consts), sizes.carry)
-        sums = [zeros(tangent_aval(x.aval)) for x in pick(my_consts, const_nonzero)]
+        sums = [zeros(cotangent_aval(x.aval)) for x in pick(my_consts, const_nonzero)]
         ct_carry, ct_ys = cut(cts, sizes.carry)
-        ct_carry = instantiated(ct_carry, init, carry_nonzero)
+        ct_carry = [
+            zeros(cotangent_aval(typeof(x))) if ct is None else ct
+            for ct, x in zip(pick(ct_carry, carry_nonzero), pick(init, carry_nonzero), strict=True)
+        ]
         ct_ys = pick(ct_ys, ct_nonzero[sizes.carry :])
         back = Sizes(len(coefficients), len(sums) + len(ct_carry)).params(params, body)
         back["reverse"] = not params["reverse"]

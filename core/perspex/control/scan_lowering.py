@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from perspex.hlo import types
+from perspex.hlo.placed import carried
 from perspex.hlo.watched import is_watched, unless_stopped
 from perspex.ir.avals import ShapedArray
 from perspex.ir.jaxpr import ClosedJaxpr
@@ -194,7 +195,7 @@ class Loop:
         with b.block(loop.regions[0], avals) as (inner, (i, *_)):
             inner.terminate("stablehlo.return", [going(inner, i)])
         with b.block(loop.regions[1], avals) as (inner, (i, *values)):
-            after = turn(inner, i, values)
+            after = turn(inner, i, carried(inner, values, avals[1:]))
             following = inner.op("stablehlo.add", i, inner.constant(step, _INDEX), aval=_INDEX)
             inner.terminate("stablehlo.return", [following, *after])
         return list(loop.results)[1:]

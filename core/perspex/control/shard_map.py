@@ -24,6 +24,7 @@ from perspex.hlo.manual import Manual
 from perspex.ir.avals import NOWHERE, ShapedArray
 from perspex.ir.jaxpr import ClosedJaxpr, JaxprEqn
 from perspex.layout.context import use_abstract_mesh
+from perspex.layout.named import pending
 from perspex.ops.collectives import psum
 from perspex.ops.elementwise import div
 from perspex.ops.placing import OnMesh, resharded
@@ -247,8 +248,8 @@ class ShardMap(OnMesh, HigherOrder):
         axes = newly_manual_axes | (outer.names if outer is not None else frozenset())
         sizes, out_avals = dict(mesh.shape), list(b.out_avals)
         is_whole = axes == frozenset(sizes)
-        where = [_in_program(*pair, is_whole) for pair in zip(b.in_avals, in_specs, strict=True)]
-        there = [_in_program(*pair, is_whole) for pair in zip(out_avals, out_specs, strict=True)]
+        pairs = [*zip(b.in_avals, in_specs, strict=True), *zip(out_avals, out_specs, strict=True)]
+        where, there = cut([_in_program(mesh, *pair, is_whole) for pair in pairs], len(in_specs))
         avals, given = list(jaxpr.in_avals), list(values)
         hidden = []
         if not is_whole:
@@ -369,10 +370,14 @@ class ShardMap(OnMesh, HigherOrder):
     ) -> tuple[list[Any], list[int | None]]:
         batched = tuple([at is not None for at in axes])
         regions = Regions.of(params)
+        if axis.cut is not None and not axis.spmd:
+            # Examples that are cut along axes that are mapped over stay so.
+            axis = axis._replace(spmd=axis.cut.spec.names()[0] or ())
         spmd = regions.spread(axis, (*in_specs, *out_specs))
         if spmd is not None:
             # Each device along these axes has a part of the examples.
-            axis = axis._replace(size=axis.size // regions.tiles(PartitionSpec(spmd), 1)[0])
+            count = regions.tiles(PartitionSpec(spmd), 1)[0]
+            axis = axis._replace(size=axis.size // count, cut=None)
             if regions.is_tracked:
                 more = [frozenset(spmd) if flag else NOWHERE for flag in batched]
                 jaxpr = leveled(jaxpr, tuple(more), (NOWHERE,) * len(jaxpr.out_avals))
@@ -462,14 +467,13 @@ class ShardMap(OnMesh, HigherOrder):
 shard_map_p = ShardMap()
 
 
-def _in_program(aval: ShapedArray, spec: PartitionSpec, is_whole: bool) -> str:
+def _in_program(mesh: Mesh, aval: ShapedArray, spec: PartitionSpec, is_whole: bool) -> str:
     """How a value is cut; where the mapping is not over all of the mesh, maybe further."""
     names = [given or () for given in spec.names()]
     names += [()] * (aval.physical().ndim - len(names))
     rest = [] if is_whole else ["?"]
     parts = ["{" + ", ".join([*[f'"{n}"' for n in given], *rest]) + "}" for given in names]
-    sums = ", ".join([f'"{n}"' for n in sorted(spec.unreduced)])
-    return f"[{', '.join(parts)}]" + (f", unreduced={{{sums}}}" if sums else "")
+    return f"[{', '.join(parts)}]{pending(mesh, spec)}"
 
 
 def _shardings(mesh: Mesh, parts: Sequence[str]) -> Any:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from perspex.hlo import types
 from perspex.ir.avals import ShapedArray
 from perspex.ir.jaxpr import JaxprEqn
-from perspex.layout.named import written
+from perspex.layout.named import pending, written
 
 
 def as_typed(b: Any, eqn: JaxprEqn, out: Any) -> Any:
@@ -31,7 +32,18 @@ def constrained(b: Any, value: Any, aval: ShapedArray) -> Any:
         return value
     names = () if aval.cut is None else tuple(aval.cut.spec.names())
     names += ((),) * (aval.physical().ndim - len(names))
-    sums = frozenset() if aval.cut is None else aval.cut.spec.unreduced - free
+    sums = "" if aval.cut is None else pending(mesh, aval.cut.spec, free)
     text = written(mesh, names, sums, is_open=bool(mesh.auto_axes))
     placed = types.attribute(f"#sdy.sharding{text}")
     return b.op("sdy.sharding_constraint", value, attributes={"sharding": placed}, aval=aval)
+
+
+def carried(b: Any, values: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any]:
+    """What goes around a loop: its parts of sums are said to be such, at the start of each turn.
+
+    XLA would add them up in each turn, and again after the last.
+    """
+    return [
+        v if aval.cut is None or not aval.cut.spec.unreduced else constrained(b, v, aval)
+        for v, aval in zip(values, avals, strict=True)
+    ]

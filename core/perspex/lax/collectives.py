@@ -171,8 +171,8 @@ def _reduced(what: str, primitive: Any, x: Any, axis_name: Any, groups: Groups) 
         if groups is not None:
             return primitive(leaf, axes=tuple(_axes(what, names, groups)[0]))
         along = tracked(names)
-        if primitive is ops.psum and along and _is_unreduced(what, leaf, names):
-            return casts.unreduced_psum(leaf, axes=tuple(names))
+        if along and _is_unreduced(what, leaf, names):
+            return _OF_PARTS[primitive](leaf, axes=tuple(names))
         leaf = on_each(leaf, names)
         if primitive is not ops.psum or not along:
             return primitive(leaf, axes=tuple(names))
@@ -184,7 +184,7 @@ def _reduced(what: str, primitive: Any, x: Any, axis_name: Any, groups: Groups) 
 
 
 def _is_unreduced(what: str, x: Any, names: Sequence[Any]) -> bool:
-    """Whether devices along axes of a mesh hold parts of a sum; `ValueError` along some alone."""
+    """Whether devices along axes of a mesh hold parts of it; `ValueError` along some alone."""
     aval = typeof(x)
     if not cuts.sums(aval).unreduced.intersection(names):
         return False
@@ -195,6 +195,11 @@ def _is_unreduced(what: str, x: Any, names: Sequence[Any]) -> bool:
 # Booleans are counted in this dtype, also where integers have 64 bits.
 _COUNTS = np.dtype("int32")
 _POSITIONAL = {ops.psum: reduce_sum, ops.pmax: reduce_max, ops.pmin: reduce_min}
+_OF_PARTS = {
+    ops.psum: casts.unreduced_psum,
+    ops.pmax: casts.unreduced_pmax,
+    ops.pmin: casts.unreduced_pmin,
+}
 
 
 # ---- Gathering and scattering -------------------------------------------------------------------

@@ -39,6 +39,29 @@ class ManualAxisType(NamedTuple):
     reduced: frozenset[str] = frozenset()
     unreduced_kind: UnreducedKind | None = None
 
+    @property
+    def vur(self) -> frozenset[str]:
+        """The axes along which it is not the same, or not what it seems."""
+        return self.varying | self.unreduced | self.reduced
+
+    @property
+    def empty(self) -> bool:
+        """Whether there are no such axes."""
+        return not self.vur
+
+    def invarying(self, mesh: AbstractMesh) -> frozenset[str]:
+        """The manual axes of a mesh along which all devices have the same."""
+        return frozenset(mesh.manual_axes) - self.vur
+
+    def update(self, **changes: Any) -> ManualAxisType:
+        """The type with other values."""
+        return self._replace(**changes)
+
+    def to_ct_mat(self) -> ManualAxisType:
+        """That of a cotangent: what is unreduced becomes reduced, and the other way round."""
+        kind = UnreducedKind.sum if self.reduced else None
+        return self._replace(unreduced=self.reduced, reduced=self.unreduced, unreduced_kind=kind)
+
 
 class AbstractDevice:
     """The kind of a device, without the device.
@@ -212,6 +235,11 @@ class AbstractMesh:
     def local_devices(self) -> Any:
         """Not there."""
         self._refuse("local_devices")
+
+    @property
+    def local_mesh(self) -> Any:
+        """Not there."""
+        self._refuse("local_mesh")
 
     @property
     def is_multi_process(self) -> Any:

@@ -49,6 +49,26 @@ class Layout:
         """Whether the axes are in the order of the shape, without tiles: as arrays here are."""
         return self.major_to_minor == tuple(range(len(self.major_to_minor))) and not self.tiling
 
+    def check_compatible_aval(self, aval_shape: Sequence[int]) -> None:
+        """Raise `ValueError` for an array with another number of axes."""
+        if len(self.major_to_minor) != len(aval_shape):
+            raise ValueError(
+                f"{self} is for arrays with {len(self.major_to_minor)} axes, got one of shape "
+                f"{tuple(aval_shape)}; name each axis once"
+            )
+
+    @staticmethod
+    def from_pjrt_layout(pjrt_layout: Any) -> Layout:
+        """The layout that jaxlib says an array or an executable has."""
+        found = pjrt_layout._xla_layout()
+        order = found.minor_to_major()[::-1]
+        return Layout(order, found.tiling(), found.element_size_in_bits())
+
+    @staticmethod
+    def for_array(x: Any) -> Layout:
+        """The usual layout of an array, or of anything with a shape."""
+        return Layout(tuple(range(len(x.shape))), tiling=())
+
     def update(self, **changes: Any) -> Layout:
         """The layout with other values."""
         names = "major_to_minor", "tiling", "sub_byte_element_size_in_bits"

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from perspex.base import xla
-from perspex.layout import memories
-from perspex.layout.abstract import AbstractMesh
+from perspex.layout import any_sharding, memories
+from perspex.layout.abstract import AbstractMesh, UnreducedKind
 from perspex.layout.mesh import Mesh
 from perspex.layout.spec import PartitionSpec
 from perspex.layout.tiles import Index, assignment, axes_of, hlo_sharding, indices, refined
 
-Sharding: Any = xla.Sharding
+Sharding: Any = any_sharding.Sharding
 # C++ repeats calls over several devices by itself where it knows from the sharding how many there
 # are. Of the classes of jaxlib that say so, this one is made without jax.
 _OnDevices: Any = xla.GSPMDSharding
@@ -38,7 +38,10 @@ class NamedSharding(_OnDevices):
     (8, 3)
     """
 
-    mesh: Any
+    # Properties of all shardings, and attributes of these.
+    mesh: Any = None
+    spec: Any = None
+    memory_kind: Any = None
 
     def __init__(
         self, mesh: Mesh | AbstractMesh, spec: PartitionSpec, memory_kind: str | None = None
@@ -153,13 +156,17 @@ class NamedSharding(_OnDevices):
         shape = self.mesh.shape
         return tuple([math.prod([shape[name] for name in names]) for names in self.axes(ndim)])
 
+    def check_compatible_aval(self, aval_shape: Sequence[int], what: str = "the array") -> None:
+        """Raise `ValueError` if an array of this shape has fewer axes than the spec cuts."""
+        if len(self.spec) > len(aval_shape):
+            raise ValueError(
+                f"{self.spec} cuts {len(self.spec)} axes, but {what} of shape {tuple(aval_shape)} "
+                f"has {len(aval_shape)}; name at most as many"
+            )
+
     def check(self, shape: Sequence[int], what: str = "the array") -> None:
         """Raise `ValueError` if an array of this shape cannot be cut so."""
-        if len(self.spec) > len(shape):
-            raise ValueError(
-                f"{self.spec} cuts {len(self.spec)} axes, but {what} of shape {tuple(shape)} has "
-                f"{len(shape)}; name at most as many"
-            )
+        self.check_compatible_aval(shape, what)
         for axis, (n, tiles) in enumerate(zip(shape, self.tiles(len(shape)), strict=True)):
             if n % tiles:
                 raise ValueError(
@@ -215,23 +222,43 @@ class NamedSharding(_OnDevices):
     def in_program(self, ndim: int) -> str:
         """The mesh and the axes in Shardy's notation: `<mesh<["x"=2]>, [{"x"}, {}]>`."""
         names = [*self.spec.names(), *[()] * (ndim - len(self.spec))]
-        return written(self.mesh, names, self.spec.unreduced)
+        return written(self.mesh, names, pending(self.mesh, self.spec))
 
 
 def written(
     mesh: Any,
     names: Sequence[tuple[str, ...] | None],
-    unreduced: frozenset[str] = frozenset(),
+    sums: str = "",
     is_open: bool = False,
 ) -> str:
-    """A sharding in Shardy's notation; where it `is_open`, the compiler may cut further."""
+    """A sharding in Shardy's notation; where it `is_open`, the compiler may cut further.
+
+    `sums` is what `pending` says.
+    """
     parts = [
         "{?}" if given is None else _braces([f'"{n}"' for n in given] + ["?"] * is_open)
         for given in names
     ]
-    sums = _braces([f'"{n}"' for n in mesh.axis_names if n in unreduced])
-    rest = f", unreduced={sums}" if unreduced else ""
-    return f"<{mesh.in_program}, [{', '.join(parts)}]{rest}>"
+    return f"<{mesh.in_program}, [{', '.join(parts)}]{sums}>"
+
+
+def pending(mesh: Any, spec: PartitionSpec, free: frozenset[str] = frozenset()) -> str:
+    """Along which axes but the `free` ones a value is unreduced, in Shardy's notation.
+
+    Raises `NotImplementedError` for parts of a maximum or minimum where jaxlib knows none.
+    """
+    names = [f'"{n}"' for n in mesh.axis_names if n in spec.unreduced and n not in free]
+    if not names:
+        return ""
+    kind = spec.unreduced_kind
+    if kind is None or kind is UnreducedKind.sum:
+        return f", unreduced={_braces(names)}"
+    if not xla.KNOWS_PARTS_OF_EXTREMA:
+        raise NotImplementedError(
+            f"{spec}: parts of a {kind.name} need jaxlib 0.12, got jaxlib {xla.JAXLIB_VERSION}; "
+            "reduce without `unreduced_kind`"
+        )
+    return f", unreduced={kind.name}{_braces(names)}"
 
 
 def _braces(texts: Sequence[str]) -> str:

@@ -55,6 +55,14 @@ class _OneDevice:
         return self.device_set if self.is_fully_addressable else set()
 
     @property
+    def has_addressable_devices(self) -> bool:
+        """Whether the device belongs to this process."""
+        return self.is_fully_addressable
+
+    def check_compatible_aval(self, aval_shape: Sequence[int]) -> None:
+        """Do nothing: a device can hold an array of any shape."""
+
+    @property
     def num_devices(self) -> int:
         """One."""
         return 1

@@ -119,6 +119,18 @@ class PartitionSpec:
             ),
         )
 
+    def to_ct_spec(self) -> PartitionSpec:
+        """That of a cotangent: what is unreduced becomes reduced, and the other way round."""
+        return self.update(unreduced=self.reduced, reduced=self.unreduced, unreduced_kind=None)
+
+    def to_tangent_spec(self) -> PartitionSpec:
+        """That of a tangent: the same."""
+        return self
+
+    def to_lo(self) -> list[PartitionSpec]:
+        """Those of the arrays that an array is made of: of itself alone."""
+        return [self]
+
     def __len__(self) -> int:
         return len(self._partitions)
 

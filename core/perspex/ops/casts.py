@@ -1,10 +1,11 @@
 """Parts of sums inside `shard_map`, and their cotangents: what types call unreduced or reduced.
 
 A value that differs among the devices along an axis of a mesh may stand for the sum of what they
-hold: it is *unreduced* along that axis, and `unreduced_psum` adds up. Its cotangent is the same on
-all devices, which is what an invarying value has; but it is *reduced*: the cotangent of a reduced
-value is unreduced, so that no sum is taken until somebody asks for it. Casts between these types
-move no numbers:
+hold: it is *unreduced* along that axis, and `unreduced_psum` adds up. Parts of maxima and minima
+have `unreduced_pmax` and `unreduced_pmin`. The cotangent of parts of a sum is the same on all
+devices, which is what an invarying value has; but it is *reduced*: the cotangent of a reduced value
+is unreduced, so that no sum is taken until somebody asks for it. Casts between these types move no
+numbers:
 
     varying   -> unreduced   `vary_unreduced_cast`   its transpose is `reduced_vary_cast`
     invarying -> reduced     `preduced`              its transpose is `unreduced_psum`
@@ -22,7 +23,7 @@ from typing import Any, ClassVar
 from perspex.hlo.manual import bare
 from perspex.ir.avals import NOWHERE, ShapedArray
 from perspex.layout.abstract import UnreducedKind
-from perspex.ops.families import NUMBER, check_dtype
+from perspex.ops.families import NUMBER, ORDERED, check_dtype
 from perspex.ops.manual import emit_reduction
 from perspex.ops.structural import Structural
 from perspex.tracing import cuts
@@ -107,33 +108,31 @@ class Turned(Named, Structural):
         return self(*operands, **params), at[0]
 
 
-class UnreducedPsum(Named, Structural):
-    """The sum of the parts that devices along `axes` hold: the same on each of them."""
+class Combined(Named):
+    """What the parts that devices along `axes` hold stand for: the same on each of them."""
 
-    name = "unreduced_psum"
-    only_moves = False
-    makes_nan = True
+    # What they are parts of, how StableHLO combines two, and for which dtypes.
+    parts = UnreducedKind.sum
+    combiner = "stablehlo.add"
+    kind = NUMBER
 
     def axis_names(self, params: dict[str, Any]) -> Iterable[Name]:
         found: Names = params["axes"]
         return found
 
     def type(self, x: ShapedArray, *, axes: Names) -> ShapedArray:
-        check_dtype(self.name, x.dtype, NUMBER)
+        check_dtype(self.name, x.dtype, self.kind)
         return x.strip_weak_type()
 
     def fresh_type(self, avals: tuple[ShapedArray, ...], params: dict[str, Any]) -> ShapedArray:
         (x,), axes = avals, params["axes"]
         out = self.type(x, axes=axes)
-        check_parts(self.name, x, axes)
+        check_parts(self.name, x, axes, self.parts)
         mesh = None if x.cut is None else x.cut.mesh
         return turned(out, mesh, cuts.parts(x), frozenset(axes), "unreduced", "invarying")
 
     def lower(self, b: Any, x: Any, *, axes: Names) -> Any:
-        return emit_reduction(b, self.name, x, axes, "stablehlo.add")
-
-    def transpose(self, ct: Any, x: Any, *, axes: Names) -> list[Any]:
-        return [preduced(ct, axes=axes, mesh=x.aval.cut.mesh)]
+        return emit_reduction(b, self.name, x, axes, self.combiner)
 
     def batch(
         self, axis: Axis, operands: Sequence[Any], at: Sequence[int | None], *, axes: Names
@@ -141,14 +140,45 @@ class UnreducedPsum(Named, Structural):
         return self(*operands, axes=axes), at[0]
 
 
-def check_parts(what: str, x: ShapedArray, axes: Sequence[Name]) -> None:
-    """Raise `ValueError` unless `x` is parts of a sum along all axes."""
+class UnreducedPsum(Combined, Structural):
+    """The sum of the parts that devices along `axes` hold: the same on each of them."""
+
+    name = "unreduced_psum"
+    only_moves = False
+    makes_nan = True
+
+    def transpose(self, ct: Any, x: Any, *, axes: Names) -> list[Any]:
+        return [preduced(ct, axes=axes, mesh=x.aval.cut.mesh)]
+
+
+class UnreducedExtremum(Combined):
+    """The greatest or the least of the parts that devices along `axes` hold."""
+
+    kind = ORDERED
+
+    def __init__(self, name: str, parts: UnreducedKind, combiner: str) -> None:
+        super().__init__()
+        self.name, self.parts, self.combiner = name, parts, combiner
+
+    def jvp(self, primals: Any, tangents: Any, *, axes: Names) -> Any:
+        if tangents[0] is None:
+            return self(*primals, axes=axes), None
+        raise NotImplementedError(
+            f"{self.name} along {axes} has no derivative: a part does not tell whether it is the "
+            "one that counts; use lax.pmax or lax.pmin of values that vary"
+        )
+
+
+def check_parts(
+    what: str, x: ShapedArray, axes: Sequence[Name], wanted: UnreducedKind = UnreducedKind.sum
+) -> None:
+    """Raise `ValueError` unless `x` is parts of this kind along all axes."""
     check_state(what, x, axes, "unreduced")
     kind = cuts.sums(x).kind
-    if kind is not UnreducedKind.sum:
+    if kind is not wanted:
         raise ValueError(
-            f"{what} adds up parts of kind `sum`, got type {x.str_short()} of kind "
-            f"`{kind.name if kind else None}`; reduce it with jax.sharding.reshard before shard_map"
+            f"{what} combines parts of kind `{wanted.name}`, got type {x.str_short()} of kind "
+            f"`{kind.name if kind else None}`; use lax.psum, lax.pmax or lax.pmin as the kind says"
         )
 
 
@@ -170,3 +200,5 @@ vary_unreduced_cast = Turned("vary_unreduced_cast", "varying", "unreduced")
 reduced_vary_cast = Turned("reduced_vary_cast", "reduced", "varying")
 preduced = Turned("preduced", "invarying", "reduced")
 unreduced_psum = UnreducedPsum()
+unreduced_pmax = UnreducedExtremum("unreduced_pmax", UnreducedKind.max, "stablehlo.maximum")
+unreduced_pmin = UnreducedExtremum("unreduced_pmin", UnreducedKind.min, "stablehlo.minimum")

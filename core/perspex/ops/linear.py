@@ -223,6 +223,16 @@ class DotGeneral(Primitive):
                     f"{avals[0].str_short()} and {avals[1].str_short()}"
                 )
 
+    def pending(self, *avals: ShapedArray, **params: Any) -> cuts.Sums:
+        # What is reduced is whole, and only its cotangent is parts of a sum.
+        for aval in avals:
+            if cuts.sums(aval).unreduced:
+                raise ShardingTypeError(
+                    f"dot_general takes no operands that are unreduced, got type "
+                    f"{aval.str_short()}; reduce it with jax.sharding.reshard"
+                )
+        return cuts.NO_SUMS
+
     def flops(self, operands: Any, results: Any, params: dict[str, Any]) -> float:
         (contracted, _), _ = params["dimension_numbers"]
         terms = math.prod([operands[0].shape[i] for i in contracted])
@@ -299,7 +309,7 @@ class DotGeneral(Primitive):
         numbers, at = _batched(dimension_numbers, typeof(x).ndim, typeof(y).ndim, x_at, y_at)
         if "out_sharding" in params:
             cut, place = (x, x_at) if x_at is not None else (y, y_at)
-            asked = cuts.batched(params["out_sharding"], typeof(cut), place, at)
+            asked = cuts.batched(params["out_sharding"], cuts.parts(typeof(cut))[place], at)
             params = {**params, "out_sharding": asked}
         return self(x, y, dimension_numbers=numbers, **params), at
 

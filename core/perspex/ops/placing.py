@@ -115,6 +115,7 @@ class Reshard(OnMesh, Structural):
 
     name = "reshard"
     memory = None
+    takes_axis = True
     quiet: ClassVar[dict[str, Any]] = {"dst_sharding": ..., "concrete_mesh": ...}
 
     def mesh(self, params: dict[str, Any]) -> Mesh | None:
@@ -167,7 +168,7 @@ class Reshard(OnMesh, Structural):
 
     def batch(
         self,
-        axis_size: int,
+        axis: Axis,
         operands: Any,
         axes: Any,
         *,
@@ -175,7 +176,12 @@ class Reshard(OnMesh, Structural):
         **params: Any,
     ) -> Any:
         (x,), (at,) = operands, axes
-        asked = cuts.batched(dst_sharding, typeof(x), at, at)
+        names = () if axis.cut is None else axis.cut.spec.names()[0] or ()
+        if names and set(names) <= set(dst_sharding.mesh.explicit_axes):
+            # It may come from where the compiler decides.
+            asked = cuts.batched(dst_sharding, names, at)
+        else:
+            asked = cuts.batched(dst_sharding, cuts.parts(typeof(x))[at], at)
         return self(x, dst_sharding=asked, **params), at
 
 

@@ -96,7 +96,7 @@ def reshape_like(x: Any, aval: ShapedArray) -> Any:
 
 def in_front(params: dict[str, Any], x: Any) -> dict[str, Any]:
     """The params of an operation on one example, with how the batch `x` is cut in front."""
-    return {**params, "sharding": cuts.batched(params["sharding"], typeof(x), 0, 0)}
+    return {**params, "sharding": cuts.batched(params["sharding"], cuts.parts(typeof(x))[0], 0)}
 
 
 def _weak_scalar(value: Any, dtype: Any) -> Any:
@@ -409,7 +409,7 @@ def batch_reduction(
     shifted = tuple([a + (a >= at) for a in axes])
     place = at - sum(a < at for a in shifted)
     if "out_sharding" in params:
-        asked = cuts.batched(params["out_sharding"], typeof(x), at, place)
+        asked = cuts.batched(params["out_sharding"], cuts.parts(typeof(x))[at], place)
         params = {**params, "out_sharding": asked}
     return primitive(x, axes=shifted, **params), place
 

@@ -298,7 +298,7 @@ class RulePullback(Pullback):
 
     def _error(self, what: str, i: int, problem: str) -> Exception:
         path = tree.keystr(paths(self.rule.in_tree)[i])
-        kind = ValueError if "shape" in problem else TypeError
+        kind = ValueError if "shape" in problem or "varies" in problem else TypeError
         return kind(
             f"{what} must produce cotangents of the types of the arguments, but at output{path} it "
             f"produced one of {problem}, for {self.rule.owner.argument_path(self.rule.in_tree, i)} "

@@ -243,6 +243,12 @@ def fitted(
         except TypeError:
             raise error(f"a value of type {type(x)}, which is not an array") from None
         shape, dtype = given.shape, given.dtype
+        more = sorted(given.vma - aval.vma)
+        if more:
+            raise error(
+                f"type {type_text(given)}, which varies along {more} of the mesh where the value "
+                "does not: add up with lax.psum"
+            )
     wanted = aval.dtype if is_differentiable(aval) else dtypes.float0
     if shape != aval.shape:
         raise error(f"shape {shape}, and not {aval.shape}: the shapes do not match")

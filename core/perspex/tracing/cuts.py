@@ -142,11 +142,11 @@ def axis_cut(avals: Sequence[ShapedArray], axes: Sequence[int | None]) -> NamedS
     return NamedSharding(mesh, PartitionSpec(names)) if names and mesh is not None else None
 
 
-def batched(asked: NamedSharding, x: ShapedArray, at: int, place: int) -> NamedSharding:
-    """How a batch of results lies, whose axis `place` is cut as axis `at` of the operand is."""
+def batched(asked: NamedSharding, names: Names, place: int) -> NamedSharding:
+    """How a batch of results lies, whose axis `place` is cut along the axes `names` of the mesh."""
     spec = asked.spec
     inner = [*spec.partitions, *[None] * (place - len(spec))]
-    inner.insert(place, parts(x)[at])
+    inner.insert(place, names)
     return asked.update(spec=spec.update(partitions=inner))
 
 
@@ -329,9 +329,10 @@ def joined(name: str, avals: Sequence[ShapedArray], kind: str) -> Sums:
             )
     if not any(unreduced):
         return Sums(NOWHERE, shared)
-    if kind == LINEAR and len(set(unreduced)) == 1:
+    sums_alone = all(g.kind in (None, UnreducedKind.sum) for g in given)
+    if kind == LINEAR and len(set(unreduced)) == 1 and sums_alone:
         return Sums(unreduced[0], shared, given[0].kind)
-    if kind in (BILINEAR, LINEAR_IN_FIRST) and sum(map(bool, unreduced)) == 1:
+    if kind in (BILINEAR, LINEAR_IN_FIRST) and sum(map(bool, unreduced)) == 1 and sums_alone:
         i = next(i for i, axes in enumerate(unreduced) if axes)
         if given[1 - i].reduced == unreduced[i] and (kind == BILINEAR or i == 0):
             return Sums(unreduced[i], NOWHERE, given[i].kind)

@@ -111,6 +111,11 @@ def tangent_aval(aval: ShapedArray) -> ShapedArray:
     return aval
 
 
+def cotangent_aval(aval: ShapedArray) -> ShapedArray:
+    """The type that a cotangent has inside a program: reduced where its primal is unreduced."""
+    return tangent_aval(aval).cotangent()
+
+
 def is_differentiable(aval: ShapedArray) -> bool:
     """Whether tangents of values of that type can differ from zero."""
     return not aval.is_extended and dtypes.issubdtype(aval.dtype, np.inexact)

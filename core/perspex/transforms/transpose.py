@@ -21,7 +21,7 @@ from perspex.ops.structural import is_linear, zeros
 from perspex.tracing.primitive import Linear
 from perspex.tracing.staging import number
 from perspex.tracing.trace import state
-from perspex.transforms.jvp import tangent_aval
+from perspex.transforms.jvp import cotangent_aval
 from perspex.transforms.programs import (
     by_program,
     cut,
@@ -134,7 +134,7 @@ def transpose_jaxpr(
     """
     others, mine = partition(closed.in_avals, linear)
     wanted = (instantiate,) * len(mine) if isinstance(instantiate, bool) else instantiate
-    ct_avals = [tangent_aval(aval) for aval in pick(closed.out_avals, nonzero)]
+    ct_avals = [cotangent_aval(aval) for aval in pick(closed.out_avals, nonzero)]
     if weak is not None:
         ct_avals = [a.update(weak_type=w) for a, w in zip(ct_avals, weak, strict=True)]
     out_nonzero: tuple[bool, ...] = ()
@@ -147,7 +147,7 @@ def transpose_jaxpr(
         operands = merge(linear, coefficients, [Linear(aval) for aval in mine])
         found = pick(backward_pass(closed.jaxpr, closed.consts, operands, cts), linear)
         found = [
-            zeros(tangent_aval(aval)) if ct is None and want else ct
+            zeros(cotangent_aval(aval)) if ct is None and want else ct
             for ct, aval, want in zip(found, mine, wanted, strict=True)
         ]
         out_nonzero = tuple([ct is not None for ct in found])

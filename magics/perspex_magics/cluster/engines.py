@@ -17,10 +17,11 @@ import contextlib
 import importlib
 import logging
 import os
+import shutil
 import signal
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -39,6 +40,8 @@ _BEAT, _MISSES = 1000, 4
 _QUEUES = 600.0
 # Seconds to wait for what an engine says of a cell that it has ended.
 _ANSWERS = 10.0
+# Where launchers of ipyparallel have the command that starts engines.
+_PROGRAMS = "submit_command", "ssh_cmd", "mpi_cmd"
 # Windows has no signal that cannot be caught; there, any ends a process at once.
 _KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
 
@@ -90,7 +93,8 @@ class Engines:
         self._cluster = self._made(_ipyparallel())
         waits = _STARTS if self.is_local else _QUEUES
         try:
-            self._cluster.start_cluster_sync()
+            with _environment(self._cluster):
+                self._cluster.start_cluster_sync()
             self._client = self._cluster.connect_client_sync()
             self._client.wait_for_engines(self.count, timeout=waits, interactive=False)
             views = [self._client[i] for i in range(self.count)]
@@ -107,7 +111,8 @@ class Engines:
             for one in joining:
                 one.get(timeout=_STARTS)
         except BaseException as error:
-            self.stop()
+            with contextlib.suppress(ClusterError):
+                self.stop()
             if isinstance(error, Exception):
                 raise ClusterError(f"the engines did not start: {error}") from error
             raise
@@ -123,6 +128,7 @@ class Engines:
             raise ClusterError(f"{error}") from error
         local = importlib.import_module("ipyparallel.cluster.launcher").LocalEngineSetLauncher
         self.is_local = cluster.engine_launcher_class is local
+        _check_program(cluster)
         if self.is_local:
             cluster.controller_ip = "127.0.0.1"
         else:
@@ -134,14 +140,22 @@ class Engines:
         return cluster
 
     def stop(self) -> None:
-        """End the engines, however they are."""
+        """End the engines, however they are.
+
+        Raises `ClusterError` if what has started them cannot end them.
+        """
         client, cluster, self._client, self._cluster = self._client, self._cluster, None, None
         # One that waits in C++ hears nothing else; they hold nothing that must be saved.
         self._send(client, _KILL)
         if client is not None:
             client.close()
-        if cluster is not None:
+        if cluster is None:
+            return
+        try:
             cluster.stop_cluster_sync()
+        except Exception as error:  # such as that of a batch system
+            cluster.stop_controller_sync()
+            raise ClusterError(f"a job of engines may still be there: {error}") from error
 
     def dead(self) -> list[int]:
         """The engines whose process has ended."""
@@ -251,6 +265,43 @@ class Engines:
             return memory_of(self.pids[process])
         found: int | None = report["memory"] if report else None
         return found
+
+
+@contextlib.contextmanager
+def _environment(cluster: Any) -> Iterator[None]:
+    """What an engine has to find in its environment, where its launcher does not see to it.
+
+    That of LSF gives `bsub` the environment of this process, which its jobs get.
+    """
+    launchers = importlib.import_module("ipyparallel.cluster.launcher")
+    if not issubclass(cluster.engine_launcher_class, launchers.LSFLauncher):
+        yield
+        return
+    given = {"IPP_CLUSTER_ID": cluster.cluster_id, "IPP_PROFILE_DIR": cluster.profile_dir}
+    before = {name: os.environ.get(name) for name in given}
+    os.environ.update(given)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _check_program(cluster: Any) -> None:
+    """Raise `ClusterError` if the program that starts the engines is not here."""
+    launcher = cluster.engine_launcher_class
+    made = launcher(parent=cluster)  # it reads the profile
+    for name in _PROGRAMS:
+        program, *_ = getattr(made, name, None) or [""]
+        if program and shutil.which(program) is None:
+            raise ClusterError(
+                f"{launcher.__name__} needs the program `{program}`, which is not on the PATH of "
+                "this machine. Start the notebook where it is, or say another launcher with "
+                "--engines"
+            )
 
 
 def _told(process: int, asked: Any) -> Told:

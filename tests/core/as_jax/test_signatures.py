@@ -84,8 +84,6 @@ WRITTEN_OUT = (
     "Array / block_until_ready|make_jaxpr(f)(x) / replace"
 )
 OTHER = {
-    # Memory spaces and types inside `shard_map`: not yet built (docs/names.md).
-    "jax / ShapeDtypeStruct": "manual_axis_type",
     # Rules that are told which tangents are zero, or that keep logs: not yet built.
     "jax / custom_gradient": "fun with_logs remat with_accums",
     "jax.custom_derivatives / custom_gradient": "fun with_logs remat with_accums",
@@ -111,7 +109,7 @@ OTHER = {
 ABSENT = {
     "Traced": "closure_convert donate_argnums effects lojax physicalize with_consts_as_arg",
     "Lowered": "donate_argnums",
-    "Compiled": "call donate_argnums input_formats output_formats",
+    "Compiled": "call donate_argnums",
     "custom_jvp(f)": "jvp",
     "custom_vjp(f)": "bwd defremat defremat_with_logs defvjp_with_accums defvjp_with_logs fwd "
     "generic_batching optimize_remat remat_rules symbolic_zeros with_accums with_logs",
@@ -119,7 +117,6 @@ ABSENT = {
     "config": "add_option check_vma complete_absl_config eager_constant_folding "
     "jax2tf_default_native_serialization meta "
     "use_absl",
-    "ShapeDtypeStruct": "format manual_axis_type",
     "make_jaxpr(f)(x)": "all_invars map_jaxpr num_consts with_consts",
 }
 

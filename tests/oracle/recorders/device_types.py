@@ -29,31 +29,15 @@ from oracle.on_devices import (
     Y,
     auto,
     explicit,
+    inside,
     outcomes,
+    typed,
     weighted,
 )
 
 reshard = jax.sharding.reshard
 
 # ---- Explicit axes: operations that came late, and more programs --------------------------------
-
-
-def typed(f, *args):
-    """The types inside and the result, when the function is traced in one piece."""
-
-    def run():
-        with jax.set_mesh(explicit):
-            given = [reshard(jnp.asarray(x), spec) for x, spec in args]
-            seen = []
-
-            def traced(*xs):
-                out = f(*xs)
-                seen[:] = [str(jax.typeof(y)) for y in jax.tree.leaves(out)]
-                return out
-
-            return [jax.jit(traced)(*given), seen]
-
-    return run
 
 
 def refs(f):
@@ -388,25 +372,6 @@ PROGRAMS = {f"explicit / {name}": typed(*program) for name, program in EXPLICIT.
 
 
 # ---- Parts of sums inside `shard_map` -----------------------------------------------------------
-
-
-def inside(f, in_specs, out_specs, *args, **options):
-    """The result and the types that `f` returns for one device."""
-
-    def run():
-        seen = []
-
-        def body(*xs):
-            out = f(*xs)
-            seen[:] = [str(jax.typeof(y)) for y in jax.tree.leaves(out)]
-            return out
-
-        with jax.set_mesh(explicit):
-            mapped = jax.shard_map(body, in_specs=in_specs, out_specs=out_specs, **options)
-            given = [reshard(jnp.asarray(x), spec) for x, spec in args]
-            return [jax.jit(mapped)(*given), seen]
-
-    return run
 
 
 def gradient(f, in_specs, out_specs, *args):

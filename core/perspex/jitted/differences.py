@@ -52,6 +52,8 @@ class Difference(NamedTuple):
         return old + note * weak[0], new + note * weak[1]
 
     def __str__(self) -> str:
+        if self.kind == "cleared":
+            return f"retrace() or clear_caches() has dropped the programs of `{self.name}`"
         return f"{self.subject}: {' -> '.join(self.texts)}"
 
     @property

@@ -68,7 +68,7 @@ NOT_LINEAR = {
     """,
     "a choice by value: its derivative selects or gathers": """
         approx_top_k argmax argmin clamp cummax cummin pmax pmin reduce_max reduce_min
-        reduce_window_max reduce_window_min sort top_k
+        reduce_window_max reduce_window_min sort top_k unreduced_pmax unreduced_pmin
     """,
     "gives booleans": "reduce_and reduce_or reduce_xor",
     "takes bits apart": "bitcast_convert_type",

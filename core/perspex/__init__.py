@@ -43,7 +43,6 @@ _array.install(_operators.operators)
 from perspex import ad_checkpoint as ad_checkpoint  # noqa: E402
 from perspex import checkpoint_policies as checkpoint_policies  # noqa: E402
 from perspex import core as core  # noqa: E402
-from perspex import custom_batching as custom_batching  # noqa: E402
 from perspex import custom_derivatives as custom_derivatives  # noqa: E402
 from perspex import debug as debug  # noqa: E402
 from perspex import dlpack as dlpack  # noqa: E402
@@ -52,7 +51,6 @@ from perspex import errors as errors  # noqa: E402
 from perspex import events as events  # noqa: E402
 from perspex import extend as extend  # noqa: E402
 from perspex import flatten_util as flatten_util  # noqa: E402
-from perspex import image as image  # noqa: E402
 from perspex import lax as lax  # noqa: E402
 from perspex import nn as nn  # noqa: E402
 from perspex import random as random  # noqa: E402
@@ -197,8 +195,10 @@ if _collects:
 
 if _typing.TYPE_CHECKING:
     __version__: str
+    from perspex import custom_batching as custom_batching
     from perspex import distributed as distributed
     from perspex import ffi as ffi
+    from perspex import image as image
     from perspex import memory as memory
     from perspex import monitoring as monitoring
     from perspex import profiler as profiler
@@ -214,9 +214,11 @@ else:
     # name for one of them.
     _LATER = {
         "ad": "perspex.ad",
+        "custom_batching": "perspex.custom_batching",
         "distributed": "perspex.distributed",
         "export": "perspex.export",
         "ffi": "perspex.ffi",
+        "image": "perspex.image",
         "load": "perspex.checkpoints",
         "memory": "perspex.memory",
         "monitoring": "perspex.monitoring",

@@ -11,7 +11,9 @@ the classes that JAX gives a public module too have one in their body: `Array`, 
 from __future__ import annotations
 
 import functools
+import importlib
 import sys
+from collections.abc import Callable
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
@@ -69,6 +71,28 @@ def publish(*namespaces: dict[str, Any]) -> None:
                 module = value.__module__
                 if module.startswith("perspex.") and module not in MODULES:
                     value.__module__ = home
+
+
+def later(
+    namespace: dict[str, Any], homes: dict[str, str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """`__getattr__` and `__dir__` of a module some of whose names are imported when asked for.
+
+    Args:
+      namespace: the globals of the module.
+      homes: the modules of these names.
+    """
+    home = namespace["__name__"]
+
+    def find(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {home!r} has no attribute {name!r}")
+        found = namespace[name] = getattr(importlib.import_module(homes[name]), name)
+        if isinstance(found, FunctionType):
+            found.__module__ = home
+        return found
+
+    return find, lambda: sorted({*namespace, *homes})
 
 
 # What the methods of arrays and of `x.at[...]` are called in messages.

@@ -266,9 +266,11 @@ class Builder(Writer):
         for eqn in jaxpr.eqns:
             primitive = eqn.primitive
             at = eqn.source
+            marked = False
             if at is not None:
                 self.scope = f"{scope}{at.scope}/" if at.scope else scope
                 self.loc = _location(at, self.scope + primitive.name)
+                marked = at.names.attributes
             if numbers is not None:
                 self.loc = _numbered(self.loc, eqn, numbers) or outer
             self.source = at
@@ -292,10 +294,10 @@ class Builder(Writer):
                 in_avals = [a.physical() for a in in_avals]
                 out_avals = [a.physical() for a in out_avals]
             self.in_avals, self.out_avals = in_avals, out_avals
-            if at is None or not at.names.attributes:
-                out = primitive.lower(self, *operands, **params)
-            else:
+            if marked:
                 out = frontend.lower_marked(self, eqn, operands, params)
+            else:
+                out = primitive.lower(self, *operands, **params)
             if explicit is not None and not primitive.higher_order:
                 out = as_typed(self, eqn, out)
             if primitive.multiple_results:

@@ -43,7 +43,8 @@ class ShapedArray:
     """
 
     __slots__ = (
-        "__weakref__", "cut", "dtype", "memory_space", "ndim", "shape", "size", "vma", "weak_type",
+        "__weakref__", "cut", "dtype", "is_extended", "memory_space", "ndim", "shape", "size",
+        "vma", "weak_type",
     )  # fmt: skip
     pool: ClassVar[dict[Any, ShapedArray]] = {}
     # Whether any lies in another memory than the device's: where none does, nobody looks.
@@ -57,6 +58,8 @@ class ShapedArray:
     memory_space: MemorySpace
     ndim: int
     size: int
+    is_extended: bool
+    """Whether an element is itself a small array: a typed PRNG key."""
 
     def __new__(
         cls,
@@ -90,6 +93,7 @@ class ShapedArray:
         aval.vma, aval.cut, aval.memory_space = vma, cut, memory_space
         aval.ndim = len(aval.shape)
         aval.size = math.prod(aval.shape)
+        aval.is_extended = isinstance(aval.dtype, dtypes.KeyType)
         return cls.pool.setdefault(key, aval)
 
     def _placed(
@@ -151,11 +155,6 @@ class ShapedArray:
         return self.update(weak_type=False) if self.weak_type else self
 
     @property
-    def is_extended(self) -> bool:
-        """Whether an element is itself a small array: a typed PRNG key."""
-        return isinstance(self.dtype, dtypes.KeyType)
-
-    @property
     def is_float0(self) -> bool:
         """Whether it is the tangent of integers, whose elements hold nothing."""
         return bool(self.dtype == dtypes.float0)
@@ -165,7 +164,7 @@ class ShapedArray:
 
         Devices know no elements that hold nothing: they are given booleans instead.
         """
-        if isinstance(self.dtype, dtypes.KeyType):
+        if self.is_extended:
             shape = (*self.shape, *self.dtype.key_shape)
             where = self.memory_space
             return ShapedArray(shape, np.dtype("uint32"), sharding=self.cut, memory_space=where)

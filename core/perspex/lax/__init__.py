@@ -2,7 +2,10 @@
 
 # ruff: noqa: F401, F403 - the primitives are exported under names of their own, as `add_p`.
 
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 from perspex.api.placing import with_sharding_constraint as with_sharding_constraint
+from perspex.base.public import later as _later
 from perspex.base.public import publish as _publish
 from perspex.control.cond import cond_p as cond_p
 from perspex.control.loops import while_p as while_p
@@ -25,9 +28,7 @@ from perspex.lax.indexing import *
 from perspex.lax.joining import *
 from perspex.lax.linear import *
 from perspex.lax.named_axes import *
-from perspex.lax.ragged import *
 from perspex.lax.reductions import *
-from perspex.lax.scaled import *
 from perspex.lax.shape import *
 from perspex.lax.solve import *
 from perspex.lax.sorting import *
@@ -196,3 +197,16 @@ from perspex.rules.composite import composite as composite
 from perspex.rules.implicit import linear_solve_p as linear_solve_p
 
 _publish(globals(), vars(linalg))
+
+if _TYPE_CHECKING:
+    from perspex.lax.ragged import *
+    from perspex.lax.scaled import *
+else:
+    # What few programs use is imported when it is.
+    _LATER = {
+        "RaggedDotDimensionNumbers": "perspex.lax.ragged",
+        "ragged_dot": "perspex.lax.ragged",
+        "ragged_dot_general": "perspex.lax.ragged",
+        "scaled_dot": "perspex.lax.scaled",
+    }
+    __getattr__, __dir__ = _later(globals(), _LATER)

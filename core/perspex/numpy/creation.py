@@ -20,6 +20,7 @@ from perspex.arguments.sharded import OutSharding, asked, lying
 from perspex.arguments.types import Array, ArrayLike, DTypeLike, Placement, Shape
 from perspex.ir.avals import PYTHON_SCALARS, ShapedArray, scalar_aval, shaped
 from perspex.jitted.fused import fused
+from perspex.layout.context import canonical
 from perspex.numpy import words
 from perspex.ops import elementwise as ops
 from perspex.ops.keys import filled_keys
@@ -307,7 +308,8 @@ def zeros(
     Array([0., 0.], dtype=float32)
     """
     sizes, dtype = canonical_shape("zeros", shape), _dtype_or_hint("zeros", shape, dtype)
-    out = _repeated(0, sizes, dtype, **asked("zeros", out_sharding, "sharding"))
+    place = None if out_sharding is None else canonical(out_sharding, "zeros")
+    out = _repeated(0, sizes, dtype, False, place)
     return out if device is None else device_put(out, device)
 
 
@@ -328,7 +330,8 @@ def ones(
     Array([1, 1], dtype=int32)
     """
     sizes, dtype = canonical_shape("ones", shape), _dtype_or_hint("ones", shape, dtype)
-    out = _repeated(1, sizes, dtype, **asked("ones", out_sharding, "sharding"))
+    place = None if out_sharding is None else canonical(out_sharding, "ones")
+    out = _repeated(1, sizes, dtype, False, place)
     return out if device is None else device_put(out, device)
 
 
@@ -349,7 +352,8 @@ def empty(
     Array([0., 0.], dtype=float32)
     """
     sizes, dtype = canonical_shape("empty", shape), _dtype_or_hint("empty", shape, dtype)
-    out = _repeated(0, sizes, dtype, **asked("empty", out_sharding, "sharding"))
+    place = None if out_sharding is None else canonical(out_sharding, "empty")
+    out = _repeated(0, sizes, dtype, False, place)
     return out if device is None else device_put(out, device)
 
 

@@ -75,12 +75,13 @@ def _operands(name: str, *args: Any) -> list[Array]:
 
 def _factors(name: str, a: Any, b: Any) -> tuple[Array, Array, bool]:
     """Two operands at one dtype, each with its own weak type, and whether the product is weak."""
-    promoted = promote_dtypes(name, a, b)
-    x, y = [
-        as_array(as_dtype(x, p.dtype, shaped(x).weak_type))
-        for x, p in zip((a, b), promoted, strict=True)
-    ]
-    return x, y, all([shaped(p).weak_type for p in promoted])
+    x, y = promote_dtypes(name, a, b)
+    weak = shaped(x).weak_type and shaped(y).weak_type
+    if x is not a:
+        x = as_dtype(a, x.dtype, shaped(a).weak_type)
+    if y is not b:
+        y = as_dtype(b, y.dtype, shaped(b).weak_type)
+    return as_array(x), as_array(y), weak
 
 
 _STATIC = ("precision", "preferred_element_type")

@@ -82,8 +82,10 @@ def uniform(
     Array([0.48870957, 0.6797972 , 0.6162715 ], dtype=float32)
     """
     if minval.__class__ is maxval.__class__ is float and minval == 0.0 and maxval == 1.0:
-        return lying("uniform", out_sharding, _unit(key, shape, dtype))
-    return lying("uniform", out_sharding, _between(key, shape, dtype, minval, maxval))
+        out = _unit(key, shape, dtype)
+    else:
+        out = _between(key, shape, dtype, minval, maxval)
+    return out if out_sharding is None else lying("uniform", out_sharding, out)
 
 
 document(uniform, float_dtype, ["minval", "maxval"], united=False)

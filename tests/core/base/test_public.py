@@ -7,6 +7,8 @@ import inspect
 import pickle
 import pkgutil
 import pydoc
+import subprocess
+import sys
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -31,6 +33,16 @@ SAMPLES: dict[str, Any] = {
     "perspex.tree_util": tree_util.register_dataclass,
     "perspex.scipy.special": special.gammaln,
     "perspex.scipy.stats": stats.rankdata,
+}
+
+
+# What `import perspex` leaves out, and a name by which users come to it.
+LATER = {
+    "perspex.custom_batching": "custom_batching.custom_vmap",
+    "perspex.image": "image.resize",
+    "perspex.lax.ragged": "lax.ragged_dot",
+    "perspex.lax.scaled": "lax.scaled_dot",
+    "perspex.nn.scaled": "nn.scaled_matmul",
 }
 
 
@@ -114,3 +126,22 @@ def test_what_the_user_called() -> None:
     lax.scan(lambda c, x: (names.append(called()) or c, x), 0.0, np.ones(2))
     assert names[-1] == ""
     assert {"median", "logsumexp"} <= set(names)
+
+
+@pytest.mark.parametrize("home", LATER)
+def test_names_of_modules_that_are_imported_later(home):
+    path, _, name = LATER[home].rpartition(".")
+    module = getattr(perspex, path)
+    found = getattr(module, name)
+    assert name in dir(module)
+    assert found is getattr(importlib.import_module(home), name)
+    assert found.__module__ == f"perspex.{path}" or inspect.isclass(found)
+    assert pickle.loads(pickle.dumps(found)) is found
+    with pytest.raises(AttributeError, match="no attribute 'ragged_dots'"):
+        _ = module.ragged_dots
+
+
+def test_what_is_imported_later_is_not_there_before():
+    code = f"import sys, perspex; print([m for m in {[*LATER]} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

@@ -5,7 +5,9 @@ from __future__ import annotations
 import atexit
 import builtins
 import gc
+import inspect
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
@@ -14,6 +16,26 @@ from traitlets.config import Config
 
 import perspex
 from perspex_magics import unload_ipython_extension
+
+
+@pytest.fixture(scope="session", autouse=True)
+def modules_of_cells() -> Iterator[None]:
+    """Cells are in no module, as Python finds when it has looked through all there are.
+
+    IPython asks several times for each line of a traceback, and of modules there are thousands
+    here: half of the time of a cell that fails.
+    """
+    usual = inspect.getmodule
+
+    def getmodule(found: Any, name: str | None = None) -> Any:
+        code = getattr(found, "f_code", found)
+        if inspect.iscode(code) and code.co_filename.startswith("<ipython-input-"):
+            return None
+        return usual(found, name)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(inspect, "getmodule", getmodule)
+        yield
 
 
 @pytest.fixture

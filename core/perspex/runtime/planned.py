@@ -54,6 +54,11 @@ class Planned(Shown):
         """What XLA said of it."""
         return self.xla
 
+    @property
+    def measurable(self) -> Planned:
+        """What a profile would run, if it could."""
+        return self
+
     def __call__(self, args: Sequence[Any]) -> Never:
         raise ValueError(
             f"`{self.name}` was compiled for {self.place.mesh}, which has no devices to run it. "

@@ -75,7 +75,7 @@ _ABSENT: dict[str, Absent] = {
     ),
     "jax.lax": Absent(
         "its functions consist of other primitives", "the function, as docs/names.md lists it",
-        ("device_put_p", "polynomial_p", "select_and_scatter_p", "stage_p"),
+        ("polynomial_p", "select_and_scatter_p", "stage_p"),
     ),
     "jax.random": Absent(
         "the samples come from a loop of ordinary equations", "jax.random.gamma",

@@ -119,6 +119,12 @@ def called(module: Any) -> dict[str, Any]:
 
 def check_calls(name: str, module: Any, disabled: Sequence[DisabledSafetyCheck]) -> None:
     """Raise `ValueError` if a program calls a function that a later version may lack."""
+    for check in disabled:
+        if not isinstance(check, DisabledSafetyCheck):
+            raise TypeError(
+                f"export: disabled_checks are made by export.DisabledSafetyCheck, got {check!r}; "
+                'write DisabledSafetyCheck.custom_call("name") or DisabledSafetyCheck.platform()'
+            )
     allowed = {check.is_custom_call() for check in disabled}
     unknown = []
     targets = called(module)

@@ -138,6 +138,7 @@ from perspex.ops.indexing import scatter_min as scatter_min_p
 from perspex.ops.indexing import scatter_mul as scatter_mul_p
 from perspex.ops.indexing import scatter_sub as scatter_sub_p
 from perspex.ops.linear import dot_general as dot_general_p
+from perspex.ops.memory import device_put as device_put_p
 from perspex.ops.order import eq_to as eq_to_p
 from perspex.ops.order import le_to as le_to_p
 from perspex.ops.order import lt_to as lt_to_p

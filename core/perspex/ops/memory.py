@@ -51,6 +51,11 @@ class DevicePut(Primitive):
         self, x: ShapedArray, *, devices: tuple[Any], copy_semantics: tuple[Any]
     ) -> ShapedArray:
         DevicePut.is_used = True
+        if not isinstance(devices[0], MemorySpace) and not hasattr(devices[0], "asked_kind"):
+            raise TypeError(
+                f"device_put_p: `devices` must be one memory space or sharding, got {devices!r}; "
+                "jax.device_put takes devices"
+            )
         return x.update(memory_space=memories.space_of(devices[0]))
 
     def cut(self, out: ShapedArray, x: ShapedArray, **params: Any) -> cuts.Parts:

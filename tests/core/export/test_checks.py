@@ -39,3 +39,8 @@ def test_functions_that_a_later_version_may_lack(monkeypatch: pytest.MonkeyPatch
         export.export(cholesky)(x)
     check = export.DisabledSafetyCheck.custom_call("lapack_spotrf_ffi")
     assert export.export(cholesky, disabled_checks=[check])(x).disabled_safety_checks == (check,)
+
+
+def test_what_is_no_check_is_refused_by_name() -> None:
+    with pytest.raises(TypeError, match=r"made by export\.DisabledSafetyCheck, got 'platform'"):
+        export.export(perspex.jit(jnp.sin), disabled_checks=["platform"])(np.float32(1))  # type: ignore[list-item]

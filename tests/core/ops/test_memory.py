@@ -113,3 +113,14 @@ def test_arrays_of_both_memories_take_turns_in_one_function() -> None:
     f = jit(lambda x: x + 1)
     kinds = [f(x).sharding.memory_kind for x in (X, HOST, X, HOST, X, HOST)]
     assert kinds == [X.sharding.memory_kind, "pinned_host"] * 3
+
+
+def test_the_primitive_is_public_and_refuses_what_only_device_put_takes() -> None:
+    jaxpr = make_jaxpr(lambda x: device_put(x, Space.Host))(1.0).jaxpr
+    (eqn,) = jaxpr.eqns
+    assert eqn.primitive is lax.device_put_p
+    # As an interpreter runs it again, with the parameters of the equation.
+    again = make_jaxpr(lambda x: lax.device_put_p(x, **eqn.params))(1.0)
+    assert str(again.jaxpr) == str(jaxpr) and "f32<host>[]" in str(again)
+    with pytest.raises(TypeError, match="must be one memory space or sharding, got"):
+        lax.device_put_p(np.float32(1), devices=(perspex.devices()[0],), copy_semantics=(None,))

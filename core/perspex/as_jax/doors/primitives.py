@@ -128,6 +128,7 @@ from perspex.ops.linalg.triangular import triangular_solve as triangular_solve_p
 from perspex.ops.linalg.tridiagonal import tridiagonal as tridiagonal_p
 from perspex.ops.linalg.tridiagonal import tridiagonal_solve as tridiagonal_solve_p
 from perspex.ops.linear import dot_general as dot_general_p
+from perspex.ops.memory import device_put as device_put_p
 from perspex.ops.names import name_p as name_p
 from perspex.ops.order import eq_to as eq_to_p
 from perspex.ops.order import le_to as le_to_p
@@ -235,9 +236,8 @@ def _call_params(closed: ClosedJaxpr, name: str) -> dict[str, Any]:
 
 call_p = closed_call_p = Call()
 
-device_put_p = _Unwritten("device_put", "jax.device_put moves arrays outside of equations")
 empty2_p = _Unwritten("empty2", "use lax.full")
-polynomial_p = _Unwritten("polynomial", "use jnp.polyval")
+polynomial_p = _Unwritten("polynomial", "use lax.polynomial")
 random_gamma_p = _Unwritten("random_gamma", "use random.gamma")
 select_and_scatter_p = _Unwritten("select_and_scatter", "use lax.reduce_window and its derivative")
 

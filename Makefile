@@ -21,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .PHONY: help docs docs-serve lab demo panel panel-test check test test-all soak fuzz gpu-test gpu-bench bench format clean lint types house \
 	unit programs newest panel-check panel-contract panel-types panel-lint panel-models \
-	panel-check-if-node panel-ui-if-node ecosystem suites libraries
+	panel-check-if-node panel-ui-if-node ecosystem suites libraries array-api
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +44,16 @@ ecosystem: $(ECOSYSTEM)/.libraries  ## libraries built on JAX, on Perspex and on
 suites: $(ECOSYSTEM)/.libraries  ## the tests of such libraries, where they differ from jax; ARGS="chex --again"
 	$(ECOSYSTEM)/bin/python -m pip install --quiet -r examples/ecosystem/suites.txt
 	$(ECOSYSTEM)/bin/python examples/ecosystem/suites.py $(ARGS)
+
+# ARRAY_API_TESTS names a checkout with its submodule, where GitHub cannot be reached.
+ARRAY_API_TESTS ?= build/array-api-tests
+array-api: $(ECOSYSTEM)/.few  ## the array API standard's own tests, where they differ from jax; ARGS="--seeds 1 2"
+	@test -d $(ARRAY_API_TESTS) || { \
+		git clone --quiet https://github.com/data-apis/array-api-tests $(ARRAY_API_TESTS) && \
+		git -C $(ARRAY_API_TESTS) checkout --quiet 55fcc60179efa2680ddd6cd926ddf17b83530e2b && \
+		git -C $(ARRAY_API_TESTS) submodule --quiet update --init; }
+	$(ECOSYSTEM)/bin/python -m pip install --quiet pytest hypothesis ndindex pytest-json-report
+	PYTHONPATH=tests $(ECOSYSTEM)/bin/python -m standard $(abspath $(ARRAY_API_TESTS)) $(ARGS)
 
 # pip says what it fetches: the libraries are a gigabyte, jax among them, which Perspex leaves alone.
 $(ECOSYSTEM)/.libraries: $(ECOSYSTEM)/.few examples/ecosystem/requirements.txt

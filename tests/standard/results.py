@@ -9,6 +9,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 PASSED = "passed"
+# The suite draws the values of this test without the seed, and wants +0 of -0 and +0. On jax and on
+# Perspex the sign of -0 is -0, so each side passes by chance.
+BY_CHANCE = {
+    "array_api_tests.test_special_cases::test_unary[sign((x_i is -0 or x_i == +0)) -> 0]",
+}
 
 
 class Comparison(NamedTuple):
@@ -37,11 +42,14 @@ def read(path: Path) -> dict[str, str]:
 
 
 def compare(jax: Mapping[str, str], perspex: Mapping[str, str]) -> Comparison:
-    """Tests by where they pass. One that a side did not reach does not pass there."""
+    """Tests by where they pass, without those of chance.
+
+    One that a side did not reach does not pass there.
+    """
     rows: dict[tuple[bool, bool], list[str]] = {
         (here, there): [] for here in (True, False) for there in (True, False)
     }
-    for name in sorted({*jax, *perspex}):
+    for name in sorted({*jax, *perspex} - BY_CHANCE):
         rows[jax.get(name) == PASSED, perspex.get(name) == PASSED].append(name)
     return Comparison(rows[True, True], rows[True, False], rows[False, True], rows[False, False])
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from standard.results import compare, read, report
+from standard.results import BY_CHANCE, compare, read, report
 
 XML = """<?xml version="1.0" encoding="utf-8"?>
 <testsuites><testsuite name="pytest" tests="5">
@@ -41,6 +41,11 @@ def test_tests_are_sorted_by_where_they_pass() -> None:
     assert found.only_jax == ["b", "e"]  # one that was never reached counts as well
     assert found.only_perspex == ["c", "f"]
     assert found.neither == ["d"]
+
+
+def test_a_test_that_passes_by_chance_counts_on_neither_side() -> None:
+    (name,) = BY_CHANCE
+    assert sum(map(len, compare({name: "passed"}, {name: "failure"}))) == 0
 
 
 @pytest.mark.parametrize(

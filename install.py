@@ -26,7 +26,7 @@ _STEPS = {
     r"Downloading \S*?([\w.]+)-\d\S* \((.+?)\)": "fetching {0}, {1}",
     r"Using cached ([\w.]+)-": "{0} was fetched before",
     r"Building (?:editable|wheel) for perspex": "building Perspex, and its panel if it can",
-    r"Preparing editable metadata": "building the panel if there is Node.js, which takes a minute",
+    r"Preparing editable metadata": "building the panel if there is Node.js: a minute or more",
     r"Installing collected packages": "unpacking all packages",
 }
 

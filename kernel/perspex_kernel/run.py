@@ -3,7 +3,8 @@
     python -m perspex_kernel.run examples/quickstart.ipynb --html build/quickstart.html
 
 Prints a line per code cell with the time it took, as the front end would have seen it, and stops at
-the first cell that fails. The notebook itself is not changed.
+the first cell that fails. While a cell runs, a line every five seconds says so. The notebook itself
+is not changed.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import argparse
 import contextlib
 import dataclasses
 import sys
+import threading
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -43,6 +45,8 @@ with _without_grammars():
     from nbconvert import HTMLExporter
 
 _WIDTH = 72
+# Seconds without a line, after which whoever waits wonders.
+_EVERY = 5.0
 
 
 @dataclasses.dataclass
@@ -78,14 +82,17 @@ def run(path: Path, timeout: float | None = None, questions: Iterable[str] = ())
     )
     ran = Run(notebook, [])
     started = time.perf_counter()
-    with client.setup_kernel():
+    with contextlib.ExitStack() as stack:
+        with _patiently("starting the kernel"):
+            stack.enter_context(client.setup_kernel())
         _say(started, "the kernel is up")
         for index, cell in enumerate(notebook.cells):
             if cell.cell_type != "code" or not cell.source.strip():
                 continue
             began, mark = time.perf_counter(), ""
             try:
-                client.execute_cell(cell, index)
+                with _patiently(first_line(cell.source)):
+                    client.execute_cell(cell, index)
             except CellExecutionError as error:
                 ran.failure, mark = str(error), "FAILED  "
             ran.cells.append((cell, time.perf_counter() - began))
@@ -94,7 +101,8 @@ def run(path: Path, timeout: float | None = None, questions: Iterable[str] = ())
                 break
         for question in questions:
             notebook.cells.append(nbformat.v4.new_code_cell(question))
-            answer = client.execute_cell(notebook.cells[-1], len(notebook.cells) - 1)
+            with _patiently(first_line(question)):
+                answer = client.execute_cell(notebook.cells[-1], len(notebook.cells) - 1)
             ran.answers.append(answer.outputs)
             notebook.cells.pop()
     return ran
@@ -103,12 +111,31 @@ def run(path: Path, timeout: float | None = None, questions: Iterable[str] = ())
 def export(notebook: Any, page: Path, name: str) -> None:
     """Write a notebook with its outputs as a page of HTML; its folder is made."""
     page.parent.mkdir(parents=True, exist_ok=True)
-    body, _ = HTMLExporter().from_notebook_node(notebook, {"metadata": {"name": name}})
+    with _patiently(f"writing {page.name}"):
+        body, _ = HTMLExporter().from_notebook_node(notebook, {"metadata": {"name": name}})
     page.write_text(body, encoding="utf-8")
 
 
 def _say(began: float, text: str) -> None:
     print(f"{time.perf_counter() - began:8.2f} s  {text}", flush=True)
+
+
+@contextlib.contextmanager
+def _patiently(what: str) -> Iterator[None]:
+    """Say every few seconds that something lasts, until it has ended."""
+    began, ended = time.perf_counter(), threading.Event()
+
+    def tell() -> None:
+        while not ended.wait(_EVERY):
+            _say(began, f"still {what}")
+
+    thread = threading.Thread(target=tell, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def first_line(source: str) -> str:

@@ -36,8 +36,8 @@ def test_a_notebook_is_run_and_exported(tmp_path: Path) -> None:
         "import matplotlib.pyplot as plt\nplt.plot(x)",
     )
     assert ran.returncode == 0, ran.stderr
-    lines = [line for line in ran.stdout.splitlines() if re.match(r" *\d+\.\d\d s  ", line)]
-    assert [line.partition("s  ")[2] for line in lines] == [
+    lines = re.findall(r"^ *\d+\.\d\d s  (?!still )(.*)", ran.stdout, re.MULTILINE)
+    assert lines == [
         "the kernel is up",
         "import jax.numpy as jnp ...",
         "%%jit ...",
@@ -57,6 +57,21 @@ def test_a_failing_cell_stops_the_run(tmp_path: Path) -> None:
     assert "FAILED  %%jit ..." in ran.stdout and "ZeroDivisionError" in ran.stderr
     html = (tmp_path / "out" / "small.html").read_text()
     assert "before" in html and "ZeroDivisionError" in html and ">after" not in html
+
+
+def test_a_cell_that_takes_long_is_told_of_while_it_runs(tmp_path: Path) -> None:
+    """It ends when it has been read here that it runs: a program that is silent would never end."""
+    wait = "import pathlib, time\nwhile not pathlib.Path('go').exists():\n    time.sleep(0.01)"
+    nbformat.write(new_notebook(cells=[new_code_cell(wait)]), tmp_path / "small.ipynb")
+    command = [sys.executable, "-m", "perspex_kernel.run", "small.ipynb"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.endswith("s  still import pathlib, time ...\n"):
+                break
+        (tmp_path / "go").touch()
+        rest = process.stdout.read()
+    assert process.returncode == 0 and rest.endswith("s  import pathlib, time ...\n")
 
 
 def test_importing_nbformat_builds_no_grammars(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -171,14 +171,19 @@ test-libraries: $(ECOSYSTEM)/.few
 	$(ECOSYSTEM)/bin/python examples/ecosystem/compare.py --recorded \
 		eight_schools replay optax_schedules equinox_mlp
 
-# Voila, a server of others that starts our kernel.
+# Voila, JupyterHub with its proxy, MyST-NB, and the widget manager of VS Code: front ends of others.
 .PHONY: test-fronts
 test-fronts: $(FRONTS)/.installed
 	PERSPEX_FRONTS=$(FRONTS) $(BIN)/python -m pytest -q tests/soak/test_fronts.py
+	PERSPEX_FRONTS=$(FRONTS) node --test labextension/ui-tests/vscode.test.mjs
 
+# The package of VS Code is one file with all that it needs: only that file is fetched.
 $(FRONTS)/.installed: pyproject.toml $(STAMP)
 	$(PYTHON) -m venv $(FRONTS)
 	$(FRONTS)/bin/python -m pip install --quiet --editable ".[fronts]"
+	npm install --silent --no-audit --no-fund --prefix $(FRONTS) configurable-http-proxy@5
+	mkdir -p $(FRONTS)/vscode
+	cd $(FRONTS)/vscode && tar xzf "$$(npm pack --silent @vscode/jupyter-ipywidgets8@1.0.9)"
 	@touch $@
 
 # The wheel in clean environments of all Pythons that we support, as far as they are there.
@@ -189,7 +194,7 @@ PYTHONS = $(shell for python in 3.11 3.12 3.13; do \
 .PHONY: test-install
 test-install: $(STAMP)
 	PERSPEX_SOAK=1 PERSPEX_PYTHONS="$$(echo $(PYTHONS) | tr ' ' :)" \
-		$(BIN)/python -m pytest -q -n 2 tests/soak/test_install.py
+		$(BIN)/python -m pytest -q -n 2 tests/soak/test_install.py tests/soak/test_first_contact.py
 
 $(OTHER)/.installed: pyproject.toml
 	$(or $(NEWEST),$(error no Python 3.13 was found)) -m venv $(OTHER)

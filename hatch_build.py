@@ -1,4 +1,5 @@
 """Puts the panel, the widgets and the examples into wheels; run by itself, it builds the first two.
+It also makes the README the page of the package (`PERSPEX_LINKS`).
 
 They are TypeScript (`labextension/`), and their bundles are not in the repository. Bundles of these
 very sources are used as they are; otherwise npm makes them from the lockfile. Without Node.js,
@@ -24,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 ROOT = Path(__file__).resolve().parent
 FOLDER = ROOT / "labextension"
@@ -78,6 +80,30 @@ class PanelHook(BuildHookInterface[Any]):
             build_data["shared_data"][str(BUNDLE)] = INSTALLED
         else:
             build_data["artifacts"].append("/labextension/dist/")
+
+
+class ReadmeHook(MetadataHookInterface):
+    """The README as the page of the package, where paths of the repository lead nowhere."""
+
+    PLUGIN_NAME = "custom"
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        # A source distribution has the text that was made when it was built.
+        if "readme" not in metadata:
+            text = (ROOT / "README.md").read_text(encoding="utf-8")
+            text = absolute(text, os.environ.get("PERSPEX_LINKS", ""))
+            metadata["readme"] = {"content-type": "text/markdown", "text": text}
+
+
+def absolute(text: str, base: str) -> str:
+    """Markdown whose paths follow an address, as `https://github.com/o/r/blob/v1/`, if given."""
+
+    def led(found: re.Match[str]) -> str:
+        picture, label, path, anchor = found.groups()
+        return f"{picture}[{label}]({base}{path}{'?raw=true' if picture else anchor})"
+
+    pattern = r"(!?)\[([^]]*)\]\(([^):#]+)(#[^)]*|)\)"
+    return re.sub(pattern, led, text) if base else text
 
 
 def built(say: Callable[[str], None]) -> None:

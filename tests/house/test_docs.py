@@ -165,3 +165,18 @@ def test_decisions_are_complete() -> None:
         assert heads == ["Context", "Decision", "Measurement", "Consequence"], path.name
         assert 10 <= len(text.splitlines()) <= 40, path.name
         assert f"({path.name})" in index, path.name
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
+def test_figures_of_speed_are_rows_of_the_table(page: str) -> None:
+    """Each pair of times stands in one row of performance.md, Perspex's before JAX's."""
+    figure = r"\d[\d.]* (?:ms|us)"
+    text = (ROOT / page).read_text(encoding="utf-8")
+    pairs = re.findall(rf"({figure})\b.*?({figure})\b", text)
+    assert len(pairs) == 3
+    table = (ROOT / "docs/performance.md").read_text(encoding="utf-8")
+    missing = [pair for pair in pairs if not re.search(r" {2,}".join(map(re.escape, pair)), table)]
+    assert missing == []
+    (rows,) = re.findall(r" target\n(.*?)\n\n", table, re.DOTALL)
+    (count,) = re.findall(r"All (\d+) rows", text)
+    assert len(rows.splitlines()) == int(count)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
 import tarfile
 from pathlib import Path
@@ -70,3 +72,21 @@ def test_a_folder_that_git_knows_nothing_of_is_in_development(small: Path) -> No
     assert hatchling(small, "version") == "0.1.0.dev0"
     told = hatchling(small, "version", SETUPTOOLS_SCM_PRETEND_VERSION="1.2.3")
     assert told == "1.2.3"  # as the Dockerfile says it
+
+
+@needs_git
+def test_the_page_of_the_package_has_whole_addresses(small: Path) -> None:
+    base = "https://example.org/o/r/blob/v1/"
+    hatchling(small, "build", "-t", "sdist", "-d", str(small.parent), PERSPEX_LINKS=base)
+    (archive,) = small.parent.glob("*.tar.gz")
+    with tarfile.open(archive) as packed:
+        packed.extractall(small.parent / "out", filter="data")
+    (source,) = (small.parent / "out").iterdir()
+    # What is built of the archive has its text, without being told the address again.
+    page = json.loads(hatchling(source, "metadata"))["readme"]["text"]
+    assert f"]({base}docs/story.gif?raw=true)" in page
+    assert f"]({base}docs/howto/README.md)" in page
+    targets = re.findall(r"\]\(([^)\s]+)\)", page)
+    assert [target for target in targets if not target.startswith((base, "#"))] == []
+    # In the repository itself, paths are paths.
+    assert "](docs/story.gif)" in json.loads(hatchling(small, "metadata"))["readme"]["text"]

@@ -36,7 +36,7 @@ $(STAMP): pyproject.toml
 lab: $(STAMP)  ## JupyterLab on examples/ with the Perspex kernel; ARGS="--port 9999 --no-browser"
 	@echo "Next: open the address below in a browser, then quickstart.ipynb; Ctrl+C ends JupyterLab."
 	$(BIN)/jupyter lab $(AS_ROOT) --notebook-dir=examples \
-		--MultiKernelManager.default_kernel_name=perspex $(ARGS)
+		--MultiKernelManager.default_kernel_name=perspex --LabApp.news_url=None $(ARGS)
 
 ecosystem: $(ECOSYSTEM)/.libraries  ## libraries built on JAX, on Perspex and on jax; ARGS="replay --rounds 3"
 	$(ECOSYSTEM)/bin/python examples/ecosystem/compare.py $(ARGS)

@@ -41,6 +41,8 @@ def arguments(place: Path, others: list[str]) -> list[str]:
         "jupyterlab",
         f"--ServerApp.root_dir={place}",
         "--MultiKernelManager.default_kernel_name=perspex",
+        # JupyterLab would ask in its first window whether it may fetch news.
+        "--LabApp.news_url=None",
         # JupyterLab asks root for this; a container's only user is often root.
         *(["--allow-root"] if is_root else []),
         *others,

@@ -116,6 +116,41 @@ def test_what_is_imported_is_declared() -> None:
             assert outside <= declared | optional, (path, outside - declared)
 
 
+def test_the_recipe_of_conda_needs_what_the_wheel_needs() -> None:
+    """It is `perspex[lab]`, under the names that conda-forge has."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    extras = project["project"]["optional-dependencies"]
+    wanted = [*project["project"]["dependencies"], *extras["notebook"], *extras["lab"]]
+    recipe = (ROOT / "packaging/conda/meta.yaml").read_text(encoding="utf-8")
+    host, run = re.split(r"^  run:$", recipe.split("  host:")[1].split("\ntest:")[0], flags=re.M)
+    assert _needs(run) == {
+        *(line.replace("matplotlib>", "matplotlib-base>") for line in wanted if "[" not in line),
+        f"python{project['project']['requires-python']}",
+    }
+    assert _needs(host) == {*project["build-system"]["requires"], "pip", "python>=3.11"}
+
+
+def _needs(part: str) -> set[str]:
+    return {line.replace(" ", "") for line in re.findall(r"^ *- (.*)$", part, re.MULTILINE)}
+
+
+def test_extras_that_are_named_exist() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+    pages = [ROOT / "README.md", ROOT / "Makefile", *(ROOT / "docs").rglob("*.md")]
+    pages += [ROOT / "Dockerfile", *(ROOT / ".github/workflows").glob("*.yml")]
+    pattern = r"(?:perspex|\.whl\)|\"\.)\[([\w,]+)\]"
+    named = [
+        (page.name, extra)
+        for page in pages
+        for found in re.findall(pattern, page.read_text(encoding="utf-8"))
+        for extra in found.split(",")
+    ]
+    assert {page for page, _ in named} >= {"README.md", "Makefile", "Dockerfile", "release.yml"}
+    assert [(page, extra) for page, extra in named if extra not in extras] == []
+
+
 def _imported(node: ast.AST) -> list[str]:
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]

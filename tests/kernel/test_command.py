@@ -115,6 +115,11 @@ def test_lab_opens_copies(tmp_path: Path) -> None:
     words = lab.arguments(place, ["--port=9999"])
     assert words[1:3] == ["-m", "jupyterlab"] and words[-1] == "--port=9999"
     assert f"--ServerApp.root_dir={place}" in words
+    # Nobody is asked about news, neither here nor by `make lab`.
+    makefile = (Path(__file__).resolve().parents[2] / "Makefile").read_text(encoding="utf-8")
+    options = {word for word in words if word.startswith(("--LabApp", "--MultiKernel"))}
+    assert "--LabApp.news_url=None" in options
+    assert [option for option in options if option not in makefile] == []
 
 
 # ---- the doctor ---------------------------------------------------------------------------------

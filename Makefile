@@ -68,7 +68,7 @@ $(ECOSYSTEM)/.few: pyproject.toml examples/ecosystem/few.txt
 	@touch $@
 
 demo: $(STAMP)  ## run examples/quickstart.ipynb without a browser, write build/quickstart.html
-	$(BIN)/python -m perspex_kernel.run examples/quickstart.ipynb --html build/quickstart.html $(ARGS)
+	$(BIN)/perspex run examples/quickstart.ipynb --html build/quickstart.html $(ARGS)
 	@echo "Next: open build/quickstart.html in a browser, or make lab to run it yourself."
 
 panel: $(STAMP)  ## build the panel of JupyterLab and install it; needs Node.js with npm

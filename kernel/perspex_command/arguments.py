@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import sys
 from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
+
+from perspex_command.patience import patiently
 
 # Where each subcommand is, and the extra of the package that brings what it needs.
 _MODULES = {
@@ -34,7 +37,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"unknown argument {others[0]}; see `perspex {options.command} --help`")
     module, extra = _MODULES[options.command]
     try:
-        command = importlib.import_module(module)
+        # What runs notebooks imports much, which takes long where nothing was imported before.
+        is_heavy = extra == "notebook"
+        with patiently("loading what runs notebooks") if is_heavy else contextlib.nullcontext():
+            command = importlib.import_module(module)
         status: int = command.main(options, others)
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]

@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from perspex_command.examples import folder
-from perspex_kernel import run
+from perspex_command.run import run_and_export
 
 DEMO = "quickstart"
 
@@ -21,12 +21,7 @@ def main(options: argparse.Namespace, others: list[str]) -> int:
     if not options.notebook.is_file():
         print(f"perspex run: there is no file {options.notebook}", file=sys.stderr)
         return 2
-    words = [str(options.notebook)]
-    if options.html is not None:
-        words += ["--html", str(options.html)]
-    if options.timeout is not None:
-        words += ["--timeout", str(options.timeout)]
-    return run.main(words)
+    return run_and_export(options.notebook, options.html, options.timeout)
 
 
 def demo(page: Path) -> int:
@@ -35,7 +30,7 @@ def demo(page: Path) -> int:
     with tempfile.TemporaryDirectory() as scratch:
         shutil.copytree(folder() / "data", Path(scratch) / "data")
         notebook = Path(shutil.copy(folder() / f"{DEMO}.ipynb", scratch))
-        status = run.main([str(notebook), "--html", str(page)])
+        status = run_and_export(notebook, page)
     if status == 0:
         print(f"Next: open {page} in a browser, or type `perspex lab`.")
     return status

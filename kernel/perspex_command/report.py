@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from perspex_kernel.run import export, first_line, run
+from perspex_command.run import export, first_line, run
 
 # What is asked when the notebook has run, and what it is called.
 QUESTIONS = {

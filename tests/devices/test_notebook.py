@@ -12,7 +12,7 @@ import perspex
 try:
     from support.session import Ran, Session, open_session
 
-    from perspex_kernel.run import run
+    from perspex_command.run import run
     from perspex_magics.compiling.exactness import rounding
 except ModuleNotFoundError as error:
     if str(error.name).startswith("perspex"):

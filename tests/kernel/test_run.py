@@ -1,4 +1,4 @@
-"""`python -m perspex_kernel.run`: a notebook executed and exported without a browser."""
+"""`perspex run`: a notebook executed and exported without a browser."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from perspex_kernel.run import _without_grammars
+from perspex_command.run import _without_grammars
 
 
 def run(path: Path, *cells: str) -> subprocess.CompletedProcess[str]:
     notebook = new_notebook(cells=[new_markdown_cell("# A title"), *map(new_code_cell, cells)])
     nbformat.write(notebook, path / "small.ipynb")
     return subprocess.run(
-        [sys.executable, "-m", "perspex_kernel.run", "small.ipynb", "--html", "out/small.html"],
+        [sys.executable, "-m", "perspex_command", "run", "small.ipynb", "--html", "out/small.html"],
         cwd=path,
         capture_output=True,
         text=True,
@@ -63,7 +63,7 @@ def test_a_cell_that_takes_long_is_told_of_while_it_runs(tmp_path: Path) -> None
     """It ends when it has been read here that it runs: a program that is silent would never end."""
     wait = "import pathlib, time\nwhile not pathlib.Path('go').exists():\n    time.sleep(0.01)"
     nbformat.write(new_notebook(cells=[new_code_cell(wait)]), tmp_path / "small.ipynb")
-    command = [sys.executable, "-m", "perspex_kernel.run", "small.ipynb"]
+    command = [sys.executable, "-m", "perspex_command", "run", "small.ipynb"]
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         for line in process.stdout:
@@ -72,6 +72,22 @@ def test_a_cell_that_takes_long_is_told_of_while_it_runs(tmp_path: Path) -> None
         (tmp_path / "go").touch()
         rest = process.stdout.read()
     assert process.returncode == 0 and rest.endswith("s  import pathlib, time ...\n")
+
+
+def test_imports_that_take_long_are_told_of(tmp_path: Path) -> None:
+    """What they need is not read for as long as nothing is said."""
+    (tmp_path / "nbclient.py").write_text(
+        "import pathlib, time\nwhile not pathlib.Path('go').exists():\n    time.sleep(0.01)\n"
+        "raise ModuleNotFoundError('no nbclient', name='nbclient')\n"
+    )
+    command = [sys.executable, "-m", "perspex_command", "run", "small.ipynb"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None and process.stderr is not None
+        assert process.stdout.readline().endswith("s  still loading what runs notebooks\n")
+        (tmp_path / "go").touch()
+        assert "package `nbclient` is not installed" in process.stderr.read()
 
 
 def test_importing_nbformat_builds_no_grammars(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,6 @@
 """Run a notebook in the Perspex kernel without a browser.
 
-    python -m perspex_kernel.run examples/quickstart.ipynb --html build/quickstart.html
+    perspex run examples/quickstart.ipynb --html build/quickstart.html
 
 Prints a line per code cell with the time it took, as the front end would have seen it, and stops at
 the first cell that fails. While a cell runs, a line every five seconds says so. The notebook itself
@@ -9,15 +9,15 @@ is not changed.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import dataclasses
 import sys
-import threading
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
+
+from perspex_command.patience import patiently, say
 
 
 @contextlib.contextmanager
@@ -45,8 +45,6 @@ with _without_grammars():
     from nbconvert import HTMLExporter
 
 _WIDTH = 72
-# Seconds without a line, after which whoever waits wonders.
-_EVERY = 5.0
 
 
 @dataclasses.dataclass
@@ -83,25 +81,25 @@ def run(path: Path, timeout: float | None = None, questions: Iterable[str] = ())
     ran = Run(notebook, [])
     started = time.perf_counter()
     with contextlib.ExitStack() as stack:
-        with _patiently("starting the kernel"):
+        with patiently("starting the kernel"):
             stack.enter_context(client.setup_kernel())
-        _say(started, "the kernel is up")
+        say(started, "the kernel is up")
         for index, cell in enumerate(notebook.cells):
             if cell.cell_type != "code" or not cell.source.strip():
                 continue
             began, mark = time.perf_counter(), ""
             try:
-                with _patiently(first_line(cell.source)):
+                with patiently(first_line(cell.source)):
                     client.execute_cell(cell, index)
             except CellExecutionError as error:
                 ran.failure, mark = str(error), "FAILED  "
             ran.cells.append((cell, time.perf_counter() - began))
-            _say(began, mark + first_line(cell.source))
+            say(began, mark + first_line(cell.source))
             if ran.failure:
                 break
         for question in questions:
             notebook.cells.append(nbformat.v4.new_code_cell(question))
-            with _patiently(first_line(question)):
+            with patiently(first_line(question)):
                 answer = client.execute_cell(notebook.cells[-1], len(notebook.cells) - 1)
             ran.answers.append(answer.outputs)
             notebook.cells.pop()
@@ -111,31 +109,9 @@ def run(path: Path, timeout: float | None = None, questions: Iterable[str] = ())
 def export(notebook: Any, page: Path, name: str) -> None:
     """Write a notebook with its outputs as a page of HTML; its folder is made."""
     page.parent.mkdir(parents=True, exist_ok=True)
-    with _patiently(f"writing {page.name}"):
+    with patiently(f"writing {page.name}"):
         body, _ = HTMLExporter().from_notebook_node(notebook, {"metadata": {"name": name}})
     page.write_text(body, encoding="utf-8")
-
-
-def _say(began: float, text: str) -> None:
-    print(f"{time.perf_counter() - began:8.2f} s  {text}", flush=True)
-
-
-@contextlib.contextmanager
-def _patiently(what: str) -> Iterator[None]:
-    """Say every few seconds that something lasts, until it has ended."""
-    began, ended = time.perf_counter(), threading.Event()
-
-    def tell() -> None:
-        while not ended.wait(_EVERY):
-            _say(began, f"still {what}")
-
-    thread = threading.Thread(target=tell, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
 
 
 def first_line(source: str) -> str:
@@ -145,23 +121,14 @@ def first_line(source: str) -> str:
     return lines[0][: _WIDTH - len(more)] + more
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """The command line; returns the exit status."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
-    parser.add_argument("notebook", type=Path)
-    parser.add_argument("--html", type=Path, help="write the executed notebook there")
-    parser.add_argument("--timeout", type=float, help="seconds that one cell may take")
-    options = parser.parse_args(arguments)
-    print(options.notebook, flush=True)
+def run_and_export(path: Path, page: Path | None, timeout: float | None = None) -> int:
+    """Run a notebook, write it to a page if one is named, and return the exit status."""
+    print(path, flush=True)
     started = time.perf_counter()
-    ran = run(options.notebook, options.timeout)
-    if options.html is not None:
-        export(ran.notebook, options.html, options.notebook.stem)
-        _say(started, f"in all; written to {options.html}")
+    ran = run(path, timeout)
+    if page is not None:
+        export(ran.notebook, page, path.stem)
+        say(started, f"in all; written to {page}")
     if ran.failure:
         print(ran.failure, file=sys.stderr)
     return 1 if ran.failure else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

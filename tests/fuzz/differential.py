@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fuzz.compare import Difference, differences
+from fuzz.compare import Difference, differences, recovered
 from fuzz.process import Broken, Worker
 from fuzz.programs import Statement, noisy
 from fuzz.shrink import needed
@@ -48,7 +48,7 @@ class Pair:
                 found[name] = difference
                 if difference.kind in ("value", "NaN or infinity", "sign of zero"):
                     rounding[name] = difference
-        doubtful = {n for n, d in rounding.items() if d.kind != "sign of zero"}
+        doubtful = {n: d for n, d in rounding.items() if d.kind != "sign of zero"}
         for name in self.explained(statements, x64, got, want, doubtful):
             del found[name]
         if "def" in got and "def" not in want:
@@ -68,10 +68,16 @@ class Pair:
         return got, self.theirs.receive(self.seconds)
 
     def explained(
-        self, statements: Sequence[Statement], x64: bool, got: Any, want: Any, names: set[str]
+        self,
+        statements: Sequence[Statement],
+        x64: bool,
+        got: Any,
+        want: Any,
+        found: dict[str, Difference],
     ) -> set[str]:
         """The names whose difference real JAX shows, too, when all moves by a unit in the last
-        place."""
+        place, or in float64."""
+        names = set(found)
         if not names:
             return set()
         self.noisy_runs += 1
@@ -88,6 +94,12 @@ class Pair:
                     left.remove(name)
             if not left:
                 break
+        lost = {n for n in left if found[n].kind == "NaN or infinity"}
+        if lost:
+            # Numbers may overflow on the way: in float64 they do not.
+            wider = [Statement(s.text.replace("float32", "float64"), s.target) for s in kept]
+            wide = self.theirs.ask(wider, True, self.seconds)
+            left -= {n for n in lost if recovered(got[n], want[n], wide[n], runs[n])}
         return names - left
 
     def stop(self) -> None:

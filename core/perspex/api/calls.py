@@ -127,6 +127,8 @@ class Call:
 
 def array_of(x: Any, aval: ShapedArray) -> Any:
     """A tangent or cotangent as an array of a type with the weak type of `aval`; `None` is zero."""
+    if aval.is_float0:
+        return np.zeros(aval.shape, aval.dtype) if x is None else x
     if x is None:
         x = aval.dtype.type(0)
         return convert(

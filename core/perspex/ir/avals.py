@@ -183,7 +183,8 @@ class ShapedArray:
         mesh, `f32[3,4]{V:x}` varies along it; `U` and `R` mark axes along which it is unreduced and
         reduced.
         """
-        name = dtypes.short_name(self.dtype) if short_dtypes else self.dtype.name
+        short = short_dtypes or self.is_float0
+        name = dtypes.short_name(self.dtype) if short else self.dtype.name
         if self.memory_space is not _DEVICE:
             name = f"{name}<{self.memory_space.name.lower()}>"
         sizes, sets = [str(n) for n in self.shape], {"V": self.vma}

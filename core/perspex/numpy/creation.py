@@ -208,6 +208,8 @@ def _from_host(x: Any, dtype: Any) -> Any:
         dtype = canonical
         if dtype == dtypes.float0:
             return x
+    elif x.dtype == dtypes.float0:
+        x = np.zeros(x.shape, dtype)
     elif x.dtype != dtype:
         x = x.astype(dtype)
     return constant(x, ShapedArray(x.shape, dtype))

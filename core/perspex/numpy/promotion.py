@@ -32,6 +32,7 @@ from perspex.arguments.types import Array
 from perspex.base import source
 from perspex.ir.avals import PYTHON_SCALARS, ShapedArray, shaped
 from perspex.ops import elementwise as ops
+from perspex.ops.families import check_not_float0
 from perspex.tracing.array_methods import declared_array
 
 BOOL = np.dtype(bool)
@@ -163,6 +164,7 @@ def promote_dtypes(
     for aval in avals:
         if aval.is_extended and any(a.dtype != aval.dtype for a in avals):
             _check_number(name, aval)
+        check_not_float0(name, aval.dtype)
     dtype, weak = dtypes.promote(tuple([(a.dtype, a.weak_type) for a in avals]))
     dtype = dtype if to is None else to(dtype)
     if len(args) == 2 and not weak:
@@ -191,6 +193,7 @@ def _remember(args: Sequence[Any], avals: Sequence[ShapedArray], dtype: np.dtype
 
 
 def _check_number(name: str, aval: ShapedArray) -> None:
+    check_not_float0(name, aval.dtype)
     if aval.is_extended:
         raise TypeError(
             f"{name} does not accept dtype {aval.dtype.name} beside or as a number; "

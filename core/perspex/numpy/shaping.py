@@ -158,7 +158,7 @@ def reshape(
            [3, 4, 5]], dtype=int32)
     """
     x = arraylike("reshape", a)
-    aval = x.aval
+    aval = shaped(x)
     sizes = _sizes(shape)
     if -1 in sizes:
         sizes = _completed(aval, sizes)

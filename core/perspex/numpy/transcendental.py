@@ -53,9 +53,14 @@ def _logaddexp2(x: Any, y: Any) -> Any:
     weak = all(aval.weak_type and not aval.shape for aval in (shaped(x), shaped(y)))
     x, y = [strengthened(v) if np.shape(x) or np.shape(y) else strong(v) for v in (x, y)]
     # What the smaller one adds to the larger. Equal infinities differ by 0, not by NaN.
-    distance = ops.abs(ops.select(ops.eq(x, y), like(x, 0), ops.sub(x, y)))
+    # `abs` and `max` have no second derivative where the two are equal; a choice has.
+    endless = ops.bitwise_and(ops.eq(x, y), ops.bitwise_not(ops.is_finite(x)))
+    difference = ops.select(endless, like(x, 0), ops.sub(x, y))
+    first = ops.ge(x, y)
+    distance = ops.select(first, difference, ops.neg(difference))
+    largest = ops.select(endless, ops.max(x, y), ops.select(first, x, y))
     added = ops.log1p(ops.exp(ops.neg(ops.mul(distance, like(x, ln2)))))
-    out = ops.add(ops.max(x, y), ops.mul(added, like(x, 1 / ln2)))
+    out = ops.add(largest, ops.mul(added, like(x, 1 / ln2)))
     return convert(out, x.dtype, weak)
 
 

@@ -49,9 +49,20 @@ _KINDS: dict[str, tuple[Any, ...]] = {
 }
 
 
+def check_not_float0(name: str, dtype: Any) -> None:
+    """Raise `TypeError` for the dtype of tangents of integers."""
+    if dtype == dtypes.float0:
+        raise TypeError(
+            f"Called {name} with a float0 array. float0 is the dtype of tangents of integers: its "
+            "elements hold nothing, so no operation computes with them. Leave such a leaf out, or "
+            "put jnp.zeros(x.shape, dtype) in its place"
+        )
+
+
 def check_dtype(name: str, dtype: Any, kind: str) -> None:
     """Raise `TypeError` unless `dtype` is of the `kind` that the operation takes."""
     if not any(dtypes.issubdtype(dtype, k) for k in _KINDS[kind]):
+        check_not_float0(name, dtype)
         article = "an" if kind[0] in "aeiou" else "a"
         raise TypeError(f"{name} does not accept dtype {dtype.name}: it takes {article} {kind}")
 

@@ -154,8 +154,8 @@ def _loses_nans(b: Any, given: ShapedArray) -> bool:
 class ReduceExtremum(Reduction):
     """The greatest or the least element; NaN where there is one. Complex: by real part first.
 
-    Elements that tie share the derivative. With `keeps_nans=False` a NaN may be left out, which
-    can save a pass.
+    Elements that tie share the derivative, which is NaN where the result is. With
+    `keeps_nans=False` a NaN may be left out, which can save a pass.
     """
 
     kind = ANY
@@ -189,8 +189,16 @@ class ReduceExtremum(Reduction):
     def tangent(self, t: Any, x: Any, out: Any, axes: tuple[int, ...]) -> Any:
         shape = typeof(x).shape
         kept = tuple([i for i in range(len(shape)) if i not in axes])
-        reached = eq(x, broadcast_in_dim(out, shape=shape, broadcast_dimensions=kept))
+
+        def spread(x: Any) -> Any:
+            return broadcast_in_dim(x, shape=shape, broadcast_dimensions=kept)
+
+        reached = eq(x, spread(out))
         count = reduce_sum(convert(reached, typeof(x).dtype), axes=axes)
+        # No element equals NaN: then all have a part, and all slopes are NaN.
+        lost = eq(count, zeros_like(count))
+        reached = ew.bitwise_or(reached, spread(lost))
+        count = select(lost, full_like(count, np.nan), count)
         return div(reduce_sum(select(reached, t, zeros_like(x)), axes=axes), count)
 
 

@@ -11,6 +11,7 @@ from perspex.ops.structural import is_linear
 from perspex.tracing.staging import eval_jaxpr
 from perspex.tracing.trace import state
 from perspex.transforms import discharge
+from perspex.transforms.dce import dce_closed
 from perspex.transforms.higher_order import HigherOrder, check_operands, instantiated
 from perspex.transforms.linearize import Rest
 from perspex.transforms.programs import cut, merge, partition, pick, with_gaps
@@ -52,7 +53,9 @@ class WholeCall(HigherOrder):
 
     def lower(self, b: Any, *values: Any, **params: Any) -> list[Any]:
         closed, given = self.called(values, params)
-        inlined: list[Any] = b.inline(closed.jaxpr, given)
+        # A rule may have left derivatives that nothing reads and that cannot be evaluated.
+        needed, _ = dce_closed(closed, (True,) * len(closed.out_avals), (True,) * len(given))
+        inlined: list[Any] = b.inline(needed.jaxpr, given)
         return inlined
 
     def split(

@@ -310,3 +310,46 @@ def test_tangents_of_integers_stay_what_they_are() -> None:
         found = same(nothing)
         assert (found.dtype, found.shape) == (float0, (2, 3))
     assert perspex.make_jaxpr(lambda x: x)(nothing).in_avals[0].str_short() == "float0[2,3]"
+
+
+def test_jacobians_of_integer_cotangents() -> None:
+    def f(x: Any) -> Any:
+        return x * x, grad(lambda n: x * n, allow_int=True)(3)
+
+    x = pnp.float32(0.5)
+    for jacobian in (jacfwd(f), perspex.jit(jacfwd(f)), jacfwd(jacfwd(f))):
+        slope, nothing = jacobian(x)
+        assert (nothing.dtype, nothing.shape) == (float0, ())
+    assert slope == 2.0 and jacfwd(f)(x)[0] == 1.0
+
+
+def test_nothing_computes_with_tangents_of_integers() -> None:
+    nothing = np.zeros((2, 3), float0)
+    for f in (
+        lambda x: pnp.add(x, 1),
+        lambda x: pnp.ones(3) * x,
+        lambda x: lax.add(x, x),
+        pnp.negative,
+        pnp.sin,
+        pnp.isnan,
+        pnp.linalg.norm,
+    ):
+        for called in (f, perspex.jit(f)):
+            with pytest.raises(TypeError, match="with a float0 array"):
+                called(nothing)
+
+
+def test_tangents_of_integers_change_their_shape() -> None:
+    nothing = np.zeros((2, 3), float0)
+    for f, shape in (
+        (lambda x: pnp.reshape(x, (3, 2)), (3, 2)),
+        (pnp.ravel, (6,)),
+        (lambda x: pnp.broadcast_to(x, (4, 2, 3)), (4, 2, 3)),
+        (lambda x: lax.full_like(x[0, 0], 0), ()),
+    ):
+        for called in (f, perspex.jit(f)):
+            found = called(nothing)
+            assert (found.dtype, found.shape) == (float0, shape)
+    zeros = pnp.astype(nothing, "float32")
+    np.testing.assert_array_equal(zeros, np.zeros((2, 3), np.float32))
+    assert repr(perspex.typeof(nothing)) == "ShapedArray(float0[2,3])"

@@ -411,3 +411,24 @@ def test_a_rule_that_disagrees_with_the_function() -> None:
 
 def f(x: Any) -> Any:
     return x
+
+
+def test_a_tangent_that_nothing_reads_is_not_asked_for() -> None:
+    """A rule by `jvp` leaves the tangents of arguments whose derivative nobody wants."""
+    sine = perspex.custom_vjp(lambda x: pnp.sin(x))
+    sine.defvjp(lambda x: (pnp.sin(x), x), lambda x, ct: (ct * pnp.cos(x),))
+
+    def f(a: Any, x: Any) -> Any:
+        return sine(a) + pnp.sum(x * x)
+
+    ruled = perspex.custom_jvp(f)
+    ruled.defjvp(lambda primals, tangents: perspex.jvp(f, primals, tangents))
+    slope = perspex.grad(ruled, 1)
+    other = perspex.custom_vjp(slope)
+    other.defvjp(lambda a, x: (slope(a, x), None), lambda _, ct: (None, 2 * ct))
+    mapped = perspex.custom_batching.custom_vmap(slope)
+    mapped.def_vmap(lambda size, batched, a, x: (2 * x, True))
+    for g in (slope, other, mapped, perspex.checkpoint(other)):
+        np.testing.assert_array_equal(perspex.jit(g)(0.5, V), 2 * V)
+        scanned = lax.scan(lambda a, x, g=g: (a, g(a, x)), 0.5, V[None])[1]
+        np.testing.assert_array_equal(scanned[0], 2 * V)

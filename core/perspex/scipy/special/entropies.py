@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from perspex import numpy as pnp
 from perspex.arguments.glossary import describe
 from perspex.arguments.types import Array, ArrayLike, Axis
@@ -138,10 +140,15 @@ def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
     """
     p, q = promote_inexact("rel_entr", p, q)
     p, q = [strengthened(x) if typeof(p).shape else x for x in (p, q)]
-    both, none = (p > 0) & (q > 0), (p == 0) & (q >= 0)
+    both, none = _defined(p, q), (p == 0) & (q >= 0)
     safe_p, safe_q = pnp.where(both, p, 1), pnp.where(both, q, 1)
     value = _p_log_ratio(safe_p, safe_q)
     return pnp.where(both, value, pnp.where(none, 0, pnp.inf))
+
+
+def _defined(p: Any, q: Any) -> Any:
+    """Where the formula holds, and where it gives NaN because one of the two is."""
+    return ((p > 0) & (q > 0)) | pnp.isnan(p) | pnp.isnan(q)
 
 
 @fused
@@ -154,7 +161,7 @@ def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
     """
     p, q = promote_inexact("kl_div", p, q)
     p, q = [strengthened(x) if typeof(p).shape else x for x in (p, q)]
-    both, none = (p > 0) & (q > 0), (p == 0) & (q >= 0)
+    both, none = _defined(p, q), (p == 0) & (q >= 0)
     safe_p, safe_q = pnp.where(both, p, 1), pnp.where(both, q, 1)
     value = _p_log_ratio(safe_p, safe_q) - safe_p + safe_q
     return pnp.where(both, value, pnp.where(none, q, pnp.inf))

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import os
 import resource
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.abuse import Abuse, Abused, Outcome, read_table
+from support.abuse import CHECK, Abuse, Abused, Outcome, read_table
 
 IS_SOAK = "PERSPEX_SOAK" in os.environ
 DEFINITIONS, CELLS = read_table()
@@ -109,6 +111,38 @@ def in_file(folder: Path) -> dict[str, Any]:
     return variables(XDG_CACHE_HOME=str(folder / "cache"))(folder)
 
 
+def written(kept: Callable[[bytes], bytes]) -> Callable[[Path], dict[str, Any]]:
+    """A cache that another process has filled, each file of it changed by `kept`."""
+
+    def make(folder: Path) -> dict[str, Any]:
+        cache = folder / "perspex" / "compiled"
+        options = variables(XDG_CACHE_HOME=str(folder))(folder)
+        filled = {**options["env"], "PERSPEX_COMPILATION_CACHE_DIR": str(cache)}
+        subprocess.run([sys.executable, "-c", f"x = {CHECK.strip()}"], env=filled, check=True)
+        files = [path for path in cache.rglob("*") if path.is_file()]
+        assert files, "nothing was cached"
+        for path in files:
+            path.write_bytes(kept(path.read_bytes()))
+        return options
+
+    return make
+
+
+def refused(folder: Path) -> dict[str, Any]:
+    """No process of this kernel can read /proc, as where there is none."""
+    (folder / "hook").mkdir()
+    (folder / "hook" / "sitecustomize.py").write_text(
+        "import sys\n"
+        "def refuse(event, details):\n"
+        "    path = str(details[0]) if details else ''\n"
+        "    if event in ('open', 'os.listdir', 'os.scandir') and path.startswith('/proc'):\n"
+        "        raise FileNotFoundError(2, 'No such file or directory', path)\n"
+        "sys.addaudithook(refuse)\n"
+    )
+    path = os.pathsep.join([str(folder / "hook"), os.environ.get("PYTHONPATH", "")])
+    return variables(PYTHONPATH=path)(folder)
+
+
 BAD = {
     "JAX_ENABLE_X64": "yess",
     "PERSPEX_DEFAULT_PRNG_IMPL": "dice",
@@ -147,6 +181,22 @@ ENVIRONMENTS = {
         )
     ),
     "a folder that is gone": Environment(removed),
+    "stdout and stderr are None": Environment(
+        started("import sys\nsys.stdout = sys.stderr = None\n")
+    ),
+    "a home where nothing can be written": Environment(
+        variables(HOME="/proc", XDG_CACHE_HOME="/proc/cache", IPYTHONDIR=None)
+    ),
+    "little memory": Environment(limited(resource.RLIMIT_AS, 12 << 30)),
+    "half of each file of the cache": Environment(written(lambda data: data[: len(data) // 2])),
+    "a cache of another version": Environment(
+        written(lambda data: b"0" * 16 + data[16:] + b"version 0")
+    ),
+    "no /proc": Environment(refused),
+    "Python's development mode": Environment(
+        variables(PYTHONDEVMODE="1", PYTHONHASHSEED="0", PYTHONASYNCIODEBUG="1")
+    ),
+    "compiled in another process": Environment(variables(PERSPEX_COMPILER_PROCESS="1")),
     "as_jax is off": Environment(variables(PERSPEX_AS_JAX="0")),
 }
 

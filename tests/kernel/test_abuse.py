@@ -128,14 +128,6 @@ def written(kept: Callable[[bytes], bytes]) -> Callable[[Path], dict[str, Any]]:
     return make
 
 
-def unwritable(folder: Path) -> dict[str, Any]:
-    """A home without the right to write; root may write in every folder that is not the system's."""
-    home = folder / "home"
-    home.mkdir(0o500)
-    where = "/sys" if os.access(home, os.W_OK) else str(home)
-    return variables(HOME=where, XDG_CACHE_HOME=f"{where}/cache", IPYTHONDIR=None)(folder)
-
-
 def refused(folder: Path) -> dict[str, Any]:
     """No process of this kernel can read /proc, as where there is none."""
     (folder / "hook").mkdir()
@@ -192,7 +184,6 @@ ENVIRONMENTS = {
     "stdout and stderr are None": Environment(
         started("import sys\nsys.stdout = sys.stderr = None\n")
     ),
-    "a home where nothing can be written": Environment(unwritable),
     "little memory": Environment(limited(resource.RLIMIT_AS, 12 << 30)),
     "half of each file of the cache": Environment(written(lambda data: data[: len(data) // 2])),
     "a cache of another version": Environment(

@@ -116,8 +116,9 @@ class PerspexKernel(IPythonKernel):
         self._executing: str | None = None
         self._early: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._retrier: threading.Thread | None = None
-        # When Python last saw one.
+        # When Python last saw one, and whether that was during this request.
         self._seen = 0.0
+        self._pressed = False
         # Where C writes the number of each signal, also while XLA keeps Python waiting.
         self._presses: socket.socket | None = None
         # When the last interrupt was raised, by `time.monotonic`.
@@ -168,7 +169,7 @@ class PerspexKernel(IPythonKernel):
         header = self.get_parent("shell").get("header", {})
         if header.get("msg_type") == "execute_request":
             self._executing = header["msg_id"]
-            self._interrupted = 0.0
+            self._interrupted, self._pressed = 0.0, False
             signal.signal(signal.SIGINT, self._raise_or_retry)
             if self._presses is None:
                 self._presses = self._hear_presses()
@@ -277,6 +278,7 @@ class PerspexKernel(IPythonKernel):
     def _raise_or_retry(self, signum: int, frame: FrameType | None) -> None:
         """Interrupt the cell where it is in code of the user's, or else a little later."""
         now = self._seen = time.monotonic()
+        self._pressed = True
         assert self.shell is not None
         if (loops := find(self.shell, Stopping)) is not None:
             loops.settle()
@@ -319,9 +321,10 @@ class PerspexKernel(IPythonKernel):
         """Try an interrupt again that has got lost in a place where Python ignores exceptions.
 
         Such as the callback of a weak reference: it is the first code to run after a collection of
-        garbage, during which most of the time of a large trace may pass.
+        garbage, during which most of the time of a large trace may pass. A `__del__` that raises a
+        `KeyboardInterrupt` of its own has lost none.
         """
-        if issubclass(ignored.exc_type, KeyboardInterrupt | asyncio.CancelledError):
+        if self._pressed and issubclass(ignored.exc_type, KeyboardInterrupt | asyncio.CancelledError):
             self._interrupted = 0.0
             self._early.put(self._executing)
         else:
@@ -346,6 +349,7 @@ class PerspexKernel(IPythonKernel):
 
         def on_sigint(signum: int, frame: FrameType | None) -> None:
             self._seen = time.monotonic()
+            self._pressed = True
             running = self._is_user_code(frame)
             if running and asyncio.current_task(loop) is future:
                 raise KeyboardInterrupt

@@ -155,6 +155,19 @@ def recovered(got: Any, want: Any, wide: Any, noise: Sequence[Any] = ()) -> bool
     )
 
 
+def nearer(got: Any, want: Any, wide: Any) -> bool:
+    """Whether no number of half precision in `got` is farther from `wide` than that in `want`."""
+    if want[0] in ("tuple", "list") and got[0] == wide[0] == want[0]:
+        items = zip(got[1], want[1], wide[1], strict=True)
+        return all(nearer(g, w, d) for g, w, d in items)
+    half = want[0] == "array" and "float16" in want[1]
+    if not half or got[:4] != want[:4] or wide[0] != "array" or wide[2] != want[2]:
+        return differences(got, want) is None
+    mine, theirs, exact = (decode(x).astype(np.float64) for x in (got, want, wide))
+    step = float(ml_dtypes.finfo(want[1]).eps) * np.abs(exact)
+    return bool((np.abs(mine - exact) <= np.maximum(np.abs(theirs - exact), step)).all())
+
+
 def _parts(x: np.ndarray, is_complex: bool) -> np.ndarray:
     if not is_complex:
         return x.astype(np.float64)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fuzz.compare import Difference, differences, recovered
+from fuzz.compare import Difference, differences, nearer, recovered
 from fuzz.process import Broken, Worker
 from fuzz.programs import Statement, noisy
 from fuzz.shrink import needed
@@ -100,6 +101,11 @@ class Pair:
             wider = [Statement(s.text.replace("float32", "float64"), s.target) for s in kept]
             wide = self.theirs.ask(wider, True, self.seconds)
             left -= {n for n in lost if recovered(got[n], want[n], wide[n], runs[n])}
+        if any("float16" in s.text for s in kept) and left:
+            # A step of half precision is large: ours may be the nearer of two rounded results.
+            wider = [Statement(re.sub("b?float16", "float32", s.text), s.target) for s in kept]
+            wide = self.theirs.ask(wider, x64, self.seconds)
+            left -= {n for n in left if nearer(got[n], want[n], wide[n])}
         return names - left
 
     def stop(self) -> None:

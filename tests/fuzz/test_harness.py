@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fuzz.compare import Difference, differences
+from fuzz.compare import Difference, differences, nearer, recovered
 from fuzz.coverage import Counted, Matrix
 from fuzz.differential import Pair
 from fuzz.findings import Finding, Findings, cause, meant, oracle_case
@@ -100,6 +100,31 @@ def test_noise_explains_what_it_moves_and_no_more() -> None:
 
 
 # ---- Shrinking ----------------------------------------------------------------------------------
+
+
+def test_float64_tells_what_was_lost() -> None:
+    lost, wide = array([np.nan, 2.0]), array([0.5, 2.0], "float64")
+    assert recovered(array([0.5, 2.0]), lost, wide)
+    assert not recovered(array([0.0, 2.0]), lost, wide)
+    assert not recovered(array([0.5, 3.0]), lost, wide)
+    whole = array([1], "int32")
+    got, want, exact = [["tuple", [x, whole]] for x in (array([0.5, 2.0]), lost, wide)]
+    assert recovered(got, want, exact)
+
+
+def test_of_two_rounded_numbers_one_is_nearer() -> None:
+    want, wide = array([0.0615234375], "float16"), array([0.0706])
+    assert nearer(array([0.07666015625], "float16"), want, wide)
+    assert not nearer(array([0.09], "float16"), want, wide)
+    assert not nearer(array([1.0]), array([2.0]), wide)
+
+
+def test_only_longer_shapes_are_those_of_an_exchange() -> None:
+    text = "got ['aval', 'float32', [1, 2], True]\nwant ['aval', 'float32', [1, 2, 2], True]"
+    program = "v0 = lax.all_to_all(x0, 'i', 0, 0)"
+    assert meant(Difference("shape", text), program)
+    assert meant(Difference("shape", "got array float32[2] [1]\nwant array float32[2, 2]"), program)
+    assert not meant(Difference("shape", text.replace("[1, 2, 2]", "[2, 2]")), program)
 
 
 def test_shrinking_leaves_what_matters() -> None:

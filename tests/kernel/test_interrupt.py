@@ -138,6 +138,16 @@ def test_interrupt_where_python_ignores_exceptions(live: Session) -> None:
     assert live.ok("6 * 7").text == "42"
 
 
+def test_a_del_that_raises_an_interrupt_interrupts_nothing(live: Session) -> None:
+    ran = live.run(
+        "class Gone:\n    def __del__(self): raise KeyboardInterrupt('of its own')\n"
+        "import time\ngone = Gone()\ndel gone\n"
+        "for _ in range(20): time.sleep(0.05)\n'whole'"
+    )
+    assert ran.status == "ok", ran.traceback
+    assert ran.text == "'whole'" and "of its own" in ran.stderr
+
+
 def test_idle_kernel_ignores_interrupts(live: Session) -> None:
     live.manager.interrupt_kernel()
     assert live.ok("'alive'").text == "'alive'"

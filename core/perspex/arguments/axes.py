@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from perspex import errors
+from perspex.arguments.static import concrete
 from perspex.arguments.types import Axis
 
 
@@ -42,12 +44,15 @@ def hashable_axis(name: str, axis: Any) -> Any:
     """`axis` as an integer, a tuple of them or `None`: what a static argument can be."""
     if axis is None or axis.__class__ is int:
         return axis
+    what = f"{name}: axis"
     try:
-        return operator.index(axis)
+        return concrete(what, operator.index, axis)
+    except errors.ConcretizationTypeError:
+        raise
     except TypeError:
         if not isinstance(axis, Iterable):
             raise TypeError(
                 f"{name}: axis must be an integer, a sequence of integers or None, "
                 f"got {axis!r} of type {type(axis).__name__}"
             ) from None
-    return tuple([operator.index(a) for a in axis])
+    return tuple([concrete(what, operator.index, a) for a in axis])

@@ -8,8 +8,9 @@ from perspex import numpy as pnp
 from perspex.arguments.arrays import arraylike
 from perspex.arguments.glossary import describe
 from perspex.arguments.types import Array, ArrayLike
+from perspex.ir.avals import shaped
 from perspex.jitted.fused import fused
-from perspex.numpy.promotion import inexact, strong
+from perspex.numpy.promotion import as_dtype, inexact, strong
 from perspex.ops import elementwise as ops
 from perspex.ops import special
 
@@ -59,18 +60,21 @@ def relu(x: ArrayLike) -> Array:
     """`max(x, 0)`, with the derivative 0 at 0.
 
     Args:
-      x: real numbers, not booleans.
+      x: real numbers; booleans count as integers.
 
     Returns:
       An array of the shape and dtype of `x`.
 
     Raises:
-      TypeError: if `x` is not an array or a number, or is boolean or complex.
+      TypeError: if `x` is not an array or a number, or is complex.
 
     >>> relu(pnp.array([-1.0, 2.0]))
     Array([0., 2.], dtype=float32)
     """
-    return ops.relu(arraylike("relu", x))
+    x = arraylike("relu", x)
+    if x.dtype == bool:
+        x = as_dtype(x, shaped(0).dtype, True)
+    return ops.relu(x)
 
 
 @fused

@@ -59,7 +59,10 @@ class SVDResult(NamedTuple):
 
 
 def square(name: str, a: Any) -> Any:
+    """Square matrices. JAX refuses arrays of fewer axes with the one type of error or the other."""
     a = inexact(name, a)
+    if a.ndim < 2 and name in ("eig", "eigvals"):
+        raise _few_axes(name, a)
     if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
         raise ValueError(
             f"linalg.{name} takes square matrices, of shape [..., n, n], got the shape {a.shape}"
@@ -70,8 +73,13 @@ def square(name: str, a: Any) -> Any:
 def matrices_of(name: str, a: Any) -> Any:
     a = inexact(name, a)
     if a.ndim < 2:
-        raise ValueError(f"linalg.{name} takes arrays of at least two axes, got shape {a.shape}")
+        raise _few_axes(name, a)
     return as_array(a)
+
+
+def _few_axes(name: str, a: Any) -> Exception:
+    kind = ValueError if name == "pinv" else TypeError
+    return kind(f"linalg.{name} takes arrays of at least two axes, got shape {a.shape}")
 
 
 @fused(static=("upper", "symmetrize_input"))

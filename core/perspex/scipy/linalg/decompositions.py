@@ -118,7 +118,9 @@ def eigh(
 
 @fused(static=("kind",))
 def _generalized(a: Any, b: Any, kind: int) -> Any:
-    a, b = map(hermitian_part, promoted("eigh", a, b))
+    a, b = promoted("eigh", a, b)
+    check_square("eigh", a, b)
+    a, b = hermitian_part(a), hermitian_part(b)
     factor = ops.cholesky(b, symmetrize_input=False)
     flags: dict[str, Any] = {"lower": True, "unit_diagonal": False}
     is_complex = factor.dtype.kind == "c"

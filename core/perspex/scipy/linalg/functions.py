@@ -22,7 +22,7 @@ from perspex.ops.linalg.matrices import identity, matmul, upper_part
 from perspex.ops.linalg.solve import solve as solve_matrices
 from perspex.ops.linalg.triangular import solve_upper
 from perspex.scipy.linalg.decompositions import complex_schur
-from perspex.scipy.linalg.operands import check_square, promoted
+from perspex.scipy.linalg.operands import check_square, matrices, promoted
 
 __all__ = ["expm", "expm_frechet", "funm", "sqrtm"]
 
@@ -210,7 +210,7 @@ def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
     """
     if blocksize > 1:
         raise NotImplementedError("sqrtm: blocks are not available; leave `blocksize` out")
-    a = _one_square("sqrtm", A)
+    a = _one_square("sqrtm", matrices("sqrtm", A))
     return _sqrtm(a)
 
 

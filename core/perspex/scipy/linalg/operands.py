@@ -31,7 +31,7 @@ def matrices(name: str, a: Any) -> Array:
     """An array of floating or complex dtype with at least two axes."""
     a = as_array(inexact(name, a))
     if a.ndim < 2:
-        raise ValueError(f"{name} takes arrays of at least two axes, got the shape {a.shape}")
+        raise TypeError(f"{name} takes arrays of at least two axes, got the shape {a.shape}")
     return a
 
 

@@ -315,6 +315,7 @@ def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> A
 @fused(static=("lower",))
 def _cholesky(a: Any, lower: bool) -> Any:
     a = as_array(inexact("cholesky", a))
+    check_square("cholesky", a)
     if lower:
         return ops.cholesky(a, symmetrize_input=False)
     return adjoint(ops.cholesky(adjoint(a), symmetrize_input=False))
@@ -333,8 +334,8 @@ def cholesky(
       An array of the shape of `a`; NaN where a matrix is not positive definite.
 
     Raises:
-      TypeError: if `a` is not an array or a number, or has fewer than two axes.
-      ValueError: for matrices that are not square.
+      TypeError: if `a` is not an array or a number.
+      ValueError: for fewer than two axes, and matrices that are not square.
 
     >>> import perspex.numpy as jnp
     >>> from perspex.scipy import linalg
@@ -358,8 +359,8 @@ def cho_factor(
       `(c, lower)`: an array of the shape of `a`, and a bool.
 
     Raises:
-      TypeError: if `a` is not an array or a number, or has fewer than two axes.
-      ValueError: for matrices that are not square.
+      TypeError: if `a` is not an array or a number.
+      ValueError: for fewer than two axes, and matrices that are not square.
 
     >>> import perspex.numpy as jnp
     >>> from perspex.scipy import linalg

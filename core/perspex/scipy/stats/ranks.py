@@ -71,6 +71,8 @@ def mode(
 def _mode(a: Any, axis: int | None, keepdims: bool) -> tuple[Array, Array]:
     a = pnp.asarray(a)
     ndim = a.ndim
+    if not ndim and axis in (0, -1):
+        return a, pnp.ones((), int)
     lines = a.reshape(-1) if axis is None else pnp.moveaxis(a, axis, -1)
     ordered = pnp.sort(lines, axis=-1)
     size = ordered.shape[-1]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from ipykernel.kernelapp import IPKernelApp
@@ -78,3 +79,25 @@ class PerspexKernelApp(IPKernelApp):
             names = [os.path.basename(folder) for folder in sys.path]
             at = next((i for i, name in enumerate(names) if name in _PACKAGES), 0)
             sys.path.insert(at, "")
+
+    def start(self) -> None:
+        """Serve until the kernel is shut down.
+
+        ipykernel ends with its event loop: when a cell stops the loop, and when the handler of a
+        signal raises between two cells. Nobody asked for that, so the loop goes on.
+        """
+        self._serve(super().start)
+        loop = getattr(self, "io_loop", None)
+        if loop is None or self.trio_loop:
+            return
+        while self.kernel._shutdown_message is None and not loop.asyncio_loop.is_closed():
+            self.log.warning("something stopped the kernel's event loop; it goes on")
+            self._serve(loop.start)
+
+    def _serve(self, start: Callable[[], None]) -> None:
+        try:
+            start()
+        except BaseException as error:
+            if getattr(self, "io_loop", None) is None:
+                raise  # the kernel could not be started
+            self.log.error("the kernel goes on after this:", exc_info=error)

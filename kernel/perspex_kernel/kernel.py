@@ -324,7 +324,9 @@ class PerspexKernel(IPythonKernel):
         garbage, during which most of the time of a large trace may pass. A `__del__` that raises a
         `KeyboardInterrupt` of its own has lost none.
         """
-        if self._pressed and issubclass(ignored.exc_type, KeyboardInterrupt | asyncio.CancelledError):
+        if self._pressed and issubclass(
+            ignored.exc_type, KeyboardInterrupt | asyncio.CancelledError
+        ):
             self._interrupted = 0.0
             self._early.put(self._executing)
         else:

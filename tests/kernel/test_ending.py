@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -105,3 +106,39 @@ def test_what_was_registered_for_the_end_is_called(tmp_path: Path) -> None:
 def test_the_status_without_a_kernel(argument: str, status: int) -> None:
     command = [sys.executable, "-m", "perspex_kernel_launcher", argument]
     assert subprocess.run(command, capture_output=True, timeout=TIMEOUT).returncode == status
+
+
+def alarm(error: str) -> str:
+    """A signal whose handler raises when the cell is over."""
+    return (
+        f"import signal\ndef ring(*args):\n    open('over', 'w').close()\n    raise {error}('ring')\n"
+        "signal.signal(signal.SIGALRM, ring)\nsignal.setitimer(signal.ITIMER_REAL, 0.2)"
+    )
+
+
+# Each of them ends ipykernel 7.4. They leave a file when they do.
+ENDINGS = {
+    "the loop is stopped": (
+        "import asyncio\nopen('over', 'w').close()\nasyncio.get_event_loop().stop()"
+    ),
+    "it is stopped later": (
+        "import asyncio\nloop = asyncio.get_event_loop()\n"
+        "loop.call_later(0.2, lambda: (open('over', 'w').close(), loop.stop()))"
+    ),
+    "an alarm exits": alarm("SystemExit"),
+    "an alarm raises": alarm("TimeoutError"),
+    "an alarm interrupts": alarm("KeyboardInterrupt"),
+}
+
+
+def test_the_loop_goes_on_when_a_cell_has_ended_it(tmp_path: Path) -> None:
+    with open_session(cwd=str(tmp_path)) as session:
+        for name, code in ENDINGS.items():
+            session.ok(code)
+            while not (tmp_path / "over").exists():
+                time.sleep(0.02)
+            (tmp_path / "over").unlink()
+            assert session.ok("6 * 7").text == "42", name
+        process = session.manager.provisioner.process
+        session.manager.shutdown_kernel(now=False)
+        assert process.wait(TIMEOUT) == 0

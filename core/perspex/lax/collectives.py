@@ -35,7 +35,7 @@ from perspex.ops.elementwise import div
 from perspex.ops.reductions import reduce_max, reduce_min
 from perspex.ops.structural import convert, move_axis, reduce_sum, reshape, scalar_like
 from perspex.tracing import cuts
-from perspex.tracing.trace import typeof
+from perspex.tracing.trace import Tracer, typeof
 
 T = TypeVar("T")
 
@@ -173,12 +173,17 @@ def _reduced(what: str, primitive: Any, x: Any, axis_name: Any, groups: Groups) 
         along = tracked(names)
         if along and _is_unreduced(what, leaf, names):
             return _OF_PARTS[primitive](leaf, axes=tuple(names))
+        # What no example is mapped over stays as weak as it is, as a product with their number.
+        weak = aval.weak_type and not isinstance(leaf, Tracer)
+        weak = weak and (primitive is ops.psum or bool(along))
         leaf = on_each(leaf, names)
         if primitive is not ops.psum or not along:
-            return primitive(leaf, axes=tuple(names))
-        rest = tuple([name for name in names if name not in along])
-        total = ops.psum_invariant(leaf, axes=tuple([n for n in names if n in along]))
-        return ops.psum(total, axes=rest) if rest else total
+            out = primitive(leaf, axes=tuple(names))
+        else:
+            rest = tuple([name for name in names if name not in along])
+            out = ops.psum_invariant(leaf, axes=tuple([n for n in names if n in along]))
+            out = ops.psum(out, axes=rest) if rest else out
+        return convert(out, typeof(out).dtype, True) if weak else out
 
     return tree.map(one, x)
 

@@ -175,7 +175,12 @@ def tell() -> None:
     while not _untold.empty():
         with contextlib.suppress(queue.Empty):  # another thread may be telling it
             text = _untold.get_nowait()
-            warnings.warn(text, RuntimeWarning, stacklevel=source.stacklevel())
+            try:
+                warnings.warn(text, RuntimeWarning, stacklevel=source.stacklevel())
+            except RuntimeWarning:
+                # Where warnings are errors: the program has run, with or without a cache.
+                with contextlib.suppress(Exception):
+                    print(f"RuntimeWarning: {text}", file=sys.stderr)
 
 
 # ---- reading ------------------------------------------------------------------------------------

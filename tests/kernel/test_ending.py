@@ -111,7 +111,8 @@ def test_the_status_without_a_kernel(argument: str, status: int) -> None:
 def alarm(error: str) -> str:
     """A signal whose handler raises when the cell is over."""
     return (
-        f"import signal\ndef ring(*args):\n    open('over', 'w').close()\n    raise {error}('ring')\n"
+        "import signal\ndef ring(*args):\n    open('over', 'w').close()\n"
+        f"    raise {error}('ring')\n"
         "signal.signal(signal.SIGALRM, ring)\nsignal.setitimer(signal.ITIMER_REAL, 0.2)"
     )
 

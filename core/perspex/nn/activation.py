@@ -10,9 +10,10 @@ from perspex.arguments.glossary import describe
 from perspex.arguments.types import Array, ArrayLike
 from perspex.ir.avals import shaped
 from perspex.jitted.fused import fused
-from perspex.numpy.promotion import as_dtype, inexact, strong
+from perspex.numpy.promotion import inexact, strong
 from perspex.ops import elementwise as ops
 from perspex.ops import special
+from perspex.ops.structural import convert
 
 __all__ = [
     "celu",
@@ -73,7 +74,7 @@ def relu(x: ArrayLike) -> Array:
     """
     x = arraylike("relu", x)
     if x.dtype == bool:
-        x = as_dtype(x, shaped(0).dtype, True)
+        x = convert(x, shaped(0).dtype, True)
     return ops.relu(x)
 
 

@@ -56,6 +56,8 @@ class Ref(Holder):
         self.staged: Tracer | None = None
         self._value = refs
         self._is_shared = True
+        if not isinstance(refs, Tracer):
+            self.lend()  # whoever holds the array may delete or donate it
         self._is_frozen = False
         self.writes = 0
         self.home: Trace = state.trace

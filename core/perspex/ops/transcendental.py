@@ -228,7 +228,7 @@ def _pow_jvp_y(t: Any, x: Any, y: Any, z: Any) -> Any:
     return convert(mul(t, mul(log(safe), z)), typeof(y).dtype)
 
 
-integer_pow = IntegerPow()
+integer_pow: IntegerPow = IntegerPow()
 pow = Pow()
 round = Round()
 reduce_precision = ReducePrecision()

@@ -156,9 +156,9 @@ def test_one_way_to_a_ref() -> None:
 
 
 def test_the_array_that_a_ref_began_with_may_be_given_away() -> None:
-    x, y = pnp.ones(3), pnp.ones(3)
-    kept, mine = perspex.new_ref(x), perspex.new_ref(y)
+    x, y = jnp.ones(3), jnp.ones(3)
+    kept, mine = new_ref(x), new_ref(y)
     x.delete()
-    perspex.jit(lambda y: y + 1, donate_argnums=0)(y)
+    jit(lambda y: y + 1, donate_argnums=0)(y)
     for ref in (kept, mine):
         np.testing.assert_array_equal(ref[...], np.ones(3))

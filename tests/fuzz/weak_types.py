@@ -46,6 +46,7 @@ MEANT = {
     "nn.celu": "the weak type of a cotangent is that of jax's order of products",
     "nn.sparse_plus": "the weak type of a cotangent is that of jax's order of products",
     "nn.squareplus": "the weak type of a cotangent is that of jax's order of products",
+    "scipy.stats.mode": "the mode of a scalar is that scalar",
     "scipy.linalg.fiedler_companion": "the cotangent of a coefficient that has no part is zero",
 }
 

@@ -18,6 +18,8 @@ from support.session import TIMEOUT, Ran, Session
 
 TABLE = Path(__file__).resolve().parents[1] / "data" / "abuse.txt"
 _MARKS = {"ends"}
+# How often what puts a cell right is run at most, until it succeeds.
+_TRIES = 20
 
 # Independent of every name of the notebook. The number comes from arithmetic.
 CHECK = """
@@ -121,6 +123,10 @@ class Abused:
                 if not code:
                     continue
                 after = answer(session, code, timeout)
+                for _ in range(_TRIES if code is not CHECK else 0):
+                    if after.status == "ok":
+                        break  # or else an alarm rang in the cell that turns it off
+                    after = answer(session, code, timeout)
                 if code is CHECK and after.status != "ok":
                     told = after.traceback or str(after.reply)
                     self.stop()

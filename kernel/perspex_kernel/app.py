@@ -80,6 +80,11 @@ class PerspexKernelApp(IPKernelApp):
             at = next((i for i, name in enumerate(names) if name in _PACKAGES), 0)
             sys.path.insert(at, "")
 
+    def _run_startup_files(self) -> None:
+        """Run them, and put back a stream that one has left unusable: IPython writes to both."""
+        super()._run_startup_files()
+        self.kernel._check_streams()
+
     def start(self) -> None:
         """Serve until the kernel is shut down.
 

@@ -95,7 +95,9 @@ class PerspexKernelApp(IPKernelApp):
         loop = getattr(self, "io_loop", None)
         if loop is None or self.trio_loop:
             return
-        while self.kernel._shutdown_message is None and not loop.asyncio_loop.is_closed():
+        while not loop.asyncio_loop.is_closed():
+            if self.kernel._shutdown_message is not None or self.kernel.restarting.is_leaving:
+                return
             self.log.warning("something stopped the kernel's event loop; it goes on")
             self._serve(loop.start)
 

@@ -120,6 +120,11 @@ class Restarting:
     def _is_running(self) -> bool:
         return (threading.main_thread().ident or 0) in self.current
 
+    @property
+    def is_leaving(self) -> bool:
+        """Whether the loops have been stopped for the restart."""
+        return self._never is not None
+
     # ---- the last steps ---------------------------------------------------------------------
 
     async def leave(self, now: bool) -> None:

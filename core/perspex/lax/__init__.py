@@ -211,3 +211,5 @@ else:
         "scaled_dot": "perspex.lax.scaled",
     }
     __getattr__, __dir__ = _later(globals(), _LATER)
+    # `from ... import *` brings them, too.
+    __all__ = [name for name in __dir__() if not name.startswith("_")]

@@ -21,3 +21,5 @@ else:
         "perspex.nn.scaled",
     )
     __getattr__, __dir__ = _later(globals(), _LATER)
+    # `from ... import *` brings them, too.
+    __all__ = [name for name in __dir__() if not name.startswith("_")]

@@ -10,7 +10,7 @@ const reason = missing();
 if (reason) {
   console.log(`panel: ${reason}, so the panel was not tested in a browser`);
 } else {
-  const names = ['panel', 'long', 'widgets', 'bare', 'exported'];
+  const names = ['panel', 'long', 'widgets', 'bare', 'exported', 'restart'];
   const files = names.map(name => new URL(`${name}.test.mjs`, import.meta.url).pathname);
   // The longest first. Each has a server, kernels and a browser of its own, which it mostly waits for.
   const options = ['--test', '--test-reporter=spec', '--test-concurrency=2'];

@@ -11,7 +11,7 @@ from support.shells import Notebook
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _NUMBER = re.compile(r"[-+]?\d+\.?\d*(?:e[-+]?\d+)?")
 # What runs, what it shows, and what is only read: `py` needs a cluster or libraries of others.
-KINDS = {"python", "text", "py", "sh", "typescript"}
+KINDS = {"python", "text", "py", "sh", "typescript", "yaml"}
 
 
 def examples(page: Path) -> list[tuple[str, str]]:

@@ -32,7 +32,6 @@ from perspex.ops.structural import (
     reshape,
     transpose,
     without,
-    zeros_like,
 )
 from perspex.tracing import cuts
 from perspex.tracing.primitive import Primitive
@@ -189,17 +188,11 @@ class ReduceExtremum(Reduction):
     def tangent(self, t: Any, x: Any, out: Any, axes: tuple[int, ...]) -> Any:
         shape = typeof(x).shape
         kept = tuple([i for i in range(len(shape)) if i not in axes])
-
-        def spread(x: Any) -> Any:
-            return broadcast_in_dim(x, shape=shape, broadcast_dimensions=kept)
-
-        reached = eq(x, spread(out))
-        count = reduce_sum(convert(reached, typeof(x).dtype), axes=axes)
-        # No element equals NaN: then all have a part, and all slopes are NaN.
-        lost = eq(count, zeros_like(count))
-        reached = ew.bitwise_or(reached, spread(lost))
-        count = select(lost, full_like(count, np.nan), count)
-        return div(reduce_sum(select(reached, t, zeros_like(x)), axes=axes), count)
+        reached = eq(x, broadcast_in_dim(out, shape=shape, broadcast_dimensions=kept))
+        # Products, and no `select`: nothing equals a NaN, and 0/0 has to reach the elements.
+        part = convert(reached, typeof(x).dtype)
+        count = reduce_sum(part, axes=axes)
+        return div(reduce_sum(ew.mul(t, part), axes=axes), count)
 
 
 class ReduceProd(Reduction):

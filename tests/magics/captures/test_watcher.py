@@ -184,7 +184,7 @@ CHANGES = {
         "class Model:\n    w = 1.0\n    def go(self, x): return x * self.w\n"
         "m = Model(); m.w = 2.0\nf = perspex.jit(m.go)",
         "m.w = 3.0",
-        "go.__self__.w",
+        "m.w",
         4,
         6,
     ),

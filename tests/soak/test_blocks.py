@@ -35,7 +35,7 @@ CELLS = {
 }
 # `py` is Python that is not run: it needs packages of others, or several processes.
 NOT_RUN = {
-    "restart-and-keep.md": "another process: tests/kernel/test_restart.py runs such cells",
+    "restart-and-keep.md": "another process: tests/kernel/test_restarting.py runs such cells",
     "magics.md": "processes: tests/kernel/test_cluster.py runs such cells",
     "scale.md": "processes: tests/soak/test_processes.py joins them so",
     "use-another-editor.md": "installs from the network, in a kernel of somebody else",

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from support import batch
-from support.processes import is_running
+from support.processes import have_ended, is_running
 from support.session import Ran, Session, open_session
 
 SETUP = """%%spmd
@@ -137,7 +137,7 @@ def test_engines_of_a_batch_system(
         assert first.startswith(f"process 1 (pid {before[1]} on {host}) died while it ran the cell")
         assert "1 of 2 engines live" in live.ok("%cluster status").stdout
         live.ok("%cluster stop")
-        assert not any(map(is_running, before))
+        assert have_ended(before)
     assert (tmp_path / "cancelled").read_text().split() == [batch.JOB]
 
 
@@ -177,7 +177,7 @@ def test_engines_that_other_programs_start(
         assert live.ok("%%spmd\nprint((x * 2).sum())").stdout == "56.0\n"
         before = pids(live)
         live.ok("%cluster stop")
-        assert not any(map(is_running, before))
+        assert have_ended(before)
     if system != "ssh":
         assert set((tmp_path / "cancelled").read_text().split()) == {batch.JOB}
 

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterable
+
+# Seconds for processes that somebody has told to end.
+_PATIENCE = 120.0
+
 
 def is_running(pid: int) -> bool:
     """Whether a process runs; one that nobody has waited for yet does not."""
@@ -10,3 +16,13 @@ def is_running(pid: int) -> bool:
             return file.read().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+def have_ended(pids: Iterable[int]) -> bool:
+    """Whether processes end that were told to, by somebody who does not wait for it."""
+    end = time.monotonic() + _PATIENCE
+    left = list(pids)
+    while left and time.monotonic() < end:
+        left = [pid for pid in left if is_running(pid)]
+        time.sleep(0.02)
+    return not left

@@ -2,7 +2,6 @@
 
 # ruff: noqa: F401, F403 - the primitives are exported under names of their own, as `add_p`.
 
-from types import ModuleType as _Module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from perspex.api.placing import with_sharding_constraint as with_sharding_constraint
@@ -212,9 +211,3 @@ else:
         "scaled_dot": "perspex.lax.scaled",
     }
     __getattr__, __dir__ = _later(globals(), _LATER)
-    # `from ... import *` brings them, too.
-    __all__ = [
-        name
-        for name in __dir__()
-        if name == "linalg" or not (name[0] == "_" or isinstance(globals().get(name), _Module))
-    ]

@@ -1,6 +1,5 @@
 """Functions of neural networks: activations, softmax and its kin, attention, initial weights."""
 
-from types import ModuleType as _Module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from perspex.base.public import later as _later
@@ -22,10 +21,3 @@ else:
         "perspex.nn.scaled",
     )
     __getattr__, __dir__ = _later(globals(), _LATER)
-    # `from ... import *` brings them, too.
-    __all__ = [
-        name
-        for name in __dir__()
-        if name == "initializers"
-        or not (name[0] == "_" or isinstance(globals().get(name), _Module))
-    ]

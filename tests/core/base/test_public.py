@@ -145,13 +145,3 @@ def test_what_is_imported_later_is_not_there_before():
     code = f"import sys, perspex; print([m for m in {[*LATER]} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
-
-
-@pytest.mark.parametrize(
-    ("module", "name"), [("perspex.lax", "ragged_dot"), ("perspex.nn", "scaled_matmul")]
-)
-def test_everything_is_imported(module: str, name: str) -> None:
-    """Also what is imported when asked for."""
-    code = f"from {module} import *; print({name}.__module__)"
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert ran.stdout.strip() == module, ran.stderr

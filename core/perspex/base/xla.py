@@ -175,6 +175,15 @@ def platform_of(client: Any) -> str:
     return str(client._raw_platform)
 
 
+# What `gpu` stands for: NVIDIA's and AMD's.
+GPUS = ("cuda", "rocm")
+
+
+def is_gpu(client: Any) -> bool:
+    """Whether the devices of a client are GPUs of NVIDIA's or AMD's."""
+    return platform_of(client) in GPUS
+
+
 def make_plugin_client(platform: str, options: dict[str, Any]) -> Any:
     """The client of a plugin that is loaded. Raises jaxlib's error if it finds no device."""
     return xla_client.make_c_api_client(platform, options)

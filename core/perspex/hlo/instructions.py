@@ -153,7 +153,7 @@ class Instructions:
 
     @functools.cached_property
     def places(self) -> dict[str, Place]:
-        """The place of each instruction, in the order in which they are carried out."""
+        """The place of each instruction; XLA runs those of a computation in this order."""
         return {
             one.name: Place(computation, i)
             for computation, instructions in self.computations.items()

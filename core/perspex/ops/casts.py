@@ -111,7 +111,7 @@ class Turned(Named, Structural):
 class Combined(Named):
     """What the parts that devices along `axes` hold stand for: the same on each of them."""
 
-    # What they are parts of, how StableHLO combines two, and for which dtypes.
+    # What the parts stand for, the operation that combines two of them, and the allowed dtypes.
     parts = UnreducedKind.sum
     combiner = "stablehlo.add"
     kind = NUMBER

@@ -90,7 +90,7 @@ def _emit_order(b: Any, x: Any, y: Any, scalar: ShapedArray) -> list[_Order]:
 
 
 def _floats_by_order(b: Any, x: Any, y: Any, scalar: ShapedArray) -> _Order:
-    """The comparisons of which XLA's CPU backend makes the fewest instructions."""
+    """In comparisons that XLA's CPU backend compiles to few instructions."""
 
     def both(op: str, p: Any, q: Any) -> Any:
         return b.op(f"stablehlo.{op}", p, q, aval=_FLAG)
@@ -108,9 +108,9 @@ def _floats_by_order(b: Any, x: Any, y: Any, scalar: ShapedArray) -> _Order:
 
 
 def _floats_by_bits(b: Any, x: Any, y: Any, scalar: ShapedArray) -> _Order:
-    """The total order of IEEE 754, in which zeros are one number, and NaNs the greatest.
+    """In the total order of IEEE 754, with one zero, and one NaN that is the greatest.
 
-    XLA looks for exactly these instructions on GPUs and then sorts with CUB, 16 times faster.
+    On GPUs, XLA recognizes exactly these instructions and sorts with CUB, which is 16 times faster.
     """
     p, q = [_one_of_each(b, value, scalar) for value in (x, y)]
     return _Order(*[functools.partial(b.compare, way, p, q, scalar, True) for way in _WAYS])

@@ -33,8 +33,7 @@ from perspex.transforms.sequence import TOKEN
 
 ArrayImpl = xla.ArrayImpl
 
-# Platforms on which several kernels are started as one graph, and a size that no graph has.
-_WITH_GRAPHS = ("cuda", "rocm")
+# A number of kernels that no graph has.
 _NO_GRAPH = 2**30
 
 
@@ -217,9 +216,10 @@ class Executable(Shown):
     def measurable(self) -> Executable:
         """The program as a profile runs it: kernel by kernel.
 
-        XLA has a GPU run most kernels as parts of graphs, in which nobody sees whose they are.
+        On GPUs, XLA combines kernels into graphs, and a profiler cannot tell the parts of a graph
+        apart.
         """
-        if xla.platform_of(self.device.client) not in _WITH_GRAPHS:
+        if not xla.is_gpu(self.device.client):
             return self
         if self._measurable is None:
             options = (*self.compiler_options, ("xla_gpu_graph_min_graph_size", _NO_GRAPH))

@@ -18,7 +18,7 @@ from perspex.runtime import plugins
 from perspex.runtime.plugins import Plugin
 
 # Names that stand for several platforms.
-_ALIASES = {"gpu": ("cuda", "rocm")}
+_ALIASES = {"gpu": xla.GPUS}
 # The higher, the sooner; plugins that nobody knows come last but for the CPU.
 _PRIORITIES = {"tpu": 300, "cuda": 200, "rocm": 200, "cpu": 0}
 _UNKNOWN_PRIORITY = 100

@@ -175,7 +175,7 @@ def start(plugin: Plugin) -> Any:
             check_cuda(importlib.import_module(f"{plugin.functions}._versions"))
     api = xla.load_plugin(plugin.platform, plugin.library)
     options: dict[str, Any] = {}
-    if plugin.platform in ("cuda", "rocm"):
+    if plugin.platform in xla.GPUS:
         options = {**xla.gpu_options(), "platform_name": plugin.platform}
     client = xla.make_plugin_client(plugin.platform, options)
     if plugin.functions:

@@ -107,7 +107,7 @@ class HigherOrder(Primitive):
         return next(c for c in sub_jaxprs(params) if len(c.in_avals) == count), operands
 
     def alternatives(self, params: dict[str, Any]) -> Sequence[ClosedJaxpr]:
-        """The programs one of which runs once, with the last operands, and has the results."""
+        """The programs of which one runs once, on the last operands, and gives the results."""
         return ()
 
     def axis_names(self, params: dict[str, Any]) -> frozenset[Hashable]:

@@ -15,8 +15,7 @@ from support.undisturbed import undisturbed
 import perspex
 import perspex.numpy as jnp
 from perspex import lax
-from perspex.base import events
-from perspex.runtime import executable
+from perspex.base import events, xla
 from perspex.runtime.compiler import cache
 from perspex.runtime.profile import BusyError, Place, Profile, Session
 
@@ -346,7 +345,7 @@ def test_each_call_counts_for_its_own_line(name: str) -> None:
 
 def test_without_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where XLA starts kernels in graphs, the same program is measured without them."""
-    monkeypatch.setattr(executable, "_WITH_GRAPHS", ("cpu",))
+    monkeypatch.setattr(xla, "is_gpu", lambda client: True)
     compiled = perspex.jit(lambda x: jnp.tanh(x @ x), donate_argnums=0).lower(X).compile()
     usual, want = compiled._executable, np.tanh(np.asarray(X) @ np.asarray(X))
     given = [jnp.array(X) for _ in range(3)]
@@ -361,5 +360,5 @@ def test_without_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
     measured = usual.measurable
     assert measured is not usual and measured is usual.measurable
     assert ("xla_gpu_graph_min_graph_size", 2**30) in measured.compiler_options
-    monkeypatch.setattr(executable, "_WITH_GRAPHS", ())
+    monkeypatch.setattr(xla, "is_gpu", lambda client: False)
     assert usual.measurable is usual

@@ -21,15 +21,13 @@ from typing import Any, NamedTuple
 
 from perspex import config
 from perspex.base import source
-from perspex.base.xla import JAXLIB_VERSION, deserialize, platform_of
+from perspex.base.xla import JAXLIB_VERSION, deserialize, is_gpu
 from perspex.runtime.compiler.storage import OVERHEAD, DamagedError, Folder, RefusedError
 
 # Check whether the folder is full after one write in so many ...
 _LOOK_EVERY = 64
 # ... and after writing this part of its limit.
 _LOOK_SHARE = 1 / 16
-# Platforms on which XLA tries kernels to find the fastest.
-_TUNED = ("cuda", "rocm")
 # Seconds that the end of the process waits for pending writes.
 _LAST_CHANCE = 10.0
 
@@ -89,8 +87,7 @@ def keep_tuning(policy: Policy | None, client: Any, options: Any) -> None:
     that is kept contains the same products and fusions. XLA leaves it to us to tell versions apart.
     """
     debug = options.executable_build_options.debug_options
-    is_gpu = platform_of(client) in _TUNED
-    if policy is None or not is_gpu or debug.xla_gpu_per_fusion_autotune_cache_dir:
+    if policy is None or not is_gpu(client) or debug.xla_gpu_per_fusion_autotune_cache_dir:
         return
     version = f"{JAXLIB_VERSION} {client.platform_version}".encode()
     path = os.path.join(policy.folder.path, "tuned-" + hashlib.sha256(version).hexdigest()[:16])

@@ -13,6 +13,8 @@ import pytest
 
 pytest.importorskip("IPython", reason="notices belong to the notebook")
 
+from support.sources import trees
+
 import tables
 from perspex import errors
 from perspex.advice import explain
@@ -38,9 +40,8 @@ INSIDE = {
 
 
 def _sources() -> Iterator[ast.AST]:
-    for folder in ("core", "magics", "kernel"):
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            yield from ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    for tree in trees().values():
+        yield from ast.walk(tree)
 
 
 def _named(base: ast.expr) -> str:

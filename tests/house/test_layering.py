@@ -10,6 +10,8 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
+from support.sources import FILES
+from support.sources import trees as trees_of_files
 
 ROOT = Path(__file__).resolve().parents[2]
 MAX_LINES = 600
@@ -55,7 +57,6 @@ FORBIDDEN = {
     "magics": {"jax", "perspex_kernel"},
     "kernel": {"jax"},
 }
-FILES = {root: sorted((ROOT / root).rglob("*.py")) for root in FORBIDDEN}
 # Calls that import a module whose name is a string.
 BY_NAME = {"import_module", "__import__", "find_spec", "resolve_name", "run_module"}
 MODULE = re.compile(r"(perspex|perspex_magics|perspex_kernel)(\.\w+)*")
@@ -123,8 +124,9 @@ def texts(tree: ast.AST) -> Iterator[tuple[str, int]]:
 
 @cache
 def trees() -> dict[str, ast.Module]:
-    """The syntax of each module: not read before a test asks, because all processes import this."""
-    return {name: ast.parse(path.read_text(), str(path)) for name, path in MODULES.items()}
+    """The syntax of each module."""
+    found = trees_of_files()
+    return {name: found[path] for name, path in MODULES.items()}
 
 
 @cache

@@ -12,6 +12,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from support.sources import FILES, trees
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -99,8 +100,8 @@ def test_what_is_imported_is_declared() -> None:
     notebook = core | {_name(line) for line in project["optional-dependencies"]["notebook"]}
     optional = {"scipy", "ipyparallel", "jupyterlab", "jupyter-core"}
     for folder, declared in (("core", core), ("magics", notebook), ("kernel", notebook)):
-        for path in (ROOT / folder).rglob("*.py"):
-            tree = ast.parse(path.read_text(encoding="utf-8"))
+        for path in FILES[folder]:
+            tree = trees()[path]
             found = {
                 PACKAGES.get(top, top)
                 for node in ast.walk(tree)

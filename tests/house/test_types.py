@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.sources import trees
 
 import perspex.numpy as jnp
 from perspex.tracing.array_type import Array
@@ -52,7 +53,7 @@ def test_public_functions_are_typed() -> None:
     for place in PUBLIC.split():
         path = CORE / place
         for file in [path] if path.is_file() else sorted(path.rglob("*.py")):
-            for function in functions(ast.parse(file.read_text())):
+            for function in functions(trees()[file]):
                 for argument in parameters(function):
                     total += 1
                     if argument.annotation is None or ast.unparse(argument.annotation) == "Any":

@@ -48,7 +48,6 @@ class Worker:
         self.process: subprocess.Popen[bytes] | None = None
         self.log: Any = None
         self.rules: list[list[str]] = []
-        self.served = 0
 
     def start(self) -> None:
         """Start the process, if none runs."""
@@ -64,7 +63,6 @@ class Worker:
             bufsize=0,
         )
         self.rest = b""
-        self.served = 0
         self.receive(120)
 
     def send(
@@ -115,7 +113,6 @@ class Worker:
             self.rest += got
         line, _, self.rest = self.rest.partition(b"\n")
         answer = json.loads(line)
-        self.served += 1
         if isinstance(answer, dict):
             self.rules += answer.get("rules", [])
             return answer["outcomes"]
@@ -127,6 +124,13 @@ class Worker:
         """The outcomes of statements."""
         self.send(statements, x64, **options)
         return self.receive(seconds)
+
+    def size(self) -> int:
+        """The bytes of memory that the process has; 0 if none runs."""
+        if self.process is None:
+            return 0
+        pages = Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]
+        return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
     def used(self) -> float:
         """The seconds of processor that the process has taken."""

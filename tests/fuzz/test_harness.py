@@ -122,9 +122,17 @@ def test_of_two_rounded_numbers_one_is_nearer() -> None:
 def test_only_longer_shapes_are_those_of_an_exchange() -> None:
     text = "got ['aval', 'float32', [1, 2], True]\nwant ['aval', 'float32', [1, 2, 2], True]"
     program = "v0 = lax.all_to_all(x0, 'i', 0, 0)"
-    assert meant(Difference("shape", text), program)
-    assert meant(Difference("shape", "got array float32[2] [1]\nwant array float32[2, 2]"), program)
-    assert not meant(Difference("shape", text.replace("[1, 2, 2]", "[2, 2]")), program)
+    assert meant(Difference("shape", text), program)[0]
+    other = Difference("shape", "got array float32[2] [1]\nwant array float32[2, 2]")
+    assert meant(other, program)[0]
+    assert not meant(Difference("shape", text.replace("[1, 2, 2]", "[2, 2]")), program)[0]
+
+
+def test_what_is_meant_is_gone_without_its_cause() -> None:
+    difference = Difference("NaN or infinity", "got nan\nwant 0.0", "v0")
+    reason, other = meant(difference, "v0 = jax.scipy.special.spence(x0) * jnp.linalg.det(x1)")
+    assert reason and other == "v0 = jnp.cos(x0) * jnp.trace(x1)"
+    assert meant(difference, "v0 = jnp.sin(x0)") == ("", "")
 
 
 def test_shrinking_leaves_what_matters() -> None:
@@ -165,7 +173,7 @@ def test_findings_are_files(tmp_path: Path) -> None:
     assert "# tests/oracle: jnp.sin(jnp.ones(3)) #@ enable_x64" in text
     compile(text, str(path), "exec")
     assert cause(difference, lines[1].text) == ("dtype", "jnp.sin(")
-    assert not meant(difference, "") and meant(Difference("jax raises", ""), "")
+    assert not meant(difference, "")[0] and meant(Difference("jax raises", ""), "")[0]
 
 
 # ---- Coverage -----------------------------------------------------------------------------------

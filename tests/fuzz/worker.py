@@ -99,6 +99,8 @@ class Session:
         if isinstance(value, (tuple, list)):
             tag = "list" if isinstance(value, list) else "tuple"
             return [tag, [self.encode(item) for item in value]]
+        if type(value).__name__.startswith("Typed"):  # a constant that jax makes no array of
+            value = self.jax.numpy.asarray(value)
         if getattr(value, "dtype", None) == self.jax.dtypes.float0:
             return ["float0", list(value.shape)]
         if isinstance(value, self.jax.core.Tracer):

@@ -17,7 +17,9 @@ from perspex.jitted.compiled import Compiled
 from perspex.jitted.signature import Options, Signature
 from perspex.runtime.dispatch import EVAL, fast_callable
 from perspex.tracing.array_methods import declared_array
-from perspex.tracing.trace import state
+from perspex.tracing.trace import state, typeof
+from perspex.transforms.jvp import JvpTrace, JvpTracer
+from perspex.transforms.programs import like_primals
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -85,6 +87,25 @@ def _fast_fused(fun: Callable[..., Any], options: Options, accepts: Any = None) 
     return fast
 
 
+def _inlined(out: Any) -> Any:
+    """What a traced function returned, with tangents that are as weak as their primals.
+
+    In JAX the function is a program, and a program and its derivative agree about that.
+    """
+    if state.trace.__class__ is not JvpTrace:
+        return out
+    return _like_primal(out) if out.__class__ is JvpTracer else tree.map(_like_primal, out)
+
+
+def _like_primal(y: Any) -> Any:
+    if y.__class__ is not JvpTracer or not y.aval.weak_type or typeof(y.tangent).weak_type:
+        return y
+    (tangent,) = like_primals([y.tangent], [y.aval])
+    dual = JvpTracer(y._trace, y.primal, tangent)
+    dual._past = y._past
+    return dual
+
+
 @overload
 def fused(fun: F, *, static: Sequence[str] = ()) -> F: ...
 
@@ -116,7 +137,7 @@ def fused(fun: Callable[..., Any] | None = None, *, static: Sequence[str] = ()) 
 
         def unary(x: Any, /) -> Any:
             try:
-                return fast(x) if state.trace is EVAL else fun(x)
+                return fast(x) if state.trace is EVAL else _inlined(fun(x))
             except TypeError:
                 given = declared_arrays((x,))
                 if given is None:
@@ -129,7 +150,7 @@ def fused(fun: Callable[..., Any] | None = None, *, static: Sequence[str] = ()) 
 
         def binary(x: Any, y: Any, /) -> Any:
             try:
-                return fast(x, y) if state.trace is EVAL else fun(x, y)
+                return fast(x, y) if state.trace is EVAL else _inlined(fun(x, y))
             except TypeError:
                 given = declared_arrays((x, y))
                 if given is None:
@@ -142,7 +163,9 @@ def fused(fun: Callable[..., Any] | None = None, *, static: Sequence[str] = ()) 
 
         def general(*args: Any, **kwargs: Any) -> Any:
             try:
-                return fast(*args, **kwargs) if state.trace is EVAL else fun(*args, **kwargs)
+                if state.trace is EVAL:
+                    return fast(*args, **kwargs)
+                return _inlined(fun(*args, **kwargs))
             except TypeError:
                 given = declared_arrays((args, kwargs))
                 if given is None:

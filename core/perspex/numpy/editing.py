@@ -116,6 +116,9 @@ def repeat(
     x = arraylike("repeat", a)
     x, axis = (flat(x), 0) if axis is None else (x, canonical_axis(axis, x.ndim))
     n = x.shape[axis]
+    if total_repeat_length is None:
+        remedy = "give the size of the result: repeat(x, n, total_repeat_length=size)."
+        counts = known("repeat without total_repeat_length", repeats, remedy).reshape(-1)
     if not dtypes.issubdtype(shaped(repeats).dtype, np.integer):
         raise TypeError(f"repeat: repeats must be integers, got {shaped(repeats).dtype.name}")
     if np.ndim(repeats) > 1 or np.size(repeats) not in (1, n):
@@ -126,8 +129,6 @@ def repeat(
         length = concrete("repeat: total_repeat_length", operator.index, total_repeat_length)
         several = functools.partial(_repeat, axis=axis, length=length)
         return decided(out_sharding, several, x, repeats)
-    remedy = "give the size of the result: repeat(x, n, total_repeat_length=size)."
-    counts = known("repeat without total_repeat_length", repeats, remedy).reshape(-1)
     if (counts < 0).any():
         raise TypeError(f"repeat: repeats must not be negative, got {counts.tolist()}")
     if counts.size == 1:

@@ -27,7 +27,7 @@ from perspex.numpy.arithmetic import remainder
 from perspex.numpy.creation import asarray
 from perspex.numpy.indexing.parse import INT32, Index, Picks, place_dtype, whole
 from perspex.numpy.indexing.read import PROMISED, read, read_along
-from perspex.numpy.promotion import promote_dtypes, to_bool
+from perspex.numpy.promotion import promote_dtypes, strong, to_bool
 from perspex.ops import elementwise as ops
 from perspex.ops.cumulative import cumsum
 from perspex.ops.dropping import scatter_inside
@@ -198,7 +198,7 @@ def _choose(places: Any, choices: Any, mode: str) -> Any:
         places = remainder(places, len(choices))
     elif mode == "clip":
         places = ops.clamp(number(0), places, number(len(choices) - 1))
-    stacked = stack(*[spread(c, shape) for c in promoted], axis=0)
+    stacked = strong(stack(*[spread(c, shape) for c in promoted], axis=0))
     chosen = read_along(stacked, expand(spread(places, shape), (0,)), 0, PROMISED)
     return squeeze(chosen, dimensions=(0,))
 

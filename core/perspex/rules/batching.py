@@ -30,7 +30,7 @@ from perspex.tracing.trace import typeof
 from perspex.transforms.higher_order import batch_in_front
 from perspex.transforms.jvp import is_differentiable, jvp, jvp_jaxpr
 from perspex.transforms.linearize import Rest
-from perspex.transforms.programs import cut, pick, with_gaps
+from perspex.transforms.programs import cut, like_primals, pick, with_gaps
 from perspex.transforms.vmap import BatchTrace, batch_jaxpr
 
 
@@ -167,7 +167,8 @@ def _with_tangents(outs: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
         for y, t, can in zip(outs, tangents, _differentiable(outs), strict=True)
         if can
     ]
-    return [*outs, *found]
+    avals = [typeof(y) for y, can in zip(outs, _differentiable(outs), strict=True) if can]
+    return [*outs, *like_primals(found, avals)]
 
 
 class SelectedBatch(BatchRule, Selected):

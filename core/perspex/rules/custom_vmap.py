@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from perspex import tree
+from perspex import errors, tree
 from perspex.control.bodies import place
 from perspex.ir.avals import shaped
 from perspex.jitted.signature import function_name
 from perspex.ops.structural import to_front
 from perspex.rules.batching import BatchRule, custom_vmap_call
 from perspex.rules.function import CustomFunction, FunctionRule, P, R, pair_of
+from perspex.runtime.dispatch import EVAL
 from perspex.tracing.axes import Axis
-from perspex.tracing.trace import in_its_place
+from perspex.tracing.staging import stage_closed
+from perspex.tracing.trace import in_its_place, state
 
 
 class custom_vmap(CustomFunction[P, R]):  # noqa: N801 - it is used as a decorator
@@ -25,7 +27,8 @@ class custom_vmap(CustomFunction[P, R]):  # noqa: N801 - it is used as a decorat
     Returns:
       A function that does what `fun` does. Give it a rule with `def_vmap` before it is called.
       Where the function is differentiated, `grad` of `vmap` differentiates the rule, and `vmap` of
-      `grad` batches the function itself.
+      `grad` batches the function itself. It may close over values that you differentiate with
+      respect to.
 
     Raises:
       TypeError: if `fun` is not a function.
@@ -80,6 +83,19 @@ class custom_vmap(CustomFunction[P, R]):  # noqa: N801 - it is used as a decorat
         """
         self.rule = vmap_rule
         return vmap_rule
+
+    def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return super().__call__(*args, **kwargs)
+        except errors.UnexpectedTracerError:
+            if state.trace is EVAL:
+                raise
+        # It closes over a value that is differentiated here. As an operand it has its tangent.
+        leaves, rule = self.call_of(self.by_position(args, kwargs))
+        closed, consts = stage_closed(rule.primal, [shaped(x) for x in leaves], rule.name)
+        params = custom_vmap_call.params(rule, closed, consts)
+        outs = custom_vmap_call(*consts, *leaves, **params)
+        return tree.unflatten(rule.out_tree, outs)
 
     def make_rule(self, static: dict[int, Any], in_tree: Any, count: int) -> VmapRule:
         return VmapRule(self, static, in_tree, count)

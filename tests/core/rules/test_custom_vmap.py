@@ -86,6 +86,24 @@ def test_several_results_of_which_one_is_an_integer() -> None:
     np.testing.assert_allclose(perspex.grad(loop)(X), 4.0)
 
 
+def test_a_value_that_is_closed_over_is_differentiated() -> None:
+    def scaled(c: Any) -> Any:
+        f = custom_vmap(lambda x: x * c)
+        f.def_vmap(lambda n, b, x: (5 * x, True))
+        return f(3.0), f(c), perspex.vmap(f)(V), f(x=c**2)
+
+    for run in (scaled, perspex.jit(scaled)):
+        outs, tangents = perspex.jvp(run, (2.0,), (1.0,))
+        for got, want in zip(outs, (6.0, 4.0, 5 * V, 8.0), strict=True):
+            np.testing.assert_allclose(got, want)
+        for got, want in zip(tangents, (3.0, 4.0, 0 * V, 12.0), strict=True):
+            np.testing.assert_allclose(got, want)
+        gradient = perspex.grad(lambda c, run=run: run(c)[1])(2.0)
+        assert gradient == 4.0
+    first = lambda c: perspex.jvp(scaled, (c,), (1.0,))[1][1]  # noqa: E731
+    assert perspex.jvp(first, (2.0,), (1.0,)) == (4.0, 2.0)
+
+
 def test_what_is_closed_over() -> None:
     def times(c: Any, x: Any) -> Any:
         f = custom_vmap(lambda x: c * x)

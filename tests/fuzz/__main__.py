@@ -44,9 +44,7 @@ def main() -> int:
     )
     with contextlib.suppress(KeyboardInterrupt):
         campaign.run(60 * given.minutes, given.programs)
-    report = campaign.report()
-    (given.out / "report.txt").write_text(report + "\n", encoding="utf-8")
-    print(report)
+    print(campaign.save())
     return bool(campaign.findings.kinds or campaign.findings.broken)
 
 

@@ -15,6 +15,8 @@ from fuzz.process import Broken, Worker
 from fuzz.programs import Program, Statement
 from fuzz.shrink import shrink
 
+# After how many programs the report is written anew.
+SAVED = 50
 # The bytes of a process, which keeps what it has compiled, at which another takes its place.
 MOST = 2**30
 
@@ -49,6 +51,8 @@ class Campaign:
             while time.monotonic() < end and (most is None or self.programs < most):
                 self.one(self.seed + self.programs)
                 self.programs += 1
+                if self.programs % SAVED == 0:
+                    self.save()
                 for worker in (self.pair.ours, self.pair.theirs):
                     if worker.size() > MOST:
                         worker.stop()
@@ -160,6 +164,12 @@ class Campaign:
 
         minimal = shrink(given, difference.name, test, want)
         return minimal, seen.get(tuple(minimal), difference)
+
+    def save(self) -> str:
+        """Write the report down; returns it."""
+        report = self.report()
+        (self.findings.folder / "report.txt").write_text(report + "\n", encoding="utf-8")
+        return report
 
     def report(self) -> str:
         """What was run and what was found, as text."""

@@ -23,6 +23,8 @@ NOT_FINITE = "NaN or infinity"
 REDUCED = r"lax\.reduce\("
 BESSEL = r"lax\.bessel_i1e\(|jax\.scipy\.special\.i1e?\("
 EMPTY = rf"got {SIZES}(?:\d+, )*0\][\s\S]*want {SIZES}(?:\d+, )*1\]"
+
+
 @dataclass(frozen=True)
 class Meant:
     """A kind of difference that is as it should be.
@@ -50,15 +52,13 @@ SPECIAL = r"jax\.scipy\.special\."
 CLOSES = r"got Unexp[^\n]*closes over a value[\s\S]*want "
 MEANT = [
     Meant("jax raises", "", "", "Perspex accepts more"),
-    Meant(
-        "we raise", r"has no derivative with respect to", "", "a derivative that jax leaves out"
-    ),
+    Meant("we raise", r"has no derivative with respect to", "", "a derivative that jax leaves out"),
     Meant("error type", r"has no derivative with respect to", "", "one that jax misses later"),
     Meant("text", r"perspex\.|Tracer", "", "names of ours in texts"),
+    Meant("we raise", r"with more axes than the array", "where=", "a mask that NumPy refuses, too"),
     Meant(
-        "we raise", r"with more axes than the array", "where=", "a mask that NumPy refuses, too"
+        "we raise", r"reduce\w*: axes .* are out of range", "", "jax leaves that to the compiler"
     ),
-    Meant("we raise", r"reduce\w*: axes .* are out of range", "", "jax leaves that to the compiler"),
     Meant("we raise", r"jacfwd requires .* got bool", "", "jax refuses it where numbers are known"),
     Meant("error type", r"want CustomVJPException", "", "a private type, for values closed over"),
     Meant(
@@ -70,8 +70,12 @@ MEANT = [
     Meant("error type", r"unexpected tracer[\s\S]*want AssertionError: \[", "", INNER),
     Meant("error type", r"custom_jvp.* not implemented|'custom_lin' not", "", INNER),
     Meant("error type", r"IndivisibleError", "", "a private type, which is a ValueError"),
-    Meant("shape", r"want .*\[(\d+, )*0[\],]", r"jnp\.take\(", "right: no indices give their shape"),
-    Meant("shape", LONGER, r"lax\.all_to_all\(", "right: jax adds an axis if only the name is mapped"),
+    Meant(
+        "shape", r"want .*\[(\d+, )*0[\],]", r"jnp\.take\(", "right: no indices give their shape"
+    ),
+    Meant(
+        "shape", LONGER, r"lax\.all_to_all\(", "right: jax adds an axis if only the name is mapped"
+    ),
     Meant("shape", EMPTY, r"fft\.i?[rh]fft", "right: jax cannot compile that of an empty axis"),
     # A primal that is in a batch, and whose tangent is not.
     Meant(
@@ -82,9 +86,19 @@ MEANT = [
         r"jax.custom_batching.custom_vmap(lambda *a: \1(*a)[0])",
     ),
     Meant(
-        NOT_FINITE, "", SPECIAL + r"spence\(", "right: no slope below 0, an infinite one at 0", "jnp.cos("
+        NOT_FINITE,
+        "",
+        SPECIAL + r"spence\(",
+        "right: no slope below 0, an infinite one at 0",
+        "jnp.cos(",
     ),
-    Meant(NOT_FINITE, r"want .*nan", SPECIAL + r"beta\(", "right: jax has no slope below 0", "jnp.add("),
+    Meant(
+        NOT_FINITE,
+        r"want .*nan",
+        SPECIAL + r"beta\(",
+        "right: jax has no slope below 0",
+        "jnp.add(",
+    ),
     Meant(
         NOT_FINITE,
         r"want .*(nan|inf)",
@@ -93,7 +107,13 @@ MEANT = [
         "(lambda a, b, c: a + b + c)(",
     ),
     # The slope of `det` is the adjugate; JAX divides by pivots, and gives 0 where they are NaN.
-    Meant(NOT_FINITE, "", r"jnp\.linalg\.det\(", "right: the adjugate of what is not finite", "jnp.trace("),
+    Meant(
+        NOT_FINITE,
+        "",
+        r"jnp\.linalg\.det\(",
+        "right: the adjugate of what is not finite",
+        "jnp.trace(",
+    ),
     # grad(lambda x: lax.reduce(x, 1.0, lax.max, (0,)))([0.0]) is 0, and 1 in jax.
     Meant("value", "", REDUCED, "right: the initial value counts, too", "summed("),
     Meant(NOT_FINITE, "", REDUCED, "right: the initial value counts, too", "summed("),

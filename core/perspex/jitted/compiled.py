@@ -155,6 +155,12 @@ class Compiled:
 
     def _not_an_array(self, i: int, leaf: Any, in_tree: Any, error: TypeError) -> str:
         name = self.argument_names(in_tree)[i]
+        if hasattr(type(leaf), "__jax_array__"):
+            raise ValueError(
+                f"`{name}` of the jitted function `{self.name}` is of type {type(leaf)}, whose "
+                "__jax_array__ is not called for arguments: a program has to know their types. "
+                f"Convert it: {self.name}(jnp.asarray({name}))."
+            ) from error
         base = name.split("[")[0].split(".")[0]
         return (
             f"`{name}` of the jitted function `{self.name}` is of type {type(leaf)}: {error}.\n"

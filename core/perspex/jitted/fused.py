@@ -87,22 +87,20 @@ def _fast_fused(fun: Callable[..., Any], options: Options, accepts: Any = None) 
     return fast
 
 
-def _inlined(out: Any) -> Any:
-    """What a traced function returned, with tangents that are as weak as their primals.
+def _dual(x: Any) -> Any:
+    """An argument of a function that is traced, its tangents as weakly typed as their primals.
 
-    In JAX the function is a program, and a program and its derivative agree about that.
+    In JAX the function is a program, whose derivative takes such tangents.
     """
     if state.trace.__class__ is not JvpTrace:
-        return out
-    return _like_primal(out) if out.__class__ is JvpTracer else tree.map(_like_primal, out)
-
-
-def _like_primal(y: Any) -> Any:
-    if y.__class__ is not JvpTracer or not y.aval.weak_type or typeof(y.tangent).weak_type:
-        return y
-    (tangent,) = like_primals([y.tangent], [y.aval])
-    dual = JvpTracer(y._trace, y.primal, tangent)
-    dual._past = y._past
+        return x
+    if x.__class__ in (tuple, list, dict):
+        return tree.map(_dual, x)
+    if x.__class__ is not JvpTracer or not x.aval.weak_type or typeof(x.tangent).weak_type:
+        return x
+    (tangent,) = like_primals([x.tangent], [x.aval])
+    dual = JvpTracer(x._trace, x.primal, tangent)
+    dual._past = x._past
     return dual
 
 
@@ -137,7 +135,7 @@ def fused(fun: Callable[..., Any] | None = None, *, static: Sequence[str] = ()) 
 
         def unary(x: Any, /) -> Any:
             try:
-                return fast(x) if state.trace is EVAL else _inlined(fun(x))
+                return fast(x) if state.trace is EVAL else fun(_dual(x))
             except TypeError:
                 given = declared_arrays((x,))
                 if given is None:
@@ -150,7 +148,7 @@ def fused(fun: Callable[..., Any] | None = None, *, static: Sequence[str] = ()) 
 
         def binary(x: Any, y: Any, /) -> Any:
             try:
-                return fast(x, y) if state.trace is EVAL else _inlined(fun(x, y))
+                return fast(x, y) if state.trace is EVAL else fun(_dual(x), _dual(y))
             except TypeError:
                 given = declared_arrays((x, y))
                 if given is None:
@@ -165,7 +163,7 @@ def fused(fun: Callable[..., Any] | None = None, *, static: Sequence[str] = ()) 
             try:
                 if state.trace is EVAL:
                     return fast(*args, **kwargs)
-                return _inlined(fun(*args, **kwargs))
+                return fun(*_dual(args), **_dual(kwargs))
             except TypeError:
                 given = declared_arrays((args, kwargs))
                 if given is None:

@@ -46,7 +46,7 @@ def zeta(x: ArrayLike, q: ArrayLike) -> Array:
     """The zeta function of Hurwitz, the sum of `(q + k)**-x` over k = 0, 1, 2, ...
 
     Args:
-      x: the exponent, above 1; floats, which have no derivative.
+      x: the exponent, above 1; floats.
       q: the first term, of the dtype of `x`.
 
     Returns:

@@ -7,7 +7,18 @@ from typing import Any
 import numpy as np
 
 from perspex.ir.avals import ShapedArray
-from perspex.ops.elementwise import abs, add, exp, min, mul, neg, square
+from perspex.ops.elementwise import (
+    abs,
+    add,
+    div,
+    exp,
+    log,
+    min,
+    mul,
+    neg,
+    square,
+    sub,
+)
 from perspex.ops.families import FLOAT, Elementwise, Rule, binary, unary
 from perspex.ops.structural import scalar_like
 from perspex.tracing.trace import typeof
@@ -115,11 +126,45 @@ polygamma: Elementwise = binary(
     unknown("polygamma", "m", ValueError),
     lambda t, m, x, y: mul(t, polygamma(add(m, scalar_like(m, 1)), x)),
 )
+# B(2j) / (2j)!, of Bernoulli's numbers.
+_BERNOULLI = [1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000]
+_TERMS = 12
+
+
+def _zeta_slope(x: Any, q: Any, y: Any) -> Any:
+    """How zeta changes with its exponent: the sum of Euler and Maclaurin (25.11.28), derived.
+
+    It is NaN where zeta is.
+    """
+    one = scalar_like(x, 1)
+    total = mul(min(abs(y), one), scalar_like(x, 0))
+    for k in range(_TERMS):
+        log_base = log(add(q, scalar_like(q, k)))
+        total = sub(total, mul(log_base, exp(neg(mul(x, log_base)))))
+    a = add(q, scalar_like(q, _TERMS))
+    log_a, above_1 = log(a), sub(x, one)
+    power = exp(neg(mul(x, log_a)))
+    rest = add(mul(div(a, above_1), add(log_a, div(one, above_1))), mul(log_a, scalar_like(a, 0.5)))
+    total = sub(total, mul(power, rest))
+    # The product x (x + 1) ... (x + 2j - 2), and the sum of the reciprocals of its factors.
+    product, slopes, power = x, div(one, x), div(power, a)
+    for j, bernoulli in enumerate(_BERNOULLI, 1):
+        term = mul(mul(product, power), sub(slopes, log_a))
+        total = add(total, mul(term, scalar_like(x, bernoulli)))
+        for factor in (add(x, scalar_like(x, 2 * j - 1)), add(x, scalar_like(x, 2 * j))):
+            product, slopes, power = (
+                mul(product, factor),
+                add(slopes, div(one, factor)),
+                div(power, a),
+            )
+    return total
+
+
 # zeta(x, q) is the sum of (q + k)^-x over k = 0, 1, 2, ...
 zeta: Elementwise = binary(
     "zeta",
     "chlo.zeta",
     FLOAT,
-    unknown("zeta", "x"),
+    lambda t, x, q, y: mul(t, _zeta_slope(x, q, y)),
     lambda t, x, q, y: mul(t, mul(neg(x), zeta(add(x, scalar_like(x, 1)), q))),
 )

@@ -126,3 +126,12 @@ def test_threads_transform_one_remembered_program(eager_switching: None) -> None
 
         assert not together(*[work] * 6)
         np.testing.assert_allclose(found, 10.0)
+
+
+def test_an_object_that_converts_itself_is_no_argument() -> None:
+    class Array:
+        def __jax_array__(self) -> Any:
+            return np.ones(3, np.float32)
+
+    with pytest.raises(ValueError, match=r"`x` of .* __jax_array__ is not called[\s\S]*asarray"):
+        jit(lambda x: x)(Array())

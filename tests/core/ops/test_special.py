@@ -13,6 +13,7 @@ from support.harness import FLOATS, Op, given, normal, sample, uniform
 from perspex import config
 from perspex.ir.avals import ShapedArray
 from perspex.ops import special as ops
+from perspex.transforms.jvp import jvp
 
 
 def polygamma(m: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -38,7 +39,7 @@ OPS = [
     Op(
         ops.zeta,
         sp.zeta,
-        [harness.Sample((uniform(1.5, 6, 2, 3), uniform(0.5, 5, 2, 3)), differentiable=(1,))],
+        [sample(uniform(1.5, 6, 2, 3), uniform(0.5, 5, 2, 3))],
         ("float32", "float64"),
         tolerance=16,
     ),
@@ -86,10 +87,20 @@ def test_left_of_zero(x: float) -> None:
         np.testing.assert_allclose(float(ops.digamma(np.float64(x))), sp.digamma(x), rtol=1e-12)
 
 
+def test_zeta_changes_with_its_exponent() -> None:
+    # -zeta'(2) and zeta''(2) of Riemann: sums of log(k)**m / k**2.
+    with config.enable_x64(True):
+        first = lambda x: ops.zeta.jvp([x, np.float64(1)], [np.float64(1), None])[1]  # noqa: E731
+        np.testing.assert_allclose(float(first(np.float64(2))), -0.9375482543158437, rtol=1e-13)
+        _, (second,) = jvp(lambda x: [first(x)], [np.float64(2)], [np.float64(1)])
+        np.testing.assert_allclose(float(second), 1.98928023429890, rtol=1e-12)
+    assert np.isnan(ops.zeta.jvp([np.float32(0.5), np.float32(1)], [np.float32(1), None])[1])
+
+
 @pytest.mark.parametrize(
     "op, operand, kind",
-    [(ops.polygamma, "m", ValueError), (ops.zeta, "x", NotImplementedError)],
-    ids=["polygamma", "zeta"],
+    [(ops.polygamma, "m", ValueError)],
+    ids=["polygamma"],
 )
 def test_derivatives_without_a_formula(op: Any, operand: str, kind: type[Exception]) -> None:
     x = np.float32(2)

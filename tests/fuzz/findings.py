@@ -67,6 +67,7 @@ MEANT = [
     Meant("error type", r"reduce: axes .* out of range[\s\S]*want IndexError", "", INNER),
     Meant("error type", r"jacrev requires[\s\S]*want ValueError: Linearization", "", INNER),
     Meant("error type", r"jacfwd requires .* got key[\s\S]*want NotImplementedError", "", INNER),
+    Meant("error type", r"jacfwd requires .* got bool[\s\S]*want ValueError: at vmap", "", INNER),
     Meant("error type", r"unexpected tracer[\s\S]*want AssertionError: \[", "", INNER),
     Meant("error type", r"custom_jvp.* not implemented|'custom_lin' not", "", INNER),
     Meant("error type", r"IndivisibleError", "", "a private type, which is a ValueError"),
@@ -117,6 +118,13 @@ MEANT = [
     # grad(lambda x: lax.reduce(x, 1.0, lax.max, (0,)))([0.0]) is 0, and 1 in jax.
     Meant("value", "", REDUCED, "right: the initial value counts, too", "summed("),
     Meant(NOT_FINITE, "", REDUCED, "right: the initial value counts, too", "summed("),
+    Meant(
+        "value",
+        "",
+        r"jnp\.digitize\(",
+        "right: where an edge is NaN, jax takes the others for falling",
+        "(lambda x, bins, right: jnp.zeros(jnp.shape(x), jnp.int32))(",
+    ),
     # In JAX it is 0.5 there.
     Meant(NOT_FINITE, r"got .*nan", BESSEL, "right: the slope at NaN is NaN", "lax.tanh("),
     Meant("value", r"", BESSEL, "right: the slope at NaN is NaN", "lax.tanh("),

@@ -159,7 +159,10 @@ def _digitize(x: Any, bins: Any, right: bool, method: str) -> Any:
     backwards = searchsorted(flip(edges), x, side=side, method=method)
     descending = ops.sub(INT32.type(n), backwards)
     first, last = part(edges, 0, 1, 0, (n,)), part(edges, n - 1, n, 0, (n,))
-    return where(reshape(ops.ge(last, first), ()), ascending, descending)
+    # An edge that is NaN is above all others, where `sort` puts it.
+    from_nan = ops.bitwise_and(ops.ne(first, first), ops.eq(last, last))
+    falls = ops.bitwise_or(ops.lt(last, first), from_nan)
+    return where(reshape(falls, ()), descending, ascending)
 
 
 # ---- Histograms ---------------------------------------------------------------------------------

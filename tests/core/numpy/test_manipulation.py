@@ -482,3 +482,15 @@ def test_a_complex_number_is_not_read_as_other_widths() -> None:
 def test_sizes_beyond_all_memory_are_refused(shape: Any) -> None:
     with pytest.raises(ValueError, match="bytes or more"):
         jnp.zeros(shape)
+
+
+@pytest.mark.parametrize("right", [False, True])
+def test_digitize_puts_nan_above_all_edges(right: bool) -> None:
+    x = np.array([0, 2, -5, np.nan, np.inf], np.float32)
+    for values in ([-1.6, 0.2, 1.0, np.nan], [np.nan], [1.0, np.nan, np.nan]):
+        edges = np.array(values, np.float32)
+        want = np.searchsorted(edges, x, "left" if right else "right")
+        np.testing.assert_array_equal(jnp.digitize(x, edges, right), want)
+        falling = jnp.digitize(x, edges[::-1], right)
+        if len(edges) > 1:
+            np.testing.assert_array_equal(falling, len(edges) - want)

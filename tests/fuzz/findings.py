@@ -68,6 +68,7 @@ MEANT = [
     Meant("error type", r"jacrev requires[\s\S]*want ValueError: Linearization", "", INNER),
     Meant("error type", r"jacfwd requires .* got key[\s\S]*want NotImplementedError", "", INNER),
     Meant("error type", r"jacfwd requires .* got bool[\s\S]*want ValueError: at vmap", "", INNER),
+    Meant("error type", r"glu halves axis[\s\S]*want AssertionError", "", "an assertion of jax"),
     Meant("error type", r"unexpected tracer[\s\S]*want AssertionError: \[", "", INNER),
     Meant("error type", r"custom_jvp.* not implemented|'custom_lin' not", "", INNER),
     Meant("error type", r"IndivisibleError", "", "a private type, which is a ValueError"),
@@ -82,9 +83,9 @@ MEANT = [
     Meant(
         "shape",
         TWICE,
-        r"jax\.custom_batching\.custom_vmap\((\w+)\)",
+        r"jax\.custom_batching\.custom_vmap\(",
         "right: jax returns an axis too many in forward mode",
-        r"jax.custom_batching.custom_vmap(lambda *a: \1(*a)[0])",
+        "without_rule(",
     ),
     Meant(
         NOT_FINITE,

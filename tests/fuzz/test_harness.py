@@ -135,6 +135,14 @@ def test_what_is_meant_is_gone_without_its_cause() -> None:
     assert meant(difference, "v0 = jnp.sin(x0)") == ("", "")
 
 
+def test_a_rule_for_batches_with_an_axis_too_many() -> None:
+    program = "h0 = jax.custom_batching.custom_vmap(h0_plain)"
+    twice = Difference("shape", "got array float32[2, 3] [1]\nwant array float32[2, 2, 3] [1]")
+    assert meant(twice, program)[1] == "h0 = without_rule(h0_plain)"
+    other = Difference("shape", "got array float32[2, 3] [1]\nwant array float32[3, 2, 3] [1]")
+    assert meant(other, program) == ("", "")
+
+
 def test_shrinking_leaves_what_matters() -> None:
     program = statements(
         """

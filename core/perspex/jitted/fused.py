@@ -92,14 +92,17 @@ def _dual(x: Any) -> Any:
 
     In JAX the function is a program, whose derivative takes such tangents.
     """
-    if state.trace.__class__ is not JvpTrace:
+    trace = state.trace
+    if trace.__class__ is not JvpTrace:
         return x
     if x.__class__ in (tuple, list, dict):
         return tree.map(_dual, x)
-    if x.__class__ is not JvpTracer or not x.aval.weak_type or typeof(x.tangent).weak_type:
+    if x.__class__ is not JvpTracer or x._trace is not trace:
+        return x
+    if not x.aval.weak_type or typeof(x.tangent).weak_type:
         return x
     (tangent,) = like_primals([x.tangent], [x.aval])
-    dual = JvpTracer(x._trace, x.primal, tangent)
+    dual = JvpTracer(trace, x.primal, tangent)
     dual._past = x._past
     return dual
 

@@ -17,6 +17,7 @@ from perspex.arguments.arrays import arraylike, as_dtype, check_arraylike, expan
 from perspex.arguments.axes import canonical_axis
 from perspex.arguments.glossary import describe
 from perspex.arguments.types import Array, ArrayLike
+from perspex.ir.avals import shaped
 from perspex.jitted.fused import fused
 from perspex.numpy.creation import asarray
 from perspex.numpy.indexing.parse import INT32, Index, Picks, place_dtype, whole
@@ -506,6 +507,7 @@ def setdiff1d(
     """
     check_arraylike("setdiff1d", ar1, ar2)
     x, y = flat(asarray(ar1)), flat(asarray(ar2))
+    weak = shaped(x).weak_type
     length = fixed_size("setdiff1d", size)
     if length is None:
         known = _known("setdiff1d", x)
@@ -516,8 +518,10 @@ def setdiff1d(
         (kept,) = places(_isin(x, y, True), length, x.size)
         real = ops.lt(kept, INT32.type(x.size))
         value = spread(as_dtype(asarray(fill), x.dtype), kept.shape)
-        return ops.select(real, _taken(x, kept), value)
-    return _chosen("setdiff1d", x, lambda v: _isin(v, y, True), length, fill)[0]
+        out = ops.select(real, _taken(x, kept), value)
+    else:
+        out = _chosen("setdiff1d", x, lambda v: _isin(v, y, True), length, fill)[0]
+    return convert(out, shaped(out).dtype, weak)
 
 
 def setxor1d(

@@ -75,6 +75,13 @@ def test_weak_types_survive_what_keeps_them() -> None:
     assert (jnp.asarray(1) + jnp.int8(1)).dtype == np.int8
 
 
+def test_what_is_left_of_a_weakly_typed_array_is_so() -> None:
+    weak, other = jnp.broadcast_to(jnp.asarray(1.0), (2,)), jnp.ones(2)
+    for options in ({}, {"size": 2}, {"size": 2, "assume_unique": True}):
+        assert jnp.setdiff1d(weak, other, **options).weak_type
+        assert not jnp.setdiff1d(other, weak, **options).weak_type
+
+
 @pytest.mark.parametrize("x64", [False, True])
 def test_widths_follow_the_flag(x64: bool) -> None:
     wide = 8 if x64 else 4

@@ -68,6 +68,9 @@ MEANT = [
     Meant("error type", r"jacrev requires[\s\S]*want ValueError: Linearization", "", INNER),
     Meant("error type", r"jacfwd requires .* got key[\s\S]*want NotImplementedError", "", INNER),
     Meant("error type", r"jacfwd requires .* got bool[\s\S]*want ValueError: at vmap", "", INNER),
+    Meant(
+        "error type", r"want NotImpl\w+: Diff\w+ rule for 'zeta'", "", "a derivative that jax lacks"
+    ),
     Meant("error type", r"glu halves axis[\s\S]*want AssertionError", "", "an assertion of jax"),
     Meant("error type", r"unexpected tracer[\s\S]*want AssertionError: \[", "", INNER),
     Meant("error type", r"custom_jvp.* not implemented|'custom_lin' not", "", INNER),

@@ -67,6 +67,16 @@ def test_archives_know_their_version_without_git(small: Path) -> None:
 
 
 @needs_git
+def test_an_archive_without_a_tag_is_in_development(small: Path) -> None:
+    # As GitHub's "Download ZIP" of a branch: the name of a commit alone would make it version 0.0.
+    zipped = small.parent / "archive.tar"
+    git(small, "archive", "--prefix=archive/", "-o", str(zipped), "HEAD")
+    with tarfile.open(zipped) as packed:
+        packed.extractall(small.parent, filter="data")
+    assert hatchling(small.parent / "archive", "version") == "0.1.0.dev0"
+
+
+@needs_git
 def test_a_folder_that_git_knows_nothing_of_is_in_development(small: Path) -> None:
     shutil.rmtree(small / ".git")
     assert hatchling(small, "version") == "0.1.0.dev0"

@@ -12,9 +12,6 @@ PANEL  := $(VENV)/share/jupyter/labextensions/perspex
 ARGS   ?=
 MINUTES ?= 10
 
-# JupyterLab asks root for this; a container's only user is often root.
-AS_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
-
 # The tests start hundreds of processes, each of which would translate all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -24,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 	panel-check-if-node panel-ui-if-node ecosystem suites libraries array-api
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Perspex needs Python 3.11 or newer: make PYTHON=python3.x")'
@@ -35,8 +32,7 @@ $(STAMP): pyproject.toml
 
 lab: $(STAMP)  ## JupyterLab on examples/ with the Perspex kernel; ARGS="--port 9999 --no-browser"
 	@echo "Next: open the address below in a browser, then quickstart.ipynb; Ctrl+C ends JupyterLab."
-	$(BIN)/jupyter lab $(AS_ROOT) --notebook-dir=examples \
-		--MultiKernelManager.default_kernel_name=perspex --LabApp.news_url=None $(ARGS)
+	$(BIN)/perspex lab examples $(ARGS)
 
 ecosystem: $(ECOSYSTEM)/.libraries  ## libraries built on JAX, on Perspex and on jax; ARGS="replay --rounds 3"
 	$(ECOSYSTEM)/bin/python examples/ecosystem/compare.py $(ARGS)
@@ -173,7 +169,7 @@ test-libraries: $(ECOSYSTEM)/.few
 
 # Voila, JupyterHub with its proxy, MyST-NB, and the widget manager of VS Code: front ends of others.
 .PHONY: test-fronts
-test-fronts: $(FRONTS)/.installed
+test-fronts: $(FRONTS)/.installed  ## our kernel in Voila, JupyterHub, MyST-NB and VS Code's widgets; needs Node.js
 	PERSPEX_FRONTS=$(FRONTS) $(BIN)/python -m pytest -q tests/soak/test_fronts.py
 	PERSPEX_FRONTS=$(FRONTS) node --test labextension/ui-tests/vscode.test.mjs
 
@@ -192,7 +188,7 @@ PYTHONS = $(shell for python in 3.11 3.12 3.13; do \
 	do "$$found" --version >/dev/null 2>&1 && command -v "$$found" && break; done; done)
 
 .PHONY: test-install
-test-install: $(STAMP)
+test-install: $(STAMP)  ## the wheel in clean environments of all Pythons, make demo in a fresh clone
 	PERSPEX_SOAK=1 PERSPEX_PYTHONS="$$(echo $(PYTHONS) | tr ' ' :)" \
 		$(BIN)/python -m pytest -q -n 2 tests/soak/test_install.py tests/soak/test_first_contact.py
 

@@ -11,6 +11,9 @@ from pathlib import Path
 
 from perspex_command.examples import folder
 
+# What JupyterLab does here unless its user says otherwise: it does not ask whether it may fetch news.
+_SETTINGS = Path(__file__).with_name("jupyter")
+
 
 def main(options: argparse.Namespace, others: list[str]) -> int:
     """Make the folder if need be, and become JupyterLab."""
@@ -22,7 +25,7 @@ def main(options: argparse.Namespace, others: list[str]) -> int:
         print(f"Copied the examples to {place}.", flush=True)
     command = arguments(place, others)
     print("Starting JupyterLab; end it with Ctrl+C, twice.", flush=True)
-    os.execv(sys.executable, command)
+    os.execve(sys.executable, command, {**os.environ, "JUPYTER_CONFIG_PATH": settings()})
 
 
 def copy(place: Path) -> None:
@@ -30,6 +33,12 @@ def copy(place: Path) -> None:
     shutil.copytree(
         folder(), place, ignore=shutil.ignore_patterns(".ipynb_checkpoints", "__pycache__")
     )
+
+
+def settings() -> str:
+    """Where Jupyter looks for settings: in ours, and wherever it was told to look."""
+    told = os.environ.get("JUPYTER_CONFIG_PATH")
+    return os.pathsep.join([str(_SETTINGS), *([told] if told else [])])
 
 
 def arguments(place: Path, others: list[str]) -> list[str]:
@@ -41,8 +50,6 @@ def arguments(place: Path, others: list[str]) -> list[str]:
         "jupyterlab",
         f"--ServerApp.root_dir={place}",
         "--MultiKernelManager.default_kernel_name=perspex",
-        # JupyterLab would ask in its first window whether it may fetch news.
-        "--LabApp.news_url=None",
         # JupyterLab asks root for this; a container's only user is often root.
         *(["--allow-root"] if is_root else []),
         *others,

@@ -81,6 +81,11 @@ def test_the_examples_are_in_it(wheel: zipfile.ZipFile) -> None:
     assert "perspex_command/notebooks/data/mauna_loa_co2.csv" in names
 
 
+def test_the_settings_of_perspex_lab_are_in_it(wheel: zipfile.ZipFile) -> None:
+    name = "perspex_command/jupyter/labconfig/default_setting_overrides.json"
+    assert "fetchNews" in wheel.read(name).decode()
+
+
 def test_a_script_pulls_no_jupyter(wheel: zipfile.ZipFile) -> None:
     """What the core needs, and nothing else, is installed without extras."""
     metadata = metadata_of(wheel)

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import socket
 import subprocess
 import sys
+import time
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -101,8 +107,6 @@ def test_a_report_of_a_notebook_that_fails_has_what_came_before(tmp_path: Path) 
 
 
 def _environment() -> dict[str, str]:
-    import os
-
     return {**os.environ, **kept.environment()}
 
 
@@ -115,11 +119,42 @@ def test_lab_opens_copies(tmp_path: Path) -> None:
     words = lab.arguments(place, ["--port=9999"])
     assert words[1:3] == ["-m", "jupyterlab"] and words[-1] == "--port=9999"
     assert f"--ServerApp.root_dir={place}" in words
-    # Nobody is asked about news, neither here nor by `make lab`.
+    # `make lab` is this command, too.
     makefile = (Path(__file__).resolve().parents[2] / "Makefile").read_text(encoding="utf-8")
-    options = {word for word in words if word.startswith(("--LabApp", "--MultiKernel"))}
-    assert "--LabApp.news_url=None" in options
-    assert [option for option in options if option not in makefile] == []
+    assert "\n\t$(BIN)/perspex lab examples $(ARGS)\n" in makefile
+
+
+def test_lab_asks_nobody_about_news(tmp_path: Path) -> None:
+    """JupyterLab asks where this setting is `none`, whatever else it was told about news."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    options = ["--no-browser", f"--port={port}", "--ServerApp.ip=127.0.0.1"]
+    command = [sys.executable, "-m", "perspex_command", "lab", str(tmp_path), *options]
+    settings = (
+        f"http://127.0.0.1:{port}/lab/api/settings/@jupyterlab/apputils-extension:notification"
+    )
+    environment = {**_environment(), "HOME": str(tmp_path), "JUPYTER_CONFIG_PATH": str(tmp_path)}
+    with subprocess.Popen(
+        [*command, "--IdentityProvider.token="], env=environment, stderr=subprocess.DEVNULL
+    ) as server:
+        told = None
+        while told is None:
+            assert server.poll() is None, "JupyterLab has ended"
+            with contextlib.suppress(ConnectionError, urllib.error.URLError):
+                told = json.loads(urllib.request.urlopen(settings).read())
+            time.sleep(0.1)
+        server.terminate()
+    assert told["schema"]["properties"]["fetchNews"]["default"] == "false"
+
+
+def test_lab_adds_its_settings_to_those_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUPYTER_CONFIG_PATH", "/etc/ours")
+    ours, *others = lab.settings().split(os.pathsep)
+    assert (Path(ours) / "labconfig/default_setting_overrides.json").is_file()
+    assert others == ["/etc/ours"]
+    monkeypatch.delenv("JUPYTER_CONFIG_PATH")
+    assert lab.settings() == ours
 
 
 # ---- the doctor ---------------------------------------------------------------------------------

@@ -203,3 +203,5 @@ def test_a_system_that_starts_nothing_is_named(
         live.ok(f"import os; os.chdir({str(tmp_path)!r})")
         assert said in live.run("%cluster start -n 2 --engines slurm").stderr
         assert "no cluster runs" in live.ok("%cluster status").stdout
+    # What was not started is not cancelled.
+    assert not (tmp_path / "cancelled").exists()

@@ -83,7 +83,10 @@ if source != target:
 """,
 }
 # One that takes no jobs.
-REFUSING = {"sbatch": 'sys.exit("no partition is up")'}
+REFUSING = {
+    "sbatch": 'sys.exit("no partition is up")',
+    "scancel": "cancel(sys.argv[-1])",
+}
 SYSTEMS = {"refusing": REFUSING, "slurm": SLURM, "pbs": PBS, "lsf": LSF, "ssh": SSH}
 
 

@@ -151,11 +151,17 @@ class Engines:
             client.close()
         if cluster is None:
             return
+        # What a batch system has refused has no job to cancel.
+        for name in [name for name, one in cluster.engines.items() if one.state == "before"]:
+            del cluster.engines[name]
+        controller = _group(cluster.controller)
         try:
             cluster.stop_cluster_sync()
         except Exception as error:  # such as that of a batch system
             cluster.stop_controller_sync()
             raise ClusterError(f"a job of engines may still be there: {error}") from error
+        finally:
+            _end(controller)
 
     def dead(self) -> list[int]:
         """The engines whose process has ended."""
@@ -265,6 +271,21 @@ class Engines:
             return memory_of(self.pids[process])
         found: int | None = report["memory"] if report else None
         return found
+
+
+def _group(controller: Any) -> int | None:
+    """The group of processes of a controller on this machine, which leads it."""
+    launchers = importlib.import_module("ipyparallel.cluster.launcher")
+    if type(controller) is launchers.LocalControllerLauncher and hasattr(os, "killpg"):
+        return int(controller.pid)
+    return None
+
+
+def _end(group: int | None) -> None:
+    """End what is left of a group: a controller that was ended as it began leaves children."""
+    if group is not None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(group, _KILL)
 
 
 @contextlib.contextmanager

@@ -32,6 +32,21 @@ test('the largest array is shown on its mesh; copies have the same colour', () =
   expect(texts(node, '.pspx-parts li')).toEqual(['[0:4, :] cpu:0, cpu:1', '[4:8, :] cpu:2, cpu:3']);
 });
 
+test('a mesh of one axis has a label above each device, and none before its row', () => {
+  const row = placement('x', { sizes: [4], axes: ['x'], parts: [0, 1, 2, 3], copies: 1 });
+  const { node } = shown({ placements: [row] });
+  const map = node.querySelector<HTMLElement>('.pspx-map')!;
+  expect(map.style.gridTemplateColumns).toBe('repeat(4, minmax(0, 1fr))');
+  const looks = [...map.children].map(child => child.className.split(' ').at(-1));
+  expect(looks).toEqual([...Array(4).fill('pspx-map-top'), ...Array(4).fill('pspx-tile')]);
+  // A mesh of two axes has a corner.
+  const { children } = shown({ placements: [placement('x')] }).node.querySelector('.pspx-map')!;
+  expect([...children].map(child => child.className).slice(0, 2)).toEqual([
+    '',
+    'pspx-map-label pspx-map-top'
+  ]);
+});
+
 test('a device under the pointer is told of', () => {
   const { node } = shown({ placements: [placement('x')] });
   node

@@ -36,7 +36,7 @@ export class Sidebar extends Widget {
     append(
       this.node,
       stylesheet(LOOK),
-      el('div', { class: 'pspx-head' }, this._title, this._about, this._restart),
+      el('div', { class: 'pspx-head' }, this._title, this._restart, this._about),
       this._strip,
       this._say
     );
@@ -190,7 +190,7 @@ export class Sidebar extends Widget {
   }
 
   private _offerRestart(): HTMLElement {
-    return button('pspx-quiet', () => this._confirmRestart(), trans.__('Restart…'), {
+    return button('pspx-button', () => this._confirmRestart(), trans.__('Restart…'), {
       title: trans.__('Restart the kernel and keep the variables')
     });
   }

@@ -148,7 +148,7 @@ export class DevicesTab implements ITab {
             'caption',
             null,
             trans.__(
-              'What each device sends in one run of the program, by line. The share is an estimate of its part of the work; once %cost has measured the devices, of the time.'
+              'What each device sends in one run of the program, by line. The share is its estimated part of the work, or of the time once %cost has measured the devices.'
             )
           ),
           titles,

@@ -29,7 +29,11 @@ export function deviceMap(
     replace(told, i === null ? summary(placement, ids.length) : about(i));
   const pieces: HTMLElement[] = [];
   if (grid.across) {
-    pieces.push(el('span'), ...grid.across.map(text => label(text, 'pspx-map-top')));
+    // Above the labels of the rows, where there are such, nothing stands.
+    if (grid.down) {
+      pieces.push(el('span'));
+    }
+    pieces.push(...grid.across.map(text => label(text, 'pspx-map-top')));
   }
   tiles.forEach((one, i) => {
     if (grid.down && i % grid.columns === 0) {

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from perspex_command.examples import folder
 
-# What JupyterLab does here unless its user says otherwise: it does not ask whether it may fetch news.
+# Settings that hold unless the user of JupyterLab sets others: nobody is asked about news.
 _SETTINGS = Path(__file__).with_name("jupyter")
 
 

@@ -60,8 +60,6 @@ OTHERWISE = {
     "parts / pcast of an unknown axis": "an assertion of JAX's fails",
     "jit / same axis twice": "JAX has a type of its own, which is no ValueError",
     "ambiguous / asked for what cannot be": "the same",
-    "ambiguous / cotangents of another cut": "both refuse, with errors of two types",
-    "ambiguous / tangents of another cut": "JAX reshards a tangent like its primal",
     "ambiguous / in_shardings that differ": "JAX takes no notice of them in another program",
     "ambiguous / out_shardings that differ": "JAX takes no notice of them in another program",
     "pending / greatest, twice": "both refuse, with errors of two types",

@@ -30,13 +30,15 @@ from perspex.api.differentiable import (
     described,
 )
 from perspex.api.jit import jit
-from perspex.api.points import VJP, Pull, Push, linearized_call, tangent_out
+from perspex.api.points import VJP, Pull, Push, is_cut_as, linearized_call, tangent_out
 from perspex.base.pytree_registry import Partial
 from perspex.base.source import transformed
 from perspex.ir.avals import ShapedArray, shaped
+from perspex.ops.placing import resharded
 from perspex.ops.refs import get as get_ref
 from perspex.ops.refs import set as set_ref
 from perspex.ops.structural import scalar_like
+from perspex.sharding import NamedSharding, PartitionSpec
 from perspex.tracing.array_type import Array
 from perspex.tracing.trace import Reference
 from perspex.transforms import jvp as forward
@@ -74,7 +76,8 @@ def jvp(
       fun: a function of pytrees of arrays.
       primals: a tuple of its arguments, where to differentiate.
       tangents: a tuple of the same structure, shapes and dtypes. Integers and booleans have
-        tangents of dtype `float0`.
+        tangents of dtype `float0`. Tangents that explicit axes of a mesh cut in another way than
+        their primals are moved to where those lie.
       has_aux: `fun` returns a pair; its second part is not differentiated.
 
     Returns:
@@ -135,6 +138,8 @@ def _tangent_in(t: Any, aval: ShapedArray, where: str) -> Any:
     else:
         given = argument_avals("jvp", [t], lambda _: f"the tangent of {where}")[0]
         shape, dtype = given.shape, given.dtype
+        if shape == aval.shape and not is_cut_as(given, aval):
+            t = resharded(t, _as_primal(given, aval))
     expected = aval.dtype if is_differentiable(aval) else _FLOAT0
     if dtype != expected:
         raise TypeError(
@@ -149,6 +154,14 @@ def _tangent_in(t: Any, aval: ShapedArray, where: str) -> Any:
             f"Got primal shape {aval.shape} and tangent shape as {shape}, for {where}"
         )
     return None if expected == _FLOAT0 else t
+
+
+def _as_primal(given: ShapedArray, aval: ShapedArray) -> NamedSharding:
+    """How a primal is cut, on the mesh of a tangent if it is not cut at all."""
+    if aval.cut is not None:
+        return aval.cut
+    assert given.cut is not None
+    return NamedSharding(given.cut.mesh, PartitionSpec(*[None] * aval.ndim))
 
 
 def _dtype_name(dtype: Any) -> str:

@@ -29,6 +29,11 @@ from perspex.transforms.transpose import backward_pass
 _FLOAT0 = dtypes.float0
 
 
+def is_cut_as(given: ShapedArray, aval: ShapedArray) -> bool:
+    """Whether a tangent is cut as its primal along explicit axes; one that is not cut may be."""
+    return given.cut is None or given.cut == aval.cut
+
+
 class GradValue:
     """Stands in `with_refs` for an argument whose gradient is to be returned."""
 
@@ -115,13 +120,13 @@ class Point:
             shown = f"float0[{','.join(map(str, np.shape(t)))}]"
         else:
             given = shaped(t)
-            if given.shape == aval.shape and given.dtype == aval.dtype:
+            if given.shape == aval.shape and given.dtype == aval.dtype and is_cut_as(given, aval):
                 return
             shown = _named(given)
         raise ValueError(
             "linearized function called on tangent values inconsistent with the original primal "
             f"values: got tangent type {shown} for primal type {_named(aval)}; "
-            "convert it with `.astype` or `.reshape`"
+            "convert it with `.astype`, `.reshape` or `jax.sharding.reshard`"
         )
 
     def pull(
@@ -203,7 +208,8 @@ class Point:
         if not is_differentiable(aval):
             return
         given = argument_avals("vjp", [ct], lambda _: "a cotangent")[0]
-        if given.shape != aval.shape or given.dtype != aval.dtype:
+        same = given.shape == aval.shape and given.dtype == aval.dtype
+        if not (same and is_cut_as(given, aval)):
             raise ValueError(
                 "unexpected JAX type (e.g. shape/dtype) for argument to VJP function: got "
                 f"{_named(given)}, but expected {_named(aval)} because the corresponding output of "

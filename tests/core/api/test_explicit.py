@@ -250,6 +250,28 @@ assert str(found.aval) == "float32[8@X,4,6@Y]", found.aval
 alone = perspex.vmap(perspex.grad(step), (None, 0))(np.ones((4, 6), np.float32), numbers)
 np.testing.assert_allclose(found, alone, rtol=1e-4, atol=1e-5)
 """,
+    "tangents and cotangents that are cut in another way": """
+other, primal = cut(np.ones((8, 4), np.float32), None, "Y"), cut(numbers, "X")
+for f, slope in ((jnp.sin, np.cos(numbers)), (lambda a: a.T.T * a, 2 * numbers)):
+    for run in (perspex.jvp, perspex.jit(perspex.jvp, static_argnums=0)):
+        y, t = run(f, (primal,), (other,))
+        assert str(t.aval) == str(y.aval) == "float32[8@X,4]", t.aval
+        np.testing.assert_allclose(t, slope, rtol=1e-4, atol=1e-5)
+    # A primal that is not cut: its tangent is put together.
+    assert str(perspex.jvp(f, (numbers,), (cut(numbers, "X", "Y"),))[1].aval) == "float32[8,4]"
+    # A loop's carry keeps its type.
+    def g(a): return lax.scan(lambda c, _: (f(c), None), a, None, length=1)[0]
+    np.testing.assert_allclose(perspex.jvp(g, (primal,), (other,))[1], slope, rtol=1e-4, atol=1e-5)
+for name, f in (
+    ("linearized function", perspex.linearize(jnp.sin, primal)[1]),
+    ("argument to VJP", perspex.vjp(jnp.sin, primal)[1]),
+):
+    text = raised(ValueError, f, other)
+    assert name in text and "[8,4@Y]" in text and "[8@X,4]" in text, text
+    # What is not cut at all has no place to disagree about.
+    (found,) = perspex.tree.leaves(f(np.ones((8, 4), np.float32)))
+    np.testing.assert_allclose(found, np.cos(numbers), rtol=1e-5)
+""",
     "what shard_map closes over": """
 total = x.sum()
 g = perspex.shard_map(lambda a: a * total, mesh=mesh, in_specs=P("X"), out_specs=P("X"))

@@ -19,12 +19,14 @@ class ExchangesTopic(Topic):
     name = "exchanges"
 
     def begin(self) -> None:
-        # The ids of the rows of each program, by the number of its compilation.
+        # The ids of the rows of each program, by the number of its compilation, and the keys of
+        # their executables: a program that was only looked at sends nothing of its own.
         self._rows: dict[int, list[str]] = {}
+        self._keys: dict[int, str] = {}
         self._rates: links.Rates | None = None
 
     def end(self) -> None:
-        self._rows = {}
+        self._rows, self._keys = {}, {}
 
     def cell_ended(self, count: int) -> None:
         self.changed()
@@ -34,12 +36,13 @@ class ExchangesTopic(Topic):
         rates = links.known_rates()
         if rates != self._rates:
             # Predictions change with them.
-            self._rates, self._rows = rates, {}
+            self._rates, self._rows, self._keys = rates, {}, {}
         for number in [n for n in self._rows if n not in done or not done[n].can_be_traced]:
-            for key in self._rows.pop(number):
-                self.table.drop(key)
+            self._keys.pop(number, None)
+            for row_id in self._rows.pop(number):
+                self.table.drop(row_id)
         for number, one in done.items():
-            if number in self._rows or not one.can_be_traced:
+            if number in self._rows or not one.can_be_traced or one.key in self._keys.values():
                 continue
             self.check()
             traced = one.traced()
@@ -49,6 +52,8 @@ class ExchangesTopic(Topic):
                 for i, exchange in enumerate(found)
             ]
             self._rows[number] = [row.id for row in rows]
+            if one.key:
+                self._keys[number] = one.key
             for row in rows:
                 self.table.put(row)
         return None

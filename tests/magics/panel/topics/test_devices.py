@@ -51,6 +51,7 @@ after = {name: rows(name) for name in names}
 ns = shell.user_ns
 shards = [[str(s.device), int(np.asarray(s.data).sum())] for s in ns["up"].addressable_shards]
 run(PROGRAM)
+run("text = f.lower(up).compile().as_text()")  # the same executable
 sent = rows("exchanges")
 run("del f")
 import gc; gc.collect()
@@ -154,6 +155,7 @@ def test_what_is_sent_is_that_of_a_ring_and_stands_at_its_line() -> None:
     sent = {row["collective"]: row for row in told()[3]}
     part = 8 * 2 * 4  # the bytes of a device's part of `up`
     assert sent.keys() == {"collective-permute", "all-reduce"}
+    assert len(told()[3]) == 2, "once, although it was compiled once more to be looked at"
     moved, summed = sent["collective-permute"], sent["all-reduce"]
     assert (moved["sent"], moved["times"], moved["at"]["line"]) == (3 * part, 3, 6)
     assert (summed["sent"], summed["group"], summed["at"]["line"]) == (2 * part * 3 / 4, 4, 10)

@@ -90,7 +90,8 @@ def about(notebook: Any) -> tuple[str, str]:
     texts = [rest, *(cell.source for cell in notebook.cells[1:] if cell.cell_type == "markdown")]
     first = next(text.strip() for text in texts if re.match(r"\s*[A-Z]", text))
     sentence = " ".join(first.split("\n\n")[0].split())
-    return head.removeprefix("# "), re.split(r"(?<=[.?!:])\s", sentence)[0].rstrip(":")
+    sentence = re.split(r"(?<=[.?!:])\s", sentence)[0]
+    return head.removeprefix("# "), f"{sentence[:-1]}." if sentence.endswith(":") else sentence
 
 
 def page(path: Path, notebook: Any) -> tuple[str, list[str], dict[str, bytes]]:

@@ -38,7 +38,10 @@ test('a mesh of one axis has a label above each device, and none before its row'
   const map = node.querySelector<HTMLElement>('.pspx-map')!;
   expect(map.style.gridTemplateColumns).toBe('repeat(4, minmax(0, 1fr))');
   const looks = [...map.children].map(child => child.className.split(' ').at(-1));
-  expect(looks).toEqual([...Array(4).fill('pspx-map-top'), ...Array(4).fill('pspx-tile')]);
+  expect(looks).toEqual([
+    ...Array<string>(4).fill('pspx-map-top'),
+    ...Array<string>(4).fill('pspx-tile')
+  ]);
   // A mesh of two axes has a corner.
   const { children } = shown({ placements: [placement('x')] }).node.querySelector('.pspx-map')!;
   expect([...children].map(child => child.className).slice(0, 2)).toEqual([

@@ -2,6 +2,7 @@
 
     python benchmarks/stoppable.py loops        30 loops, watched and not: ratios, same bits
     python benchmarks/stoppable.py interrupts   40 programs in a kernel, stopped at random
+    python benchmarks/stoppable.py turns        loops of seconds, plain and under `watch_loops`
 
 The first prints the ratio of the best times of each loop, taken in turns. The second prints how
 long each cell went on after the interrupt, and whether the next cell worked.
@@ -10,6 +11,7 @@ long each cell went on after the interrupt, and whether the next cell worked.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import math
 import random
 import sys
@@ -156,6 +158,71 @@ def cost(seconds: float, only: str, clock: Callable[[], float]) -> None:
     print(f"{len(ratios)} loops: geometric mean {mean:.4f}, worst {max(ratios):.3f}")
 
 
+def long_loops() -> dict[str, tuple[Any, tuple[Any, ...]]]:
+    """Functions whose loops take seconds, and their arguments."""
+    v8, v1000, m50, m200 = pnp.ones(8), pnp.ones(1000), pnp.eye(50) * 0.5, pnp.eye(200) * 0.5
+
+    def counted(n: int, body: Any) -> Any:
+        return lambda x: lax.while_loop(
+            lambda c: c[0] < n, lambda c: (c[0] + 1, body(c[1])), (0, x)
+        )
+
+    def fori(n: int, body: Any) -> Any:
+        return lambda x: lax.fori_loop(0, n, lambda i, c: body(c), x)
+
+    def decay(c: Any, _: Any) -> Any:
+        return c * 0.999 + 0.1, c[0]
+
+    def inner(c: Any) -> Any:
+        return lax.fori_loop(0, 1_000, lambda i, d: pnp.sin(d), c)
+
+    return {
+        "while, scalar": (counted(200_000_000, lambda x: x * 0.999 + 1), (pnp.float32(1),)),
+        "while, 1000": (counted(300_000, pnp.sin), (v1000,)),
+        "while, 200 x 200": (counted(5_000, lambda x: x @ x + 0.1 * x), (m200,)),
+        "fori, 8": (fori(30_000_000, pnp.sin), (v8,)),
+        "fori, 50 x 50": (fori(200_000, lambda x: x @ x + 0.1 * x), (m50,)),
+        "fori of fori": (fori(20_000, inner), (v8,)),
+        "scan, ys": (lambda c: lax.scan(decay, c, None, length=5_000_000), (v1000,)),
+        "scan, xs": (
+            lambda c, xs: lax.scan(lambda c, a: (pnp.tanh(c * 0.9 + a), c.sum()), c, xs),
+            (v8, pnp.ones((10_000_000, 8))),
+        ),
+    }
+
+
+def turns(rounds: int, only: str, clock: Callable[[], float]) -> None:
+    """Print what `watch_loops` costs calls of seconds: the ratio of the best times."""
+    ratios = []
+    for name, (function, args) in long_loops().items():
+        if only not in name:
+            continue
+        jitted, best = perspex.jit(function), {False: math.inf, True: math.inf}
+        results, programs = {}, 0
+        for number in range(rounds + 1):
+            for watched in (False, True) if number % 2 else (True, False):
+                seen: list[Any] = []
+                with contextlib.ExitStack() as stack:
+                    if watched:
+                        stack.enter_context(perspex.watch_loops(seen.append, every=0.0))
+                    start = clock()
+                    found = perspex.block_until_ready(jitted(*args))
+                    took = clock() - start
+                if number:  # the first one compiles
+                    best[watched] = min(best[watched], took)
+                programs = len(seen) or programs
+                results[watched] = [np.asarray(x) for x in perspex.tree.leaves(found)]
+        same = all(map(np.array_equal, results[False], results[True]))
+        ratios.append(best[True] / best[False])
+        said = "same bits" if same else "OTHER BITS"
+        print(
+            f"{name:18} {best[False]:6.2f} s  {ratios[-1]:.3f}  {programs:4} programs  {said}",
+            flush=True,
+        )
+    mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+    print(f"{len(ratios)} loops: geometric mean {mean:.4f}, worst {max(ratios):.3f}")
+
+
 SETUP = """
 import numpy as np, perspex, perspex.numpy as jnp
 from perspex import lax
@@ -215,15 +282,17 @@ def interrupts(seed: int) -> None:
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
-    parser.add_argument("what", choices=["loops", "interrupts"])
+    parser.add_argument("what", choices=["loops", "interrupts", "turns"])
     parser.add_argument("--seconds", type=float, default=3.0, help="for each loop")
     parser.add_argument("--processor", action="store_true", help="processor time: on busy machines")
     parser.add_argument("--only", default="", help="a part of the names of loops")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
+    clock = time.process_time if options.processor else time.perf_counter
     if options.what == "loops":
-        clock = time.process_time if options.processor else time.perf_counter
         cost(options.seconds, options.only, clock)
+    elif options.what == "turns":
+        turns(3, options.only, clock)
     else:
         interrupts(options.seed)
 

@@ -97,6 +97,7 @@ from perspex.api.waiting import copy_to_host_async as copy_to_host_async  # noqa
 from perspex.api.waiting import device_get as device_get  # noqa: E402
 from perspex.api.waiting import ensure_compile_time_eval as ensure_compile_time_eval  # noqa: E402
 from perspex.api.waiting import live_arrays as live_arrays  # noqa: E402
+from perspex.api.watching import watch_loops as watch_loops  # noqa: E402
 from perspex.base import views as _views  # noqa: E402
 from perspex.config import allow_f16_reductions as allow_f16_reductions  # noqa: E402
 from perspex.config import (  # noqa: E402

@@ -379,8 +379,8 @@ trace_depth = Flag("perspex_trace_depth", 0, "Identity of the current trace.", a
 retracing.remove(trace_depth)
 # Likewise: a call under another policy goes through Python again, and finds its program.
 retracing.remove(stale_captures)
-# Likewise: while a cell is profiled, each call goes through Python, which records the caller.
-profiling = Flag("perspex_profiling", False, "Whether calls are written down.", boolean, True)
+# Likewise: while a cell is profiled, or loops are watched, each call goes through Python.
+profiling = Flag("perspex_profiling", False, "Whether calls come to Python.", boolean, True)
 retracing.remove(profiling)
 # Likewise: in a forked child, each call goes through Python, which says that it cannot run.
 forked = Flag("perspex_forked", False, "Whether XLA's threads are gone.", boolean, True)

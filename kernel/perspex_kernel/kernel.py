@@ -29,7 +29,7 @@ import perspex
 from perspex import config
 from perspex.base import environment, source
 from perspex.runtime import array as concrete
-from perspex.runtime import stopping
+from perspex.runtime import stopping, watching
 from perspex.runtime.callbacks import effects_barrier
 from perspex.runtime.compiler.disk import default_directory
 from perspex_kernel.restarting import Restarting
@@ -309,8 +309,10 @@ class PerspexKernel(IPythonKernel):
                 continue
             came = time.monotonic()
             loops.press()
-            frame = sys._current_frames().get(threading.main_thread().ident or 0)
+            main = threading.main_thread().ident or 0
+            frame = sys._current_frames().get(main)
             looks = frame is not None and frame.f_code.co_filename == concrete.__file__
+            looks |= main in watching.running  # between two turns
             end = came + (_DEAF_IN_WAIT if looks else _DEAF)
             while time.monotonic() < end and self._seen < came:
                 time.sleep(_AGAIN)

@@ -430,3 +430,41 @@ def test_the_state_of_a_stopped_loop_is_in_the_notebook(looping: Session) -> Non
     # The loop goes to the fixed point of sin(c) + c / 2.
     cell = "float(_stopped[0][0]), _stopped[1], abs(np.sin(1.895494) - 1.895494 / 2) < 1e-6"
     assert looping.ok(cell).text.startswith("(1.89549") and "None, " in looping.ok(cell).text
+
+
+IN_TURNS = """
+def nested(x):
+    def turn(c):
+        return c[0] + 1, lax.fori_loop(0, c[2], lambda i, n: n + 1, c[1]), c[2], jnp.sin(c[3])
+    return lax.while_loop(lambda c: c[0] > -9, turn, (0, 0, 1_000, x))
+nested = perspex.jit(nested)
+loops = perspex.watch_loops(lambda moment: print('started'), every=0.0)
+"""
+
+
+@pytest.mark.parametrize("x", ["small", "large"])
+def test_a_call_in_turns_stops_between_two_of_them_and_goes_on(looping: Session, x: str) -> None:
+    """Whether its programs run in the call itself, as small ones do, or beside it."""
+    looping.ok(IN_TURNS)
+    turns = []
+    for call in (f"nested({x})", "loops.resume()"):
+        ran = looping.interrupt(f"with loops: y = {call}", after="started")
+        assert ran.ename == "KeyboardInterrupt"
+        (text,) = [
+            m["content"]["data"]["text/plain"]
+            for m in ran.outputs
+            if "application/vnd.perspex.stopped+json" in m["content"].get("data", {})
+        ]
+        turn = int(looping.ok("loops.moment.turn").text)
+        assert text.startswith(
+            "Stopped `nested`. `_stopped` is what `nested` had computed by then. It is at turn "
+            f"{turn:,}; `resume()` of `watch_loops` goes on."
+        )
+        # No turn of the inner loop is missing.
+        found = looping.ok(
+            "int(_stopped[0]), int(_stopped[1]) == (turns := int(_stopped[0])) * "
+            "1_000 % 2**32 - 2**32 * (turns * 1_000 % 2**32 >= 2**31)"
+        ).text
+        assert found == f"({turn}, True)"
+        turns.append(turn)
+    assert 0 < turns[0] < turns[1]

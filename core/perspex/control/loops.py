@@ -27,7 +27,8 @@ from perspex.hlo.watched import (
     unless_stopped,
 )
 from perspex.ir.avals import ShapedArray
-from perspex.ir.jaxpr import ClosedJaxpr, JaxprEqn, Var
+from perspex.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
+from perspex.ops.arithmetic import add, bitwise_and, lt
 from perspex.ops.elementwise import select
 from perspex.ops.reductions import reduce_or
 from perspex.ops.structural import broadcast_in_dim, to_front
@@ -39,6 +40,7 @@ from perspex.transforms.checks import Checks
 from perspex.transforms.dce import dce_closed, without_effects
 from perspex.transforms.expansion import Carried, Expand, Expanding, flattened
 from perspex.transforms.higher_order import (
+    Turns,
     batch_in_front,
     check_operands,
     fixpoint,
@@ -50,6 +52,7 @@ from perspex.transforms.sequence import TOKEN, sequenced
 from perspex.transforms.vmap import batch_jaxpr, batched_aval
 
 _FLAG = ShapedArray((), np.dtype("bool"))
+_ZERO, _ONE = np.int32(0), np.int32(1)
 # The name of the cond of loops that each have their own, as one loop.
 _ANY_GOING = "any_going"
 
@@ -129,6 +132,18 @@ class While(Expanding):
             following = [next_turn(inner, number) for number in turn]
             inner.terminate("stablehlo.return", [*following, *outs])
         return list(made.results)[len(turns) :]
+
+    def in_turns(self, params: dict[str, Any]) -> Turns | None:
+        loop = Params(**params)
+        if loop.cond_jaxpr.effects:
+            return None  # it is asked once more where a loop is entered again
+        fixed, carry = sum(loop.sizes), len(loop.body_jaxpr.out_avals)
+        init = list(map(Var, loop.body_jaxpr.in_avals[loop.body_nconsts :]))
+        operands = [*map(Var, [*loop.cond_jaxpr.in_avals[: loop.cond_nconsts]])]
+        operands += [*map(Var, [*loop.body_jaxpr.in_avals[: loop.body_nconsts]]), *init]
+        begin = ClosedJaxpr(Jaxpr((), operands, init, (), "begin"))
+        flags = (True,) * fixed + (False,) * carry
+        return Turns(flags, begin, _advance(loop.body_jaxpr, loop.cond_jaxpr, *loop.sizes))
 
     def checked(self, checks: Checks, *operands: Any, **params: Any) -> list[Any]:
         loop = Params(**params)
@@ -316,6 +331,38 @@ def _turn(
     consts = [*cond.in_avals[:cond_nconsts], *body.in_avals[:body_nconsts]]
     values = [_FLAG, *carry]
     return program(going_on, values, "cond"), program(turn, [*consts, *values], "body")
+
+
+@by_program
+def _advance(
+    body: ClosedJaxpr, cond: ClosedJaxpr, cond_nconsts: int, body_nconsts: int
+) -> ClosedJaxpr:
+    """The program of at most so many turns, as in `Turns`."""
+    carry = body.out_avals
+
+    def going(limit: Any, *args: Any) -> list[Any]:
+        for_cond, (made, *values) = cut(args, cond_nconsts)
+        (goes_on,) = eval_jaxpr(cond.jaxpr, (), *for_cond, *values)
+        return [bitwise_and(goes_on, lt(made, limit))]
+
+    def turn(*args: Any) -> list[Any]:
+        for_body, (made, *values) = cut(args, body_nconsts)
+        return [add(made, _ONE), *eval_jaxpr(body.jaxpr, (), *for_body, *values)]
+
+    def advance(*args: Any) -> list[Any]:
+        for_cond, for_body, (*values, limit) = cut(args, cond_nconsts, body_nconsts)
+        given = [limit, *for_cond, *for_body, _ZERO, *values]
+        made, *after = while_p(*given, **loop._asdict())
+        return [*after, made]
+
+    for_cond, for_body = cond.in_avals[:cond_nconsts], body.in_avals[:body_nconsts]
+    loop = Params(
+        program(going, [COUNT, *for_cond, COUNT, *carry], "cond"),
+        1 + cond_nconsts,
+        program(turn, [*for_body, COUNT, *carry], "body"),
+        body_nconsts,
+    )
+    return program(advance, [*for_cond, *for_body, *carry, COUNT], "advance")
 
 
 @by_program

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from perspex.control.scan_lowering import Loop, is_long, stacked
+from perspex.control.scan_turns import turns_of
 from perspex.ir.avals import ShapedArray
 from perspex.ir.jaxpr import ClosedJaxpr, JaxprEqn, Var
 from perspex.ops.families import add_any
@@ -28,6 +29,7 @@ from perspex.transforms.dce import dce_closed
 from perspex.transforms.expansion import Carried, Expand, Expanding
 from perspex.transforms.higher_order import (
     Residuals,
+    Turns,
     batch_in_front,
     check_operands,
     fixpoint,
@@ -89,6 +91,9 @@ class Scan(Expanding):
 
     def lower(self, b: Any, *values: Any, **params: Any) -> list[Any]:
         return Loop(b, values, **params).emit()
+
+    def in_turns(self, params: dict[str, Any]) -> Turns | None:
+        return turns_of(self, **params)
 
     def checked(self, checks: Checks, *operands: Any, **params: Any) -> list[Any]:
         if not checks.enter(params["jaxpr"]):

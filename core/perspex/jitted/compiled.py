@@ -362,6 +362,7 @@ class Compiled:
         executable, out_tree, held = self.executable(held.call if held else call, held)
         if held is not None:
             call = held.call
+        executable.out_tree = out_tree
         try:
             outs = executable(call.leaves)
         except invalid.InvalidValueError as error:

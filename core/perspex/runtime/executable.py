@@ -14,7 +14,16 @@ from perspex.errors import JaxRuntimeError
 from perspex.hlo.apart import own_module
 from perspex.hlo.numbering import numbered_bytecode
 from perspex.hlo.unlocated import unlocated_bytecode
-from perspex.runtime import fork, interruptible, invalid, key_reuse, measuring, memory, stopping
+from perspex.runtime import (
+    fork,
+    interruptible,
+    invalid,
+    key_reuse,
+    measuring,
+    memory,
+    stopping,
+    watching,
+)
 from perspex.runtime.callbacks import Engine, Engines, execute
 from perspex.runtime.compiler import cache, compiling, disk, pressure
 from perspex.runtime.compiler.compiling import Compiled
@@ -102,13 +111,17 @@ class Executable(Shown):
                 f"the program `{self.name}` would run, but the flag 'no_execution' is set"
             )
         if config.debug_key_reuse.value:
-            return key_reuse.checked(self.name, self.closed, args, self._run)
+            return key_reuse.checked(self.name, self.closed, args, self.run)
         if self.is_told:
             self.told -= 1
             key_reuse.tell(self.name, [*[args[i] for i in self.draws], *self.captured])
         if measuring.is_on():
-            return measuring.measured(self, lambda: self.measurable._run, args)
-        return self._run(args)
+            return measuring.measured(self, lambda: self.measurable.run, args)
+        if config.profiling.value:
+            outs = watching.run(self, args)
+            if outs is not None:
+                return outs
+        return self.run(args)
 
     @property
     def is_watched_for_keys(self) -> bool:
@@ -145,7 +158,8 @@ class Executable(Shown):
                     f"argument {i} of the program is donated; pass a copy, or donate neither"
                 )
 
-    def _run(self, args: Sequence[Any]) -> list[Any]:
+    def run(self, args: Sequence[Any]) -> list[Any]:
+        """The results, whatever the flags say."""
         if self.needs:
             if self.device.platform == "cpu":
                 memory.check_room(self.name, self.needs)
@@ -186,9 +200,13 @@ class Executable(Shown):
             for x, donated in zip(args, self.donated, strict=True):
                 if donated and hasattr(x, "delete"):
                     x.delete()
-        if not self.is_plain:
-            outs = [logical(aval, out) for aval, out in zip(self.out_avals, outs, strict=True)]
-        return outs
+        return self.typed(outs)
+
+    def typed(self, outs: list[Any]) -> list[Any]:
+        """The results of XLA's program as those of the program: typed keys for their numbers."""
+        if self.is_plain:
+            return outs
+        return [logical(aval, out) for aval, out in zip(self.out_avals, outs, strict=True)]
 
     def _in_front(self) -> list[Any]:
         """The arguments in front of those of the program."""
@@ -198,8 +216,9 @@ class Executable(Shown):
         return [stopping.page(self.device), *self.consts]
 
     def _launch(self, buffers: list[Any]) -> list[Any]:
-        if self.is_watched:
-            return stopping.launched(self.xla, buffers, self.handlers)
+        kept = watching.kept()
+        if self.is_watched or kept is not None:
+            return stopping.launched(self.xla, buffers, self.handlers, kept)
         outs: list[Any] = self.xla.execute_sharded(buffers).consume_with_handlers(self.handlers)
         return outs
 
@@ -245,7 +264,7 @@ class Executable(Shown):
         """
         if any(self.donated) and not FAST_PATH_NOTICES_DONATION:
             return None
-        if invalid.is_checking() or measuring.is_on() or config.debug_key_reuse.value:
+        if invalid.is_checking() or config.profiling.value or config.debug_key_reuse.value:
             return None
         if self.engines is not None:
             return None  # each run has its own token and context
@@ -265,8 +284,6 @@ class Executable(Shown):
             numbers, out_tree = call_registry.flatten(result)
             if any(x.__class__ is not ArrayImpl for x in numbers):
                 return None
-        if self.is_watched:
-            self.out_tree = out_tree
         taken = [whole(self.place)] * self.hidden
         taken += [s for s, keep in zip(self.in_shardings, self.kept, strict=True) if keep]
         return FastPath(

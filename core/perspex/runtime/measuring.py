@@ -43,7 +43,7 @@ here = threading.local()
 
 def is_on() -> bool:
     """Whether this thread is measuring."""
-    return bool(config.profiling.value)
+    return bool(config.profiling.value) and hasattr(here, "session")
 
 
 def measured(executable: Any, ready: Callable[[], Callable[[Any], Any]], args: Any) -> Any:

@@ -164,13 +164,20 @@ def page(device: Any) -> Any:
     return (_page if config.stops.value else _others).on(device)
 
 
-def launched(program: Any, buffers: Sequence[Any], handlers: Sequence[Any]) -> list[Any]:
+def launched(
+    program: Any, buffers: Sequence[Any], handlers: Sequence[Any], kept: list[Any] | None
+) -> list[Any]:
     """The results of a program of XLA's, without a step of Python from its run to the arrays.
 
-    So an interrupt that comes while a program runs in the call finds them, and keeps them.
+    So an interrupt that comes while a program runs in the call finds them, and keeps them. `kept`
+    has them before it can come.
     """
     consume = operator.methodcaller("consume_with_handlers", handlers)
-    return next(map(consume, map(program.execute_sharded, (buffers,))))
+    found = map(consume, map(program.execute_sharded, (buffers,)))
+    if kept is None:
+        return next(found)
+    kept.extend(found)
+    return kept[-1]
 
 
 def own_shardings(executable: Any, count: int, tokens: int) -> list[Any]:

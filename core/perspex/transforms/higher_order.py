@@ -110,8 +110,32 @@ class HigherOrder(Primitive):
         """The programs of which one runs once, on the last operands, and gives the results."""
         return ()
 
+    def in_turns(self, params: dict[str, Any]) -> Turns | None:
+        """A loop as a program that makes some of its turns; `None` for what is no such loop."""
+        return None
+
     def axis_names(self, params: dict[str, Any]) -> frozenset[Hashable]:
         return frozenset().union(*map(program_axis_names, sub_jaxprs(params)))
+
+
+class Turns(NamedTuple):
+    """A loop as a program that makes some turns, and goes on from what it gave.
+
+        begin(*operands) -> (*state)
+        advance(*fixed, *state, limit) -> (*state, made)
+
+    `fixed` marks the operands that each turn reads. `made` is less than `limit`, a scalar of int32,
+    where the loop has ended. The results of the loop are the last ones of the state. A turn makes
+    `steps` steps of the user's loop, and `begin` the first `left`; `length` is how many it has, if
+    that is known.
+    """
+
+    fixed: tuple[bool, ...]
+    begin: ClosedJaxpr
+    advance: ClosedJaxpr
+    steps: int = 1
+    left: int = 0
+    length: int | None = None
 
 
 class Work(NamedTuple):

@@ -16,10 +16,12 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from perspex import config
 from perspex.base import imports
-from perspex.runtime import stopping
+from perspex.runtime import stopping, watching
+from perspex.runtime.resumable import Moment, Run
 from perspex_magics.display import notices
 from perspex_magics.display.markup import listed
 from perspex_magics.display.table import Report
+from perspex_magics.display.units import count
 from perspex_magics.session import Session
 from perspex_magics.timing.unfinished import arrays_in
 
@@ -77,6 +79,7 @@ class Stopping:
         self.settle()
         found, self.early = self.early, None
         self.outcome = found or stopping.Outcome()
+        runs, watching.stopped[:] = watching.stopped[:], []
         if not isinstance(getattr(result, "error_in_exec", None), INTERRUPTED):
             return
         imports.free_lock()
@@ -85,18 +88,26 @@ class Stopping:
             grace = max(_LEAST_GRACE, stopping.GRACE - since) if self.pressed else stopping.GRACE
             found = stopping.stop(grace, self._cell(getattr(result, "execution_count", None)))
             self.outcome = found
-        if found.is_stopped:
-            self._tell(found)
+        if found.is_stopped or runs:
+            self._tell(found, runs)
 
-    def _tell(self, found: stopping.Outcome) -> None:
-        programs = [program.name for program in found.programs]
+    def _tell(self, found: stopping.Outcome, runs: list[Run]) -> None:
+        """Say what was stopped; `runs` are calls that `watch_loops` has made in turns."""
+        values = {run.cut.name: run.result() for run in runs}
+        for program in found.programs:
+            values.setdefault(program.name, program.value)
+        programs = list(values)
         lost = names_of(self.shell, list(found.given_up))
         text = f"Stopped {listed(programs) or 'the loops that were running'}."
         if lost:
             text += f" {listed(lost)} {'has' if len(lost) == 1 else 'have'} no value."
         if programs:
-            self.shell.user_ns[NAME] = found.programs[0].value
+            self.shell.user_ns[NAME] = values[programs[0]]
             text += f" `{NAME}` is what `{programs[0]}` had computed by then."
+        if runs:
+            moment = Moment(runs[0])
+            of = "" if moment.turns is None else f" of {count(moment.turns)}"
+            text += f" It is at turn {count(moment.turn)}{of}; `resume()` of `watch_loops` goes on."
         data = {"programs": programs, "lost": lost, "name": NAME if programs else ""}
         notices.tell("stopped", data, Report(text, style="font-size:85%"))
 

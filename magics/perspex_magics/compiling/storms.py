@@ -49,12 +49,12 @@ class Storm(NamedTuple):
 
 def storm_in(compiled: Sequence[Compilation]) -> Storm | None:
     """The storm in what a cell has compiled, if it is one."""
-    alike: dict[tuple[str, str], list[Compilation]] = {}
+    alike: dict[tuple[str, str, str], list[Compilation]] = {}
     for one in compiled:
         if one.is_library and one.found != "memory":
             # Operations of one gradient have many types, too, but not the same with other sizes.
-            without_sizes = _SIZE.sub("", one.signature)
-            alike.setdefault((one.name, without_sizes), []).append(one)
+            same = one.name, _SIZE.sub("", one.signature), source.summary(one.at)
+            alike.setdefault(same, []).append(one)
     groups = [same for same in alike.values() if _types(same) >= MANY_TYPES]
     groups.sort(key=lambda same: -sum([one.seconds for one in same]))
     every = [one for same in groups for one in same]

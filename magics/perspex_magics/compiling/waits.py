@@ -20,12 +20,13 @@ from IPython.core.interactiveshell import InteractiveShell
 from perspex.base import events
 from perspex.base.recent import Recent
 from perspex.runtime import array as concrete
-from perspex.runtime import interruptible, stopping
+from perspex.runtime import interruptible, stopping, watching
+from perspex.runtime.resumable import Moment
 from perspex_magics.compiling.stopped import Stopping, names_of
 from perspex_magics.display import notices
 from perspex_magics.display.markup import listed
 from perspex_magics.display.table import Report
-from perspex_magics.display.units import duration
+from perspex_magics.display.units import count, duration
 from perspex_magics.restart.magic import Restart
 from perspex_magics.session import find
 
@@ -53,6 +54,10 @@ class Wait:
 
     def look(self, now: float) -> None:
         """Show or update the line, or take it away."""
+        run = watching.running.get(self.thread)
+        if run is not None:
+            self._look_at(run, now)
+            return
         frame = sys._current_frames().get(self.thread)
         place = None if frame is None else (id(frame), frame.f_lasti)
         if place is None or place != self.place or self._is_staging():
@@ -72,6 +77,31 @@ class Wait:
         if now - self.since >= _LONG and now - self.shown >= _REFRESH:
             self._show(now, frame)
 
+    def _look_at(self, run: Any, now: float) -> None:
+        """Show how far the loop of a call has come that is made in turns."""
+        moment = Moment(run)
+        if moment.seconds < _LONG or now - self.shown < _REFRESH or not self._has_kernel:
+            return
+        self.shown, self.since = now, now - moment.seconds
+        self.what = f"`{moment.program}`"
+        which = "the loop" if moment.loops == 1 else f"loop {moment.loop} of {moment.loops}"
+        text = f"{self.what}: turn {count(moment.turn)}"
+        if moment.turns is not None:
+            text += f" of {count(moment.turns)}"
+        text += f" of {which} at {moment.at}, {duration(moment.seconds)}"
+        if moment.turns is not None and moment.turn:
+            left = moment.seconds / moment.turn * (moment.turns - moment.turn)
+            text += f"; about {duration(left)} left"
+        data = {
+            "waiting": True,
+            "what": self.what,
+            "seconds": moment.seconds,
+            "before": self.times.peek(self.what),
+            "turn": moment.turn,
+            "turns": moment.turns,
+        }
+        self._publish(data, text)
+
     def end(self, now: float) -> None:
         """The wait is over: remember how long it was, and take the line away."""
         if self.what:
@@ -80,12 +110,17 @@ class Wait:
             self._put({"waiting": False}, "", True)
         self.what = self.display_id = ""
 
+    @property
+    def _has_kernel(self) -> bool:
+        """Whether a line can be taken back: a terminal cannot do that."""
+        return hasattr(self.shell, "kernel")
+
     def _is_staging(self) -> bool:
         return any(phase.thread == self.thread for phase in events.running.copy())
 
     def _show(self, now: float, frame: FrameType | None) -> None:
-        if not hasattr(self.shell, "kernel"):
-            return  # a terminal cannot take back what it has printed
+        if not self._has_kernel:
+            return
         self.shown, before = now, self.times.peek(self.what)
         is_waiting = frame is not None and frame.f_code.co_filename in _WAITING
         doing = "waiting for" if is_waiting else "the device is computing"
@@ -95,6 +130,9 @@ class Wait:
         if self._is_deaf():
             text += ". An interrupt does not reach it; Restart in the panel keeps the variables"
         data = {"waiting": True, "what": self.what, "seconds": now - self.since, "before": before}
+        self._publish(data, text)
+
+    def _publish(self, data: dict[str, Any], text: str) -> None:
         update = bool(self.display_id)
         self.display_id = self.display_id or f"perspex-wait-{uuid.uuid4().hex}"
         self._put(data, text, update)

@@ -40,6 +40,7 @@ from perspex.runtime.compiler import pressure
 from perspex.runtime.dispatch import EVAL, MOST_PROGRAMS, fast_callable, op_by_op
 from perspex.runtime.executable import Executable, compile_lowered
 from perspex.runtime.lowered import Lowered
+from perspex.runtime.lowered import Origin as Origin
 from perspex.runtime.placement import Place, choose_place, settled
 from perspex.runtime.transfer import signature
 from perspex.tracing.staging import eval_jaxpr, stage
@@ -60,16 +61,6 @@ class Program(NamedTuple):
     def compiled(self) -> ClosedJaxpr:
         """The program that is compiled."""
         return self.closed if self.pure is None else self.pure.closed
-
-
-class Origin(NamedTuple):
-    """The function and the program behind an executable, held weakly.
-
-    The event `compile` has it, so that a listener can look at the program later.
-    """
-
-    owner: Callable[[], Compiled | None]
-    closed: Callable[[], ClosedJaxpr | None]
 
 
 _owners: weakref.WeakSet[Compiled] = weakref.WeakSet()

@@ -28,7 +28,7 @@ from perspex.ops.placing import in_program
 from perspex.runtime import client, invalid, stopping
 from perspex.runtime.compiler import pressure
 from perspex.runtime.executable import Executable, compile_lowered
-from perspex.runtime.lowered import Lowered
+from perspex.runtime.lowered import Lowered, Origin
 from perspex.runtime.placed import deleted_error, placed
 from perspex.runtime.placement import choose_place, settled
 from perspex.runtime.processes import joining
@@ -212,6 +212,7 @@ def eager_callable(
                 place,
                 committed=committed,
                 is_ours=ours,
+                origin=None if ours else Origin(_no_function, made),
                 watched=stopping.are_wanted(),
             )
             found = programs[key] = compile_lowered(lowered)
@@ -238,6 +239,10 @@ def eager_callable(
 
     # The table of all callables holds the key as long as `evaluate` lives: it holds no program.
     return fast_callable(name, evaluate, miss, key=name)
+
+
+def _no_function() -> None:
+    """The function of a loop that is called by itself: there is none."""
 
 
 EVAL = EvalTrace()

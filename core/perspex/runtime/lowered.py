@@ -6,8 +6,8 @@ import itertools
 import time
 import warnings
 import weakref
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -69,6 +69,17 @@ def _explicit_mesh(jaxpr: Jaxpr) -> AbstractMesh | None:
                 mesh: AbstractMesh = v.aval.cut.mesh
                 return mesh
     return None
+
+
+class Origin(NamedTuple):
+    """The function and the program behind an executable, held weakly.
+
+    The event `compile` has it, so that a listener can look at the program later. The function is
+    the `Compiled` of a jitted one, or `None` where an operation was called by itself.
+    """
+
+    owner: Callable[[], Any]
+    closed: Callable[[], ClosedJaxpr | None]
 
 
 class Lowered:

@@ -82,7 +82,7 @@ def _sizes(difference: Difference, shapes: set[tuple[int, ...]]) -> _Sizes | str
     ranks = sorted({len(shape) for shape in shapes})
     if len(ranks) > 1:
         return (
-            f"`{difference.name}` has had {_either(ranks)} axes: give it the same number in every "
+            f"`{difference.name}` has had {_either(ranks)} axes. Give it the same number in every "
             "call, or write the function for one example and `vmap` it."
         )
     axes = [i for i, sizes in enumerate(zip(*shapes, strict=True)) if len(set(sizes)) > 1]
@@ -100,14 +100,14 @@ def _is_shortest(difference: Difference, found: _Sizes) -> bool:
 def _one_size(found: _Sizes, names: Sequence[str], is_shorter: bool) -> str:
     """What to do about arguments whose sizes differ alike."""
     axis, sizes = found
-    has = "has" if len(names) == 1 else "have"
+    has, them = ("has", "it") if len(names) == 1 else ("have", "them")
     if axis is None:
-        what = f"{listed([*names])}, which {has} had {sizes[0]} shapes,"
+        what = f"{listed([*names])} {has} had {sizes[0]} shapes."
     else:
-        what = f"axis {axis} of {listed([*names])}, which {has} had the sizes {_in_order(sizes)},"
+        what = f"Axis {axis} of {listed([*names])} has had the sizes {_in_order(sizes)}."
     some = f"{sizes[1]}" if is_shorter and len(sizes) == 2 else _SOME
-    last = " If it is the last batch that is shorter, drop or pad that one." if is_shorter else ""
-    return f"Pad {what} to {some}, and mask the rest.{last}"
+    last = " If only the last batch is shorter, drop it." if is_shorter else ""
+    return f"{what} Pad {them} to {some}, and mask the rest.{last}"
 
 
 _SOME = "one size or to a few, such as powers of two"
@@ -135,8 +135,8 @@ def _one_dtype(difference: Difference) -> str:
     cast = f"`jnp.asarray({name}, jnp.{'bool_' if best.kind == 'b' else best.name})`"
     if difference.kind == "weak_type":
         return (
-            f"`{name}` is weakly typed, as Python numbers are, in some calls and not in others: "
-            f"pass {cast} in all of them."
+            f"`{name}` is weakly typed in some calls, as Python numbers are. "
+            f"Pass {cast} in all of them."
         )
     return f"Pass `{name}` in one dtype in every call, as in {cast}."
 
@@ -149,7 +149,7 @@ def _hoist(closes_over: Sequence[str]) -> str:
     names = ", ".join(f"`{name}`" for name in closes_over)
     changing = f" ({names})" if names else ""
     return (
-        "`jit` gets a new function object each time, as in a loop: define the function and call "
+        "`jit` gets a new function object each time, as in a loop. Define the function and call "
         f"`jit` once, before the loop. Pass what changes{changing} as an argument."
     )
 
@@ -157,9 +157,9 @@ def _hoist(closes_over: Sequence[str]) -> str:
 def _same_object(difference: Difference) -> str:
     name = difference.name
     if str(difference.old).startswith("<function"):
-        return f"Static `{name}` is a new function object each time: define it once and pass it."
+        return f"Static `{name}` is a new function object each time. Define it once and pass it."
     return (
-        f"Static `{name}` is a new object each time, equal to none before: create it once, or give "
+        f"Static `{name}` is a new object each time, equal to none before. Create it once, or give "
         "its class `__eq__` and `__hash__`, as `@dataclass(frozen=True)` does."
     )
 
@@ -176,8 +176,8 @@ _SIMPLE: dict[str, Callable[[Difference], str]] = {
         f"or loop depends on it, do not mark `{d.name}` static."
     ),
     "static": lambda d: (
-        f"Each value of static `{d.name}` has its own program, which is kept: using the "
-        "same value again compiles nothing."
+        f"Each value of static `{d.name}` has its own program. A value that was used before "
+        "compiles nothing."
     ),
     "sharding": lambda d: (
         f"Place `{d.name}` in the same way in every call, with `device_put(x, sharding)`, or set "
@@ -188,11 +188,11 @@ _SIMPLE: dict[str, Callable[[Difference], str]] = {
         "none."
     ),
     "config": lambda d: (
-        f"Each value of the flag `{d.name}` has its own programs: set it once, at the top."
+        f"Each value of the flag `{d.name}` has its own programs. Set it once, at the top."
     ),
     "captured": lambda d: (
         ""
         if str(d.old).startswith(("the function", "'", '"'))
-        else f"If `{d.name}` holds numbers, make it an argument: new numbers need no new program."
+        else f"If `{d.name}` holds numbers, make it an argument. New numbers need no new program."
     ),
 }

@@ -7,9 +7,9 @@ about a static argument without a hash comes from jaxlib, which knows its value 
 from __future__ import annotations
 
 import ast
-import difflib
 import re
 import sys
+from collections.abc import Iterable
 from types import ModuleType, TracebackType
 from typing import Any
 
@@ -65,9 +65,39 @@ def _meant(name: str, holder: Any) -> str:
         return ""
     holder = vars(holder).get("__perspex__", holder) if isinstance(holder, ModuleType) else holder
     names = [known for known in dir(holder) if not known.startswith("_")]
-    close = difflib.get_close_matches(name, names, n=3, cutoff=0.7)
+    close = near(name, names)
     listed = " or ".join(f"`{found}`" for found in close)
     return f"Did you mean {listed}?" if close else ""
+
+
+def near(name: str, names: Iterable[str]) -> list[str]:
+    """Up to three names that `name` was probably meant to be: those with the fewest edits.
+
+    A third of the letters may be wrong, at most: `foo` is not `floor`.
+    """
+    by_edits: dict[int, list[str]] = {}
+    for known in names:
+        edits = _edits(name.lower(), known.lower(), (len(name) + len(known) + 3) // 6)
+        if edits is not None:
+            by_edits.setdefault(edits, []).append(known)
+    if not by_edits:
+        return []
+    # One that the name begins with comes first.
+    return sorted(by_edits[min(by_edits)], key=lambda x: (not name.startswith(x), x))[:3]
+
+
+def _edits(one: str, other: str, most: int) -> int | None:
+    """How many letters to add, leave out, change or swap with the next, if no more than `most`."""
+    if abs(len(one) - len(other)) > most:
+        return None
+    before, row = [0] * (len(other) + 1), [*range(len(other) + 1)]
+    for i, a in enumerate(one):
+        last, before, row = before, row, [i + 1]
+        for j, b in enumerate(other):
+            row.append(min(before[j] + (a != b), before[j + 1] + 1, row[j] + 1))
+            if i and j and a == other[j - 1] and b == one[i - 1]:
+                row[-1] = min(row[-1], last[j - 1] + 1)
+    return row[-1] if row[-1] <= most else None
 
 
 def _unhashable(tb: TracebackType | None) -> str:

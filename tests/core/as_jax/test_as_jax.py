@@ -180,7 +180,7 @@ for line in {(FORMS + REFUSED).strip().splitlines()!r}:
 # What Perspex adds to modules of jax, besides the views of the notebook. Some names are of earlier
 # versions of jax; `dir(jax.scipy)` leaves out a module that it has.
 OURS = {
-    "jax": {"load", "save"},
+    "jax": {"load", "save", "watch_loops"},
     "jax.ad_checkpoint": {"checkpoint", "remat"},
     "jax.core": {
         "ClosedJaxpr",

@@ -290,7 +290,7 @@ def test_advice_is_about_what_all_nearest_calls_differ_in(notebook: Notebook) ->
         ["shape", "weak_type"],
     ]
     (advice,) = data["advice"]
-    assert advice.startswith("`x` has had 0 or 2 axes: ")
+    assert advice.startswith("`x` has had 0 or 2 axes. ")
 
 
 ADVICE = [
@@ -298,8 +298,8 @@ ADVICE = [
     (
         "f = perspex.jit(lambda x, y: jnp.sum(x) * jnp.sum(y))\nx, y = np.ones((2, 10), 'f')\n"
         "total = [float(f(x[i : i + 4], y[i : i + 4])) for i in range(0, 10, 4)]",
-        "Pad axis 0 of `x`, `y`, which have had the sizes 2 and 4, to 4, and mask the rest. "
-        "If it is the last batch that is shorter, drop or pad that one.",
+        "Axis 0 of `x`, `y` has had the sizes 2 and 4. Pad them to 4, and mask the rest. "
+        "If only the last batch is shorter, drop it.",
         "f = perspex.jit(lambda x, y: jnp.sum(x) * jnp.sum(y))\nx, y = np.ones((2, 10), 'f')\n"
         "total = []\nfor i in range(0, 10, 4):\n"
         "    pad = lambda z: np.pad(z[i : i + 4], (0, max(0, i + 4 - 10)))\n"
@@ -308,7 +308,7 @@ ADVICE = [
     (
         "f = perspex.jit(lambda x: jnp.sum(x))\n"
         "total = [float(f(np.ones(n, 'f'))) for n in range(1, 9)]",
-        "Pad axis 0 of `x`, which has had the sizes 1, 2 ... 8,",
+        "Axis 0 of `x` has had the sizes 1, 2 ... 8. Pad it to one size or to a few,",
         "f = perspex.jit(lambda x: jnp.sum(x))\n"
         "total = [float(f(np.pad(np.ones(n, 'f'), (0, 8 - n)))) for n in range(1, 9)]",
     ),
@@ -320,8 +320,8 @@ ADVICE = [
     ),
     (
         "f = perspex.jit(lambda x: x * 2)\ntotal = [float(f(x)) for x in (1.0, np.float32(2))]",
-        "`x` is weakly typed, as Python numbers are, in some calls and not in others: "
-        "pass `jnp.asarray(x, jnp.float32)`",
+        "`x` is weakly typed in some calls, as Python numbers are. "
+        "Pass `jnp.asarray(x, jnp.float32)`",
         "f = perspex.jit(lambda x: x * 2)\n"
         "total = [float(f(jnp.asarray(x, jnp.float32))) for x in (1.0, np.float32(2))]",
     ),
@@ -335,7 +335,7 @@ ADVICE = [
         "class Settings:\n    def __init__(self, n): self.n = n\n"
         "f = perspex.jit(lambda x, s: x * s.n, static_argnames='s')\n"
         "total = [float(f(1.0, s=Settings(n))) for n in (2, 2)]",
-        "Static `s` is a new object each time, equal to none before: create it once, or give its "
+        "Static `s` is a new object each time, equal to none before. Create it once, or give its "
         "class `__eq__` and `__hash__`, as `@dataclass(frozen=True)` does.",
         "from dataclasses import dataclass\n@dataclass(frozen=True)\nclass Settings:\n    n: int\n"
         "f = perspex.jit(lambda x, s: x * s.n, static_argnames='s')\n"
@@ -344,7 +344,7 @@ ADVICE = [
     (
         "f = perspex.jit(lambda x, g: g(x), static_argnames='g')\n"
         "total = [float(f(1.0, g=lambda x: x + 1)) for _ in range(3)]",
-        "Static `g` is a new function object each time: define it once and pass it.",
+        "Static `g` is a new function object each time. Define it once and pass it.",
         "f = perspex.jit(lambda x, g: g(x), static_argnames='g')\ng = lambda x: x + 1\n"
         "total = [float(f(1.0, g=g)) for _ in range(3)]",
     ),

@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 from support.shells import Notebook
 
+import perspex.numpy as pnp
+from perspex_magics.errors import hints
+
 
 @pytest.mark.parametrize(
     ("cell", "note"),
@@ -18,6 +21,26 @@ from support.shells import Notebook
 def test_what_was_meant_is_told(notebook: Notebook, cell: str, note: str) -> None:
     notebook.run(cell)
     assert note in notebook.out
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("foo", []),  # not `floor`
+        ("bar", ["var"]),
+        ("sinn", ["sin", "sign", "sinc"]),
+        ("arrange", ["arange"]),
+        ("zeroes", ["zeros"]),
+        ("lisnpace", ["linspace"]),
+        ("Float32", ["float32"]),
+        ("concatinate", ["concatenate"]),
+        ("transpose_matrix", []),
+        ("mul", []),
+        ("ecp", ["exp"]),
+    ],
+)
+def test_only_near_names_are_meant(name: str, meant: list[str]) -> None:
+    assert hints.near(name, [known for known in dir(pnp) if known[0] != "_"]) == meant
 
 
 def test_names_of_others_are_left_alone(notebook: Notebook) -> None:

@@ -205,3 +205,10 @@ def test_a_program_is_evicted_from_memory_and_disk(seen, folder) -> None:
     seen.clear()
     np.testing.assert_allclose(f(X), np.sin(X) * 191.5, rtol=1e-6)
     assert sources(seen, "scaled") == ["xla"]
+
+
+def test_a_loop_that_is_called_by_itself_is_known_by_its_program(seen) -> None:
+    perspex.lax.scan(lambda c, x: (c + x, c), 0.0, np.arange(193, dtype=np.float32))
+    (origin,) = [e.data["origin"] for e in seen if (e.kind, e.name) == ("compile", "scan")]
+    assert origin.owner() is None
+    assert [eqn.primitive.name for eqn in origin.closed().eqns] == ["scan"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -435,8 +436,8 @@ def test_the_state_of_a_stopped_loop_is_in_the_notebook(looping: Session) -> Non
 IN_TURNS = """
 def nested(x):
     def turn(c):
-        return c[0] + 1, lax.fori_loop(0, c[2], lambda i, n: n + 1, c[1]), c[2], jnp.sin(c[3])
-    return lax.while_loop(lambda c: c[0] > -9, turn, (0, 0, 1_000, x))
+        return c[0] + 1, lax.fori_loop(0, c[2], lambda i, n: n ^ i, c[1]), c[2], jnp.sin(c[3])
+    return lax.while_loop(lambda c: c[0] > -9, turn, (0, 0, 1_001, x))
 nested = perspex.jit(nested)
 loops = perspex.watch_loops(lambda moment: print('started'), every=0.0)
 """
@@ -460,11 +461,46 @@ def test_a_call_in_turns_stops_between_two_of_them_and_goes_on(looping: Session,
             "Stopped `nested`. `_stopped` is what `nested` had computed by then. It is at turn "
             f"{turn:,}; `resume()` of `watch_loops` goes on."
         )
-        # No turn of the inner loop is missing.
-        found = looping.ok(
-            "int(_stopped[0]), int(_stopped[1]) == (turns := int(_stopped[0])) * "
-            "1_000 % 2**32 - 2**32 * (turns * 1_000 % 2**32 >= 2**31)"
-        ).text
-        assert found == f"({turn}, True)"
+        # No turn of the inner loop is missing: 0 ^ 1 ^ ... ^ 1000 is 1000.
+        assert (
+            looping.ok("int(_stopped[0]), int(_stopped[1])").text
+            == f"({turn}, {1000 * (turn % 2)})"
+        )
         turns.append(turn)
     assert 0 < turns[0] < turns[1]
+
+
+WAIT = "application/vnd.perspex.wait+json"
+
+
+def waited_for(session: Session, cell: str) -> str:
+    """The line under a cell that waits for long, which goes when the cell is interrupted."""
+    msg_id, text = session.send(cell), ""
+    while not text:
+        message = session.client.get_iopub_msg(timeout=TIMEOUT)
+        if message["parent_header"].get("msg_id") == msg_id:
+            assert message["content"].get("execution_state") != "idle", "it did not wait"
+            data = message["content"].get("data", {})
+            text = data["text/plain"] if WAIT in data else ""
+    session.manager.interrupt_kernel()
+    ran = session.wait(msg_id)
+    assert ran.ename == "KeyboardInterrupt"
+    shown = [m["content"]["data"] for m in ran.outputs if WAIT in m["content"].get("data", {})]
+    assert shown and not shown[-1][WAIT]["waiting"]
+    return text
+
+
+def test_a_long_wait_is_told_of(looping: Session) -> None:
+    text = waited_for(looping, "w, m = train(large)\nm.block_until_ready()")
+    assert re.match(r"waiting for `w`, `m` \(`train`\): \d\.\d\d s", text), text
+
+
+def test_a_call_in_turns_says_how_far_it_has_come(looping: Session) -> None:
+    looping.ok(IN_TURNS)
+    looping.ok("def rows(x): return lax.scan(lambda c, _: (jnp.sin(c), None), x, None, 2**30)[0]")
+    with_turns = "with perspex.watch_loops(): y = "
+    text = waited_for(looping, f"{with_turns}nested(small)")
+    assert re.match(r"`nested`: turn [\d,]+ of the loop at Cell In\[\d+\]:\d \(nested\), \d", text)
+    text = waited_for(looping, f"{with_turns}perspex.jit(rows)(large)")
+    line = r"`rows`: turn [\d,]+ of 1,073,741,824 of the loop at .*, \d.* s; about [\d,.]+ \w+ left"
+    assert re.match(line, text), text

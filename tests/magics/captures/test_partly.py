@@ -10,6 +10,7 @@ from support.shells import Told
 
 from perspex_magics.captures import watcher
 
+from . import scenarios_of_training as training
 from .scenarios import FRESH, STALE
 
 pytestmark = pytest.mark.usefixtures("default_policy")
@@ -62,3 +63,17 @@ def test_what_became_stale_is_told(told: Told) -> None:
 @pytest.mark.usefixtures("patient")
 def test_what_is_sound_is_not_told(told: Told) -> None:
     assert told_in(told, FRESH) == FALSE
+
+
+@pytest.mark.usefixtures("patient")
+def test_what_became_stale_while_training_is_told(told: Told) -> None:
+    assert training.STALE.keys() - told_in(told, training.STALE) == set()
+
+
+@pytest.mark.usefixtures("patient")
+def test_what_is_sound_while_training_is_not_told(told: Told) -> None:
+    assert told_in(told, training.FRESH) == set()
+
+
+def test_there_are_as_many_as_were_asked_for() -> None:
+    assert (len(STALE | training.STALE), len(FRESH | training.FRESH)) == (137, 84)

@@ -1,14 +1,13 @@
 """A snapshot looks only at the parts of a variable that the code reads.
 
 A part is read here as Python reads it, but only where that runs no code of the user's: in Python's
-own containers, arrays, fields of dataclasses and namespaces, the environment, and variables of
-modules. Of everything else the whole counts.
+own containers, arrays, attributes that stand in an object's `__dict__`, the environment, and
+variables of modules. Of everything else the whole counts.
 """
 
 from __future__ import annotations
 
 import collections
-import dataclasses
 import os
 import types
 from collections.abc import Collection
@@ -176,7 +175,15 @@ class Parts:
             part = held[name]
             is_followed = type(part) in (*PLAIN_KINDS, _ENVIRONMENT) and not is_own(value)
             return (part,) if is_followed else None
-        own = any("__getattribute__" in vars(base) for base in kind.__mro__[:-1])
-        if kind is types.SimpleNamespace or (dataclasses.is_dataclass(kind) and not own):
+        if kind is types.SimpleNamespace or _is_plain(kind, name):
             return (held[name],)
         return None
+
+
+def _is_plain(kind: type, name: str) -> bool:
+    """Whether objects of a class give an attribute as it stands in their `__dict__`."""
+    for base in kind.__mro__[:-1]:
+        own = vars(base)
+        if "__getattribute__" in own or hasattr(type(own.get(name)), "__set__"):
+            return False
+    return True

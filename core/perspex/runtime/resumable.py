@@ -476,6 +476,7 @@ class LoopWatch:
 
     def _go(self, run: Run) -> list[Any]:
         self._told = time.perf_counter()
+        watching.stopped.clear()
         try:
             return run.go(self._look)
         except BaseException as error:

@@ -132,14 +132,16 @@ house: $(STAMP)
 	$(BIN)/python -m pytest -q tests/house tests/test_tiny.py
 
 # `perspex.as_jax` acts when it is imported, so its examples run in processes of their own (tests/core).
+# Three processes for two processors: tests wait for kernels, for other processes and for each other.
 unit: $(STAMP)
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal --doctest-modules --doctest-glob='*.md' \
-		--ignore=core/perspex/as_jax --ignore=tests/soak \
+	$(BIN)/python -m pytest -q -n 3 --dist worksteal --doctest-modules --doctest-glob='*.md' \
+		--ignore=core/perspex/as_jax --ignore=tests/devices --ignore=tests/soak \
 		core magics kernel tests README.md docs $(ARGS)
 
+# Besides random programs what takes long and seldom fails: `make gpu-test` on the CPU, bundles of the panel.
 programs: $(STAMP)
 	PERSPEX_PROGRAMS=2000 $(BIN)/python -m pytest -q -n 2 --dist worksteal \
-		tests/core/transforms/test_random_programs.py tests/soak
+		tests/core/transforms/test_random_programs.py tests/devices tests/soak
 
 # What depends on Python and jaxlib, on the newest ones that we support, where such a Python exists.
 # `--version` must really run: a pyenv shim is on the path also for versions that are switched off.

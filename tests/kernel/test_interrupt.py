@@ -443,6 +443,23 @@ loops = perspex.watch_loops(lambda moment: print('started'), every=0.0)
 """
 
 
+def test_several_loops_that_were_stopped_are_told_from_one(looping: Session) -> None:
+    looping.ok(IN_TURNS)
+    ran = looping.interrupt(
+        "print('started')\ny = nested(large)\ny[3].block_until_ready()", after="started"
+    )
+    (text,) = [
+        m["content"]["data"]["text/plain"]
+        for m in ran.outputs
+        if "application/vnd.perspex.stopped+json" in m["content"].get("data", {})
+    ]
+    assert text.endswith(
+        "`_stopped` is what `nested` had computed by then. `nested` has several loops, and more "
+        "than one may have been cut short. In `perspex.watch_loops()` a call ends between two "
+        "turns.\n`%explain stopped` says more."
+    )
+
+
 @pytest.mark.parametrize("x", ["small", "large"])
 def test_a_call_in_turns_stops_between_two_of_them_and_goes_on(looping: Session, x: str) -> None:
     """Whether its programs run in the call itself, as small ones do, or beside it."""

@@ -186,7 +186,7 @@ def test_what_the_notebook_tells(
     ((row,),) = (card["rows"],)
     ((difference,),) = row["differences"]
     assert (difference["name"], difference["old"], difference["new"]) == ("x", "f32[42]", "f32[43]")
-    assert re.fullmatch(r"Cell In\[\d+\]:2", row["at"]) and "Pad axis 0 of `x`" in text
+    assert re.fullmatch(r"Cell In\[\d+\]:2", row["at"]) and "Axis 0 of `x` has had" in text
 
     stale, text = shown["a stale capture"].last("stale")
     assert "`scale` = 2.0; now it is 3.0" in text and re.search(

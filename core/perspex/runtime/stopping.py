@@ -32,7 +32,7 @@ import numpy as np
 from perspex import config, tree
 from perspex.base import xla
 from perspex.hlo.watched import PAGE, SIZE
-from perspex.ir.jaxpr import Jaxpr, Literal
+from perspex.ir.jaxpr import ClosedJaxpr, Jaxpr, Literal, sub_jaxprs
 from perspex.runtime import client, interruptible
 
 # Seconds for which programs may still end by themselves before they are stopped, for which a
@@ -94,12 +94,14 @@ class Page:
 class Stopped(NamedTuple):
     """A program whose loop was stopped.
 
-    `value` is what it returned: the values of its loop after the last turn that was finished.
-    Where it returns something else, that is `None`.
+    `value` is what it returned: the values of its loop after the last turn that was made.
+    Where it returns something else, that is `None`. A program with several loops `is_mixed`: more
+    than one may have been stopped, inner ones in the middle of a turn of the outer one.
     """
 
     name: str
     value: Any
+    is_mixed: bool = False
 
 
 class Outcome(NamedTuple):
@@ -380,7 +382,24 @@ def _values(arrays: Sequence[Any]) -> tuple[Stopped, ...]:
         made = maker(x)
         if made is not None and made[0].states[made[1]]:
             found.setdefault(made[0], {}).setdefault(made[1], []).append(x)
-    return tuple([Stopped(made.name, _result(made, of)) for made, of in found.items()])
+    return tuple(
+        [
+            Stopped(made.name, _result(made, of), _loops_in(made.closed) > 1)
+            for made, of in found.items()
+        ]
+    )
+
+
+def _loops_in(closed: ClosedJaxpr) -> int:
+    """How many loops a run of a program may stop in."""
+    count = 0
+    for eqn in closed.eqns:
+        primitive: Any = eqn.primitive
+        if primitive.higher_order and primitive.may_take_long(eqn.params):
+            branches = primitive.alternatives(eqn.params)
+            each = [_loops_in(program) for program in branches or sub_jaxprs(eqn.params)]
+            count += (max(each) if branches else sum(each)) + primitive.is_loop
+    return count
 
 
 def _result(executable: Any, found: dict[int, list[Any]]) -> Any:

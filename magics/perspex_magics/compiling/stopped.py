@@ -104,6 +104,11 @@ class Stopping:
         if programs:
             self.shell.user_ns[NAME] = values[programs[0]]
             text += f" `{NAME}` is what `{programs[0]}` had computed by then."
+        if programs and not runs and found.programs[0].is_mixed:
+            text += (
+                f" `{programs[0]}` has several loops, and more than one may have been cut short. "
+                "In `perspex.watch_loops()` a call ends between two turns."
+            )
         if runs:
             moment = Moment(runs[0])
             of = "" if moment.turns is None else f" of {count(moment.turns)}"

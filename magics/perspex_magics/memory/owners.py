@@ -151,10 +151,11 @@ def _add_locals(walk: Walk, kind: str, frame: FrameType, function: str) -> None:
 def add_programs(walk: Walk, shell: InteractiveShell) -> None:
     """The constants of compiled functions, and what the programs of magics keep."""
     for function in compiled.owners():
-        for program in list(function.programs.values()):
-            walk.add(program.closed.consts, Owner("compiled", function.name))
-        for executable in list(function.executables.values()):
-            walk.add(executable.consts, Owner("compiled", function.name))
+        held = [program.closed.consts for program in list(function.programs.values())]
+        held += [executable.consts for executable in list(function.executables.values())]
+        for consts in held:
+            if consts:  # a process that has run for long has thousands without
+                walk.add(consts, Owner("compiled", function.name))
     runner = find(shell, Runner)
     if runner is None:
         return

@@ -18,8 +18,11 @@ import numpy as np
 from traitlets import HasTraits
 
 from perspex.base import xla
+from perspex.base.name_stack import NameStack
+from perspex.base.source import Frame, Source
 from perspex.errors import JaxRuntimeError
 from perspex.ir.jaxpr import Jaxpr, JaxprEqn, Var
+from perspex.jitted.compiled import Compiled
 from perspex.runtime.array import ArrayImpl
 from perspex.runtime.keys import KeyArray
 from perspex.tracing.trace import Trace, Tracer
@@ -40,12 +43,14 @@ ATOMS = frozenset(
 )
 # IPython itself consists of objects with traits, and a loop of events holds what everybody waits
 # for. A trace holds what it captured, which the user's own variables hold as well, among thousands
-# of equations.
+# of equations. The constants of compiled functions are owners of their own; what such a function
+# remembers besides, and where calls stand in the source, has no arrays, but grows all day.
 _OPAQUE = (
-    *(Trace, Jaxpr, JaxprEqn, Var),
+    *(Trace, Jaxpr, JaxprEqn, Var, Compiled, Source, Frame, NameStack),
     *(ArrayImpl, types.ModuleType, Tracer, np.generic, np.dtype, types.CodeType),
     *(HasTraits, asyncio.AbstractEventLoop),
 )
+_OF_JAXLIB = (xla.PjitFunction, xla.pytree.PyTreeDef)
 
 _short = reprlib.Repr()
 _short.maxstring = _short.maxother = 40
@@ -227,11 +232,14 @@ class Walk:
 def _is_opaque(value: Any, cls: type) -> bool:
     """Whether a value, which is of this class, is not looked into.
 
-    MLIR's objects hold none of ours, and a program that is being lowered consists of thousands.
+    Objects of jaxlib hold none of ours but for functions and the data of trees. A program that is
+    being lowered consists of thousands, and a registry of trees leads to all classes in it.
     """
     if issubclass(cls, np.ndarray):
         return is_numbers(value)
-    return issubclass(cls, _OPAQUE) or cls.__module__.startswith("jaxlib.mlir")
+    if cls.__module__.startswith("jaxlib."):
+        return cls not in _OF_JAXLIB
+    return issubclass(cls, _OPAQUE)
 
 
 def _by_size(buffer: Buffer) -> int:

@@ -207,6 +207,35 @@ def test_the_state_is_kept_where_nothing_else_is_left_of_the_function() -> None:
         stopping.release()
 
 
+def twice(w: Any) -> Any:
+    return halving(halving(w)[1])
+
+
+def outer(w: Any) -> Any:
+    return lax.while_loop(lambda c: c[1][0] > -9.0, lambda c: halving(c[1]), (0, w))
+
+
+@pytest.mark.parametrize(
+    ("f", "expected"),
+    [
+        (halving, False),
+        (lambda w: lax.cond(w[0] < 1.0, halving, halving, w), False),
+        (lambda w: lax.scan(lambda c, x: (c + x, None), halving(w)[1], pnp.ones((3, 3000))), False),
+        (twice, True),
+        (outer, True),
+        (lambda w: lax.cond(w[0] < 1.0, outer, halving, w), True),
+        (perspex.jit(outer), True),
+    ],
+    ids=["one", "a branch", "a short one after it", "two", "nested", "in a branch", "in a call"],
+)
+def test_values_of_several_loops_are_told_from_those_of_one(
+    f: Callable[[Any], Any], expected: bool
+) -> None:
+    out = perspex.jit(f)(pnp.zeros(3000))
+    (stopped,) = stopping.stop(0.01).programs
+    assert out is not None and stopped.is_mixed is expected
+
+
 @pytest.mark.parametrize(
     ("f", "expected"),
     [

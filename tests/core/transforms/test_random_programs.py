@@ -23,7 +23,7 @@ from perspex import config, lax
 from perspex import numpy as pnp
 from perspex.base.xla import jaxlib_version
 
-WANTED = int(os.environ.get("PERSPEX_PROGRAMS", "200"))
+WANTED = int(os.environ.get("PERSPEX_PROGRAMS", "100"))
 # More than these are drawn from a random seed.
 MOST_FIXED = 2000
 # By size, and each group in parts, so that the processes which run tests have equal shares.

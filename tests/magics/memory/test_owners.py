@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import time
 import warnings
 import weakref
@@ -256,6 +257,30 @@ def test_the_walk_is_bounded(notebook: Notebook) -> None:
         walk.add(many, owners.Owner("variable", "many"))
         assert time.process_time() - started < 1.0
         assert not walk.buffers().complete and not walk.found
+
+
+def test_an_error_is_looked_through_as_fast_after_a_long_day(notebook: Notebook) -> None:
+    notebook.ok(
+        "from dataclasses import dataclass\nfrom perspex import jit, tree\n"
+        "@jit\ndef pick(x):\n    return x if x > 0 else -x"
+    )
+
+    def entered() -> int:
+        assert notebook.run("pick(1.0)").error_in_exec is not None
+        walk = Walk()
+        before = walk.left
+        owners.add_error(walk, sys.last_value)
+        return before - walk.left
+
+    first = entered()
+    notebook.ok(
+        "for i in range(100):\n"
+        "    kind = dataclass(type(f'Part{i}', (), {'__annotations__': {'x': float}}))\n"
+        "    tree.register_dataclass(kind, ('x',), ())\n"
+        "    step = jit(lambda x: x + i)\n"
+        "    step(1.0), step(jnp.ones(2))"
+    )
+    assert entered() <= first
 
 
 def test_long_lists_of_numbers_do_not_hide_what_comes_after(notebook: Notebook) -> None:

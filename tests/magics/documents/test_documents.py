@@ -5,13 +5,13 @@ from __future__ import annotations
 import gc
 import json
 import re
-import time
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import numpy as np
 import pytest
+from support.steps import calls
 
 import perspex
 import perspex.numpy as jnp
@@ -272,7 +272,7 @@ def test_making_a_document_leaves_the_collection_of_garbage_as_it_was() -> None:
         gc.set_threshold(*before)
 
 
-def test_an_equation_takes_less_than_a_tenth_of_a_millisecond() -> None:
+def test_an_equation_takes_a_few_hundred_calls() -> None:
     """So 10,000 of them are shown in less than a second."""
 
     def long(x: Any) -> Any:
@@ -281,14 +281,7 @@ def test_an_equation_takes_less_than_a_tenth_of_a_millisecond() -> None:
         return x
 
     traced = perspex.jit(long).trace(X)
-    best = min(_seconds(traced) for _ in range(5))
-    # 0.08 s where this was written; a busy machine counts slower.
-    assert best < 0.3
-
-
-def _seconds(traced: Any) -> float:
     traced.compiled()
-    start = time.process_time()
-    found = document(traced)
-    assert len(found["equations"]["primitive"]) == 2_000
-    return time.process_time() - start
+    assert len(document(traced)["equations"]["primitive"]) == 2_000
+    # 463 each where this was written.
+    assert calls(lambda: document(traced)) < 600 * 2_000

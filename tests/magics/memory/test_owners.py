@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import sys
-import time
 import warnings
 import weakref
 from pathlib import Path
@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from IPython.core.error import UsageError
 from support.shells import Notebook
+from support.steps import calls
 
 import perspex
 import perspex.numpy as jnp
@@ -253,9 +254,9 @@ def test_the_walk_is_bounded(notebook: Notebook) -> None:
         deep = [deep]
     for many in ([[] for _ in range(10**5)], [[i] for i in range(90_000)], deep):
         walk = Walk()
-        started = time.process_time()
-        walk.add(many, owners.Owner("variable", "many"))
-        assert time.process_time() - started < 1.0
+        owner = owners.Owner("variable", "many")
+        # 23 for each of the 50,000 that are entered, where this was written.
+        assert calls(functools.partial(walk.add, many, owner)) < 30 * 50_000
         assert not walk.buffers().complete and not walk.found
 
 
@@ -290,16 +291,16 @@ def test_long_lists_of_numbers_do_not_hide_what_comes_after(notebook: Notebook) 
 
 def test_one_array_many_times(notebook: Notebook) -> None:
     notebook.ok("x = jnp.ones(36); xs = [x] * 100_000")
-    started = time.process_time()
+    # 7 for each, where this was written.
+    assert calls(lambda: owners.report(notebook.shell)) < 10 * 100_000
     assert names(notebook.ns["x"], notebook) == ["x", "xs[0]"]
-    assert time.process_time() - started < 0.5
 
 
 def test_ten_thousand_arrays(notebook: Notebook) -> None:
     notebook.ok("one = jnp.ones(3)\nxs = [one + i for i in range(10_000)]")
-    started = time.process_time()
+    # 27 for each, where this was written.
+    assert calls(lambda: owners.report(notebook.shell)) < 40 * 10_000
     report = owners.report(notebook.shell)
-    assert time.process_time() - started < 0.5  # ten times what it takes
     held = [b for b in report.buffers if any(o.name == "xs" for o in b.owners)]
     assert len(held) == 10_000 and report.complete
 

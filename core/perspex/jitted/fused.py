@@ -88,13 +88,12 @@ def _fast_fused(fun: Callable[..., Any], options: Options, accepts: Any = None) 
 
 
 def _dual(x: Any) -> Any:
-    """An argument of a function that is traced, its tangents as weakly typed as their primals.
+    """An argument of a function under `jvp`, its tangents as weakly typed as their primals.
 
     In JAX the function is a program, whose derivative takes such tangents.
     """
     trace = state.trace
-    if trace.__class__ is not JvpTrace:
-        return x
+    assert isinstance(trace, JvpTrace)
     if x.__class__ in (tuple, list, dict):
         return tree.map(_dual, x)
     if x.__class__ is not JvpTracer or x._trace is not trace:
@@ -138,7 +137,10 @@ def fused(fun: Callable[..., Any] | None = None, *, static: Sequence[str] = ()) 
 
         def unary(x: Any, /) -> Any:
             try:
-                return fast(x) if state.trace is EVAL else fun(_dual(x))
+                trace = state.trace
+                if trace is EVAL:
+                    return fast(x)
+                return fun(_dual(x) if trace.__class__ is JvpTrace else x)
             except TypeError:
                 given = declared_arrays((x,))
                 if given is None:
@@ -151,7 +153,10 @@ def fused(fun: Callable[..., Any] | None = None, *, static: Sequence[str] = ()) 
 
         def binary(x: Any, y: Any, /) -> Any:
             try:
-                return fast(x, y) if state.trace is EVAL else fun(_dual(x), _dual(y))
+                trace = state.trace
+                if trace is EVAL:
+                    return fast(x, y)
+                return fun(_dual(x), _dual(y)) if trace.__class__ is JvpTrace else fun(x, y)
             except TypeError:
                 given = declared_arrays((x, y))
                 if given is None:
@@ -164,9 +169,12 @@ def fused(fun: Callable[..., Any] | None = None, *, static: Sequence[str] = ()) 
 
         def general(*args: Any, **kwargs: Any) -> Any:
             try:
-                if state.trace is EVAL:
+                trace = state.trace
+                if trace is EVAL:
                     return fast(*args, **kwargs)
-                return fun(*_dual(args), **_dual(kwargs))
+                if trace.__class__ is JvpTrace:
+                    args, kwargs = _dual(args), _dual(kwargs)
+                return fun(*args, **kwargs)
             except TypeError:
                 given = declared_arrays((args, kwargs))
                 if given is None:

@@ -15,7 +15,7 @@ from fuzz.process import Broken, Worker
 from fuzz.programs import Program, Statement
 from fuzz.shrink import shrink
 
-# After how many programs the report is written anew.
+# The report is written again after so many programs.
 SAVED = 50
 # The bytes of a process, which keeps what it has compiled, at which another takes its place.
 MOST = 2**30

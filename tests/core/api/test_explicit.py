@@ -268,7 +268,7 @@ for name, f in (
 ):
     text = raised(ValueError, f, other)
     assert name in text and "[8,4@Y]" in text and "[8@X,4]" in text, text
-    # What is not cut at all has no place to disagree about.
+    # A tangent that is not cut agrees with any primal.
     (found,) = perspex.tree.leaves(f(np.ones((8, 4), np.float32)))
     np.testing.assert_allclose(found, np.cos(numbers), rtol=1e-5)
 """,

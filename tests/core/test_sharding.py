@@ -285,9 +285,24 @@ def test_specs() -> None:
     assert PartitionSpec("x") != PartitionSpec("x", None)
     assert list(PartitionSpec((), "x")) == [None, "x"]
     with pytest.raises(ValueError, match="twice"):
-        PartitionSpec("x", ("y", "x"))
+        PartitionSpec("x", unreduced={"x"})
     with pytest.raises(TypeError, match="got 3 of type int"):
         PartitionSpec(3)
+
+
+def test_a_spec_that_names_an_axis_twice_is_refused_with_a_mesh() -> None:
+    # Without one it may hold names that a library translates.
+    spec, mesh = PartitionSpec("x", ("y", "x")), perspex.make_mesh((1, 1), ("x", "y"))
+    assert list(spec) == ["x", ("y", "x")]
+    for of in (mesh, mesh.abstract_mesh):
+        with pytest.raises(ValueError, match="'x' twice"):
+            NamedSharding(of, spec)
+    mapped = perspex.shard_map(lambda x: x, mesh=mesh, in_specs=spec, out_specs=spec)
+    with pytest.raises(ValueError, match="'x' twice"):
+        mapped(np.ones((2, 2)))
+    whole = perspex.shard_map(lambda x: x, mesh=mesh, in_specs=PartitionSpec(), out_specs=spec)
+    with pytest.raises(ValueError, match="'x' twice"):
+        whole(np.ones((2, 2)))
 
 
 def test_meshes() -> None:

@@ -208,6 +208,7 @@ class _Mapped:
                     f"shard_map: {what} holds a PartitionSpec for each array, got {spec!r} of type "
                     f"{type(spec).__name__}"
                 )
+            spec.check_cuts()
             for name in sorted(names_in(spec) | spec.unreduced | spec.reduced):
                 if name not in self.regions.axes:
                     raise ValueError(

@@ -52,6 +52,7 @@ class NamedSharding(_OnDevices):
                 "NamedSharding takes a Mesh and a PartitionSpec, got values of type "
                 f"{type(mesh).__name__} and {type(spec).__name__}"
             )
+        spec.check_cuts()
         known = mesh.axis_names
         for names in (*spec.names(), spec.unreduced, spec.reduced):
             for name in names or ():

@@ -38,7 +38,10 @@ class PartitionSpec:
 
     Raises:
       TypeError: if a partition is anything else, or `unreduced` or `reduced` is no set.
-      ValueError: if a name occurs twice.
+      ValueError: if a name stands in two of `partitions`, `unreduced` and `reduced`.
+
+    Two partitions may have the same name, as names of no mesh have in some libraries. What is made
+    for a mesh from such a spec raises `ValueError`.
 
     >>> PartitionSpec("x", None, ("y", "z"))
     P('x', None, ('y', 'z'))
@@ -71,6 +74,16 @@ class PartitionSpec:
         self._hash = hash(self._key())
 
     def _check(self) -> None:
+        cut = {name for names in self.names() for name in names or ()}
+        twice = sorted((self.unreduced & self.reduced) | (cut & (self.unreduced | self.reduced)))
+        if twice:
+            raise ValueError(
+                f"an axis of a mesh either cuts an axis of an array or is unreduced or reduced, "
+                f"but {self} has {twice[0]!r} twice; name it once"
+            )
+
+    def check_cuts(self) -> None:
+        """Raise `ValueError` if two axes of an array are to be cut along one axis of a mesh."""
         names = [name for names in self.names() for name in names or ()]
         for name in names:
             if names.count(name) > 1:
@@ -78,14 +91,6 @@ class PartitionSpec:
                     f"an axis of a mesh can cut one axis of an array, but {self} has "
                     f"{name!r} twice; name it once"
                 )
-        twice = sorted(
-            (self.unreduced & self.reduced) | ({*names} & (self.unreduced | self.reduced))
-        )
-        if twice:
-            raise ValueError(
-                f"an axis of a mesh either cuts an axis of an array or is unreduced or reduced, "
-                f"but {self} has {twice[0]!r} twice; name it once"
-            )
 
     def _key(self) -> tuple[Any, ...]:
         return self._partitions, self.unreduced, self.reduced, self.unreduced_kind

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import functools
+import itertools
+import operator
 import os
 import threading
 import warnings
+from collections import deque
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -119,10 +122,20 @@ def is_made() -> bool:
 
 # Arrays that are no user's, by identity: the pages of `runtime.stopping`.
 unlisted: set[int] = set()
+# The results of a program that can be stopped, for as long as it runs.
+held: deque[list[Any]] = deque(maxlen=1)
+
+
+def is_there(array: Any) -> bool:
+    """Whether an array is computed, or deleted."""
+    # `is_ready` of a deleted array ends the process: no step of Python between the two.
+    return any(map(operator.call, (array.is_deleted, array.is_ready)))
 
 
 def live_arrays(platform: str | None = None) -> list[Any]:
     """The arrays of all clients that there are by now, or of one; jaxlib made some for itself."""
+    if all(map(is_there, itertools.chain(*held))):
+        held.clear()
     found = list(_clients.values()) if platform is None else [client(platform)]
     arrays = [array for one in found for array in one.live_arrays()]
     return [x for x in arrays if id(x) not in unlisted] if unlisted else arrays

@@ -129,6 +129,8 @@ _unclosed: list[Page] = []
 _makers: dict[int, tuple[weakref.ref[Any], int]] = {}
 # Watched executables that were run in this cell, as `jit(f)(x)` may leave nothing else of one.
 _run: deque[Any] = deque(maxlen=32)
+# Results of so many bytes are held while they are computed.
+_SMALL = 2**24
 # Why an array was given up, by its identity.
 reasons: dict[int, tuple[weakref.ref[Any], str]] = {}
 
@@ -159,6 +161,7 @@ def keep(executable: Any) -> None:
 def release() -> None:
     """A cell has ended: nothing of it is stopped any more."""
     _run.clear()
+    client.held.clear()
 
 
 def page(device: Any) -> Any:
@@ -176,10 +179,17 @@ def launched(
     """
     consume = operator.methodcaller("consume_with_handlers", handlers)
     found = map(consume, map(program.execute_sharded, (buffers,)))
-    if kept is None:
+    if kept is not None:
+        kept.extend(found)
+        return kept[-1]
+    if not config.stops.value:
         return next(found)
-    kept.extend(found)
-    return kept[-1]
+    # `float(jit(f)(x)[0])` holds what is computed from a result, and not the result.
+    client.held.extend(found)
+    results = client.held[-1]
+    if sum([x.nbytes for x in results]) > _SMALL:
+        client.held.clear()
+    return results
 
 
 def own_shardings(executable: Any, count: int, tokens: int) -> list[Any]:
@@ -249,12 +259,9 @@ def reason(array: Any) -> str | None:
 
 def unready() -> list[Any]:
     """The arrays that are not computed yet, oldest first."""
-    return [x for x in reversed(client.live_arrays()) if x.aval is not None and not _is_there(x)]
-
-
-def _is_there(array: Any) -> bool:
-    # `is_ready` of a deleted array ends the process: no step of Python between the two.
-    return any(map(operator.call, (array.is_deleted, array.is_ready)))
+    return [
+        x for x in reversed(client.live_arrays()) if x.aval is not None and not client.is_there(x)
+    ]
 
 
 def stop(grace: float = GRACE, what: str = "its program") -> Outcome:
@@ -280,7 +287,7 @@ def stop(grace: float = GRACE, what: str = "its program") -> Outcome:
         else:
             return Outcome()
         # Now: once the page is written to, what is there may be of a loop that was stopped.
-        left = [x for x in left if not _is_there(x)]
+        left = [x for x in left if not client.is_there(x)]
         old.memory[:] = 1
         return _given_up(left, what)
 
@@ -293,7 +300,7 @@ def halt() -> None:
     global _halted
     with _lock:
         if _halted is None and _page.arrays:
-            _halted = [x for x in client.live_arrays() if _is_there(x)]
+            _halted = [x for x in client.live_arrays() if client.is_there(x)]
             _page.memory[:] = 1
 
 
@@ -304,6 +311,7 @@ def settle(what: str) -> Outcome | None:
         if _halted is None:
             return None
         known, _halted = set(map(id, _halted)), None
+        held = list(client.held)  # `live_arrays` lets go of results that are there
         old = _turn_page()
         if old is not None:
             old.close()
@@ -311,7 +319,8 @@ def settle(what: str) -> Outcome | None:
         new = [
             x for x in reversed(client.live_arrays()) if id(x) not in known and x.aval is not None
         ]
-        return _given_up([x for x in new if not _is_there(x) or maker(x)], what)
+        del held
+        return _given_up([x for x in new if not client.is_there(x) or maker(x)], what)
 
 
 def _turn_page() -> Page | None:
@@ -369,7 +378,7 @@ def _after(arrays: Sequence[Any], grace: float) -> tuple[list[Any], bool]:
         if now - start >= _MOST * grace:
             return left, True
         time.sleep(_LOOK)
-        before, left = len(left), [x for x in left if not _is_there(x)]
+        before, left = len(left), [x for x in left if not client.is_there(x)]
         if len(left) < before:
             last = time.monotonic()
     return left, bool(arrays)

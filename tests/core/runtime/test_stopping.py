@@ -6,6 +6,7 @@ import gc
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -205,6 +206,18 @@ def test_the_state_is_kept_where_nothing_else_is_left_of_the_function() -> None:
         (stopped,) = stopping.stop(0.01).programs
         assert stopped.name == "<lambda>" and stopped.value.shape == out.shape
         stopping.release()
+
+
+def test_the_state_is_kept_where_nobody_holds_the_result() -> None:
+    """As in `float(jit(f)(x)[0])`."""
+    first = perspex.jit(lambda w: halving(w)[1])(pnp.zeros(3000))[0]
+    (stopped,) = stopping.stop(0.01).programs
+    assert stopped.value.shape == (3000,) and first.is_deleted()
+    del stopped
+    stopping.release()
+    large = weakref.ref(perspex.jit(lambda w: w * halving(w[:10])[0])(pnp.zeros(2**23)))
+    stopping.stop(0.01)
+    assert large() is None  # 32 MiB
 
 
 def twice(w: Any) -> Any:

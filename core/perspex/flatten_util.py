@@ -41,11 +41,11 @@ def ravel_pytree(pytree: PyTree) -> tuple[Any, Callable[[Any], Any]]:
     sizes = [leaf.size for leaf in leaves]
     total = sum(sizes)
     common = pnp.result_type(*kinds) if kinds else None
-    if leaves:
-        vector = pnp.concatenate([pnp.ravel(leaf).astype(common) for leaf in leaves])
-    else:
-        vector = pnp.zeros(0)
     is_mixed = any(kind != common for kind in kinds)
+    flat = [pnp.ravel(leaf) for leaf in leaves]
+    if is_mixed:
+        flat = [part.astype(common) for part in flat]
+    vector = pnp.concatenate(flat) if flat else pnp.zeros(0)
 
     def unravel(vector: Any) -> Any:
         if pnp.shape(vector) != (total,):

@@ -21,7 +21,7 @@ class Pair:
 
     ours: Worker
     theirs: Worker
-    seconds: float = 60.0
+    seconds: float = 180.0
     noisy_runs: int = 0
 
     def difference(

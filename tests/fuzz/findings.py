@@ -71,6 +71,20 @@ MEANT = [
     Meant(
         "error type", r"want NotImpl\w+: Diff\w+ rule for 'zeta'", "", "a derivative that jax lacks"
     ),
+    Meant(
+        "error type",
+        r"forward-mode autodiff[\s\S]*want ValueError: Linearization",
+        "",
+        INNER,
+    ),
+    Meant(
+        "we raise",
+        "has a rule of its own [^\n]* that you differentiate with respect to",
+        "",
+        "jax misses it where nothing is computed",
+    ),
+    Meant("we raise", r"repeats must be integers", r"repeat\(", "a dtype that NumPy refuses, too"),
+    Meant("error type", r"want NotImplementedError: scatter_apply JVP", "", INNER),
     Meant("error type", r"glu halves axis[\s\S]*want AssertionError", "", "an assertion of jax"),
     Meant("error type", r"unexpected tracer[\s\S]*want AssertionError: \[", "", INNER),
     Meant("error type", r"custom_jvp.* not implemented|'custom_lin' not", "", INNER),
@@ -110,6 +124,20 @@ MEANT = [
         SPECIAL + r"hyp1f1\(",
         "right: it overflows, which is infinity",
         "(lambda a, b, c: a + b + c)(",
+    ),
+    Meant(
+        NOT_FINITE,
+        r"want .*nan",
+        r"jax\.nn\.log1mexp\(",
+        "right: where its slope is 0, that does not bend",
+        "jnp.sin(",
+    ),
+    Meant(
+        NOT_FINITE,
+        r"got .*nan",
+        r"jax\.scipy\.stats\.gamma\.(log)?pdf\(",
+        "right: the density at NaN is NaN",
+        "(lambda x, *rest: sum(rest, x))(",
     ),
     # The slope of `det` is the adjugate; JAX divides by pivots, and gives 0 where they are NaN.
     Meant(

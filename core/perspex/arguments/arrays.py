@@ -91,9 +91,8 @@ def with_weak_cotangents(operation: Callable[..., Array], *args: Any) -> Array:
     converted, and their cotangents are converted back.
     """
     avals = [shaped(x) for x in args]
-    if all(a.weak_type for a in avals):
-        return operation(*args)
-    return operation(*[as_dtype(x, a.dtype) for x, a in zip(args, avals, strict=True)])
+    out = operation(*[as_dtype(x, a.dtype) for x, a in zip(args, avals, strict=True)])
+    return as_dtype(out, avals[0].dtype, all(a.weak_type for a in avals))
 
 
 def like(x: Any, value: Any) -> Array:

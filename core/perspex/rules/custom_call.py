@@ -214,9 +214,14 @@ class CustomCall(WholeCall):
     def jvp(self, primals: Any, tangents: Any, **params: Any) -> tuple[list[Any], list[Any]]:
         rule: Rule = params[self.slot]
         num_consts = params["num_consts"]
-        if any(t is not None for t in tangents[:num_consts]):
-            raise _closes_over(rule, "")
+        closed_over = tangents[:num_consts]
+        if any(t is not None for t in closed_over):
+            closed: ClosedJaxpr = params[self.program]
+            _, needed = dce_closed(closed, (True,) * len(closed.out_avals))
+            if any(n and t is not None for n, t in zip(needed, closed_over, strict=False)):
+                raise _closes_over(rule, "")
         first = 0 if rule.takes_consts else num_consts
+        tangents = [*[None] * num_consts, *tangents[num_consts:]]
         try:
             return rule.jvp(primals[first:], tangents[first:])
         except errors.UnexpectedTracerError as error:

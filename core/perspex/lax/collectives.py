@@ -307,7 +307,7 @@ def psum_scatter(
         at = canonical_axis(scatter_dimension, aval.ndim, "psum_scatter")
         _check_divides("psum_scatter", "scatter_dimension", aval.shape, at, names, sizes, tiled)
         if aval.dtype == bool:
-            leaf = convert(leaf, dtypes.to_numeric_dtype(aval.dtype))
+            leaf = convert(leaf, _COUNTS)
         scatter: Any = ops.reduce_scatter
         if tracked(given) and _is_unreduced("psum_scatter", leaf, given):
             scatter = unreduced.unreduced_reduce_scatter

@@ -20,7 +20,7 @@ from perspex.ops.elementwise import (
     sub,
 )
 from perspex.ops.families import FLOAT, Elementwise, Rule, binary, unary
-from perspex.ops.structural import scalar_like
+from perspex.ops.structural import convert, scalar_like
 from perspex.tracing.trace import typeof
 
 _DOUBLE = np.dtype("float64")
@@ -129,6 +129,7 @@ polygamma: Elementwise = binary(
 # B(2j) / (2j)!, of Bernoulli's numbers.
 _BERNOULLI = [1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000]
 _TERMS = 12
+_SINGLE = np.dtype("float32")
 
 
 def _zeta_slope(x: Any, q: Any, y: Any) -> Any:
@@ -136,6 +137,10 @@ def _zeta_slope(x: Any, q: Any, y: Any) -> Any:
 
     It is NaN where zeta is.
     """
+    dtype = typeof(x).dtype
+    if dtype.itemsize < 4:  # a half does not hold what the products grow to
+        wide = [convert(v, _SINGLE) for v in (x, q, y)]
+        return convert(_zeta_slope(*wide), dtype)
     one = scalar_like(x, 1)
     total = mul(min(abs(y), one), scalar_like(x, 0))
     for k in range(_TERMS):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from perspex import grad, jacfwd, jacrev, jit, jvp, lax, make_jaxpr, vmap
+from perspex import enable_x64, grad, jacfwd, jacrev, jit, jvp, lax, make_jaxpr, vmap
 from perspex import numpy as pnp
 from perspex.ir.jaxpr import check
 from perspex.tracing.axes import Axis
@@ -312,3 +312,11 @@ def test_arguments_that_cannot_be() -> None:
     ]:
         with pytest.raises(kind, match=text):
             mapped(f)(X)
+
+
+@pytest.mark.parametrize("collective", [lax.psum, lax.psum_scatter])
+def test_booleans_are_counted_in_32_bits(collective: Any) -> None:
+    """As in JAX, also where integers have 64."""
+    with enable_x64():
+        program = make_jaxpr(lambda v: collective(v, "i"), axis_env=[("i", 2)])(np.zeros(2, bool))
+    assert [aval.dtype for aval in program.out_avals] == [np.int32]

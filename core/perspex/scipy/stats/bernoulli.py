@@ -19,9 +19,9 @@ _bernoulli = Discrete(
     "where `p` is not between 0 and 1. Only `logpmf` and `pmf` take `loc`.",
     {"k": "real numbers.", "p": "the probability of 1.", "loc": "the smaller value."},
     example="0, 0.3",
-    support=lambda k, p: (k == 0) | (k == 1),
+    support=lambda k, p: (k == 0) | (k == 1) | (k != k),
     safe=0,
-    invalid=lambda p: (p < 0) | (p > 1),
+    invalid=lambda p: ~((p >= 0) & (p <= 1)),
 )
 
 

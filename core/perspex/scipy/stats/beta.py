@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from perspex import numpy as pnp
+from perspex.arguments.types import Array
 from perspex.scipy.special import xlog1py, xlogy
 from perspex.scipy.special.gammas import betainc, betaln
 from perspex.scipy.stats.families import Continuous
@@ -24,14 +25,22 @@ _beta = Continuous(
     example="0.5, 2.0, 3.0",
     support=lambda y, a, b: ~((y < 0) | (y > 1)),
     invalid=lambda a, b: (a <= 0) | (b <= 0),
+    invalid_scale=lambda scale: scale <= 0,
     invalid_mass=lambda a, b: (a < 0) | (b < 0) | ((a == 0) & (b == 0)),
 )
+
+
+def _between_bounds(y: Array) -> Array:
+    # Constant at the bounds, where the slope of `betainc` may be infinite.
+    below, above = y <= 0, y >= 1
+    return pnp.where(below, 0, pnp.where(above, 1, y))
+
 
 logpdf = _beta.define(
     "logpdf", 0.405, lambda y, a, b: xlogy(a - 1, y) + xlog1py(b - 1, -y) - betaln(a, b)
 )
 pdf = _beta.define("pdf", 1.5)
-cdf = _beta.define("cdf", 0.688, lambda y, a, b: betainc(a, b, pnp.clip(y, 0, 1)))
+cdf = _beta.define("cdf", 0.688, lambda y, a, b: betainc(a, b, _between_bounds(y)))
 logcdf = _beta.define("logcdf", -0.375)
-sf = _beta.define("sf", 0.312, lambda y, a, b: betainc(b, a, 1 - pnp.clip(y, 0, 1)))
+sf = _beta.define("sf", 0.312, lambda y, a, b: betainc(b, a, 1 - _between_bounds(y)))
 logsf = _beta.define("logsf", -1.163)

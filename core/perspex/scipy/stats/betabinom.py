@@ -23,7 +23,7 @@ _betabinom = Discrete(
     example="1, 5, 2.0, 3.0",
     support=lambda k, n, a, b: ~((k < 0) | (k > n)),
     safe=0,
-    invalid=lambda n, a, b: (a <= 0) | (b <= 0),
+    invalid=lambda n, a, b: (n < 0) | (a <= 0) | (b <= 0),
 )
 
 

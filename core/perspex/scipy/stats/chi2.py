@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
+from perspex.arguments.types import Array
 from perspex.scipy.stats import gamma
-from perspex.scipy.stats.families import Continuous
+from perspex.scipy.stats.families import Continuous, at
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "sf"]
 
@@ -22,11 +23,17 @@ _chi2 = Continuous(
     example="0.5, 3.0",
     support=lambda y, df: ~(y < 0),
     safe=1,
+    invalid_scale=lambda scale: scale < 0,
 )
+
+
+def _tail(y: Array, df: Array) -> Array:
+    return at((df > 0) | (y > 0), gamma.sf(0.5 * y, 0.5 * df), math.nan)
+
 
 logpdf = _chi2.define("logpdf", -1.516, lambda y, df: gamma.logpdf(0.5 * y, 0.5 * df) - math.log(2))
 pdf = _chi2.define("pdf", 0.22)
 cdf = _chi2.define("cdf", 0.081, lambda y, df: gamma.cdf(0.5 * y, 0.5 * df))
 logcdf = _chi2.define("logcdf", -2.512)
-sf = _chi2.define("sf", 0.919, lambda y, df: gamma.sf(0.5 * y, 0.5 * df))
+sf = _chi2.define("sf", 0.919, _tail)
 logsf = _chi2.define("logsf", -0.085)

@@ -20,6 +20,8 @@ _expon = Continuous(
     },
     example="0.5",
     support=lambda y: ~(y < 0),
+    invalid_scale=lambda scale: scale < 0,
+    invalid_scale_mass=lambda scale: scale < 0,
     bounded=True,
 )
 
@@ -31,8 +33,8 @@ def _log_mass(y: Array) -> Array:
 
 logpdf = _expon.define("logpdf", -0.5, lambda y: -y)
 pdf = _expon.define("pdf", 0.607)
-cdf = _expon.define("cdf", 0.393, lambda y: -pnp.expm1(-pnp.maximum(y, 0)))
+cdf = _expon.define("cdf", 0.393, lambda y: -pnp.expm1(-at(~(y < 0), y, 0)))
 logcdf = _expon.define("logcdf", -0.933, _log_mass)
-logsf = _expon.define("logsf", -0.5, lambda y: -pnp.maximum(y, 0))
+logsf = _expon.define("logsf", -0.5, lambda y: -at(~(y < 0), y, 0))
 sf = _expon.define("sf", 0.607)
 ppf = _expon.define("ppf", 0.288, lambda q: -pnp.log1p(-q))

@@ -129,6 +129,8 @@ class Family:
       safe: a point of the support, which formulas for the density see in place of those outside.
       invalid: given the shape parameters, where all values but quantiles are NaN.
       invalid_mass: the same for all but densities, if it differs.
+      invalid_scale: given the scale, where densities are NaN.
+      invalid_scale_mass: the same for all but densities and quantiles.
       bounded: whether quantiles are NaN for numbers that are not between 0 and 1.
       probability: the name of the first parameter of quantiles.
     """
@@ -147,6 +149,8 @@ class Family:
         safe: float = 0.5,
         invalid: Callable[..., Any] | None = None,
         invalid_mass: Callable[..., Any] | None = None,
+        invalid_scale: Callable[[Any], Any] | None = None,
+        invalid_scale_mass: Callable[[Any], Any] | None = None,
         bounded: bool = False,
         probability: str = "q",
     ) -> None:
@@ -157,6 +161,7 @@ class Family:
         self.parameters = [word for word in words if word != self.first]
         self.support, self.safe, self.bounded = support, safe, bounded
         self.invalid, self.invalid_mass = invalid, invalid_mass or invalid
+        self.invalid_scale, self.invalid_scale_mass = invalid_scale, invalid_scale_mass
         self.rules: dict[str, Callable[..., Any]] = {}
 
     def define(
@@ -242,12 +247,12 @@ class Family:
         if moves[1] is not None:
             value = value - pnp.log(moves[1])
         value = value if inside is None else at(inside, value, -math.inf)
-        return self._checked(name, value, shapes)
+        return self._checked(name, value, moves, shapes)
 
     def _mass(
         self, name: str, formula: Callable[..., Any], moves: Any, x: Any, *shapes: Any
     ) -> Any:
-        return self._checked(name, formula(_standard(x, *moves), *shapes), shapes)
+        return self._checked(name, formula(_standard(x, *moves), *shapes), moves, shapes)
 
     def _quantile(self, formula: Callable[..., Any], moves: Any, q: Any, *shapes: Any) -> Any:
         loc, scale = moves
@@ -268,12 +273,15 @@ class Family:
     ) -> Any:
         # Once more, as XLA on CPUs loses a NaN that a scalar condition selects before an `exp`:
         # https://github.com/jax-ml/jax/issues/29537.
-        return self._checked(name, outer(rule(moves, x, *shapes)), shapes)
+        return self._checked(name, outer(rule(moves, x, *shapes)), moves, shapes)
 
-    def _checked(self, name: str, value: Any, shapes: tuple[Any, ...]) -> Any:
+    def _checked(self, name: str, value: Any, moves: Any, shapes: tuple[Any, ...]) -> Any:
         density = name.endswith(("pdf", "pmf"))
         invalid = self.invalid if density else self.invalid_mass
-        return value if invalid is None else at(~invalid(*shapes), value, math.nan)
+        if invalid is not None:
+            value = at(~invalid(*shapes), value, math.nan)
+        invalid = self.invalid_scale if density else self.invalid_scale_mass
+        return value if invalid is None else at(~invalid(moves[1]), value, math.nan)
 
 
 class Continuous(Family):

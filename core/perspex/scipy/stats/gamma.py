@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from perspex.arguments.types import Array
 from perspex.ops.special import lgamma
 from perspex.scipy.special import xlogy
@@ -23,12 +25,14 @@ _gamma = Continuous(
     example="0.5, 2.0",
     support=lambda y, a: ~(y < 0),
     safe=1,
+    invalid_scale=lambda scale: scale < 0,
 )
 
 
 def _mass(y: Array, a: Array) -> Array:
     above = ~(y <= 0)
-    return at(above, gammainc(a, at(above, y, 1)), 0.0)
+    value = at(above, gammainc(a, at(above, y, 1)), 0.0)
+    return at(a > 0, value, math.nan)
 
 
 def _tail(y: Array, a: Array) -> Array:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
 from perspex import numpy as pnp
-from perspex.scipy.stats.families import Continuous
+from perspex.scipy.stats.families import Continuous, at
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
 
@@ -16,10 +18,11 @@ _gumbel_l = Continuous(
         "scale": "the scale, positive; the standard deviation is `pi / sqrt(6)` times as large.",
     },
     example="0.5",
+    invalid_scale_mass=lambda scale: scale <= 0,
     probability="p",
 )
 
-logpdf = _gumbel_l.define("logpdf", -1.149, lambda y: y - pnp.exp(y))
+logpdf = _gumbel_l.define("logpdf", -1.149, lambda y: at(y != math.inf, y - pnp.exp(y), -math.inf))
 pdf = _gumbel_l.define("pdf", 0.317)
 logsf = _gumbel_l.define("logsf", -1.649, lambda y: -pnp.exp(y))
 sf = _gumbel_l.define("sf", 0.192)

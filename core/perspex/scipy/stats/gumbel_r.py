@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
 from perspex import numpy as pnp
-from perspex.scipy.stats.families import Continuous
+from perspex.scipy.stats.families import Continuous, at
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
 
@@ -16,10 +18,13 @@ _gumbel_r = Continuous(
         "scale": "the scale, positive; the standard deviation is `pi / sqrt(6)` times as large.",
     },
     example="0.5",
+    invalid_scale_mass=lambda scale: scale <= 0,
     probability="p",
 )
 
-logpdf = _gumbel_r.define("logpdf", -1.107, lambda y: -(y + pnp.exp(-y)))
+logpdf = _gumbel_r.define(
+    "logpdf", -1.107, lambda y: at(y != -math.inf, -(y + pnp.exp(-y)), -math.inf)
+)
 pdf = _gumbel_r.define("pdf", 0.331)
 logcdf = _gumbel_r.define("logcdf", -0.607, lambda y: -pnp.exp(-y))
 cdf = _gumbel_r.define("cdf", 0.545)

@@ -6,7 +6,7 @@ import math
 
 from perspex import numpy as pnp
 from perspex.arguments.types import Array
-from perspex.scipy.stats.families import Continuous
+from perspex.scipy.stats.families import Continuous, at
 
 __all__ = ["cdf", "logpdf", "pdf"]
 
@@ -20,8 +20,9 @@ _laplace = Continuous(
 
 
 def _mass(y: Array) -> Array:
-    half = 0.5 * pnp.exp(-pnp.abs(y))
-    return pnp.where(y <= 0, half, 1 - half)
+    left = y <= 0
+    below = 0.5 * pnp.exp(at(left, y, 0))
+    return pnp.where(left, below, 1 - 0.5 * pnp.exp(-at(~left, y, 0)))
 
 
 logpdf = _laplace.define("logpdf", -1.193, lambda y: -pnp.abs(y) - math.log(2))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from perspex import numpy as pnp
-from perspex.nn import softplus
 from perspex.ops.elementwise import logistic as expit
 from perspex.scipy.stats.families import Continuous
 
@@ -22,7 +21,7 @@ _logistic = Continuous(
     probability="x",
 )
 
-logpdf = _logistic.define("logpdf", -1.448, lambda y: -y - 2 * softplus(-y))
+logpdf = _logistic.define("logpdf", -1.448, lambda y: -2 * pnp.logaddexp(y / 2, -y / 2))
 pdf = _logistic.define("pdf", 0.235)
 cdf = _logistic.define("cdf", 0.622, expit)
 sf = _logistic.define("sf", 0.378, lambda y: expit(-y))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from perspex import numpy as pnp
-from perspex.scipy.stats.families import Continuous
+from perspex.arguments.types import Array
+from perspex.scipy.stats.families import Continuous, at
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
 
@@ -20,11 +21,18 @@ _pareto = Continuous(
     example="1.5, 2.0",
     support=lambda y, b: ~(y < 1),
     safe=1,
+    bounded=True,
 )
+
+
+def _log_tail(y: Array, b: Array) -> Array:
+    above = ~(y < 1)
+    return at(above, -b * pnp.log(at(above, y, 1)), 0.0)
+
 
 logpdf = _pareto.define("logpdf", -0.523, lambda y, b: pnp.log(b) - (b + 1) * pnp.log(y))
 pdf = _pareto.define("pdf", 0.593)
-logsf = _pareto.define("logsf", -0.811, lambda y, b: -b * pnp.log(pnp.maximum(y, 1)))
+logsf = _pareto.define("logsf", -0.811, _log_tail)
 sf = _pareto.define("sf", 0.444)
 cdf = _pareto.define("cdf", 0.556)
 logcdf = _pareto.define("logcdf", -0.588)

@@ -71,4 +71,4 @@ def entropy(mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     series = inverse * (1 / 12 + inverse * (1 / 24 + inverse * 19 / 360))
     expanded = 0.5 + HALF_LOG_TWO_PI - 0.5 * pnp.log(inverse) - series
     value = pnp.where(large, expanded, pnp.where(mu == 0, 0, summed))
-    return pnp.where(mu < 0, math.nan, value)
+    return pnp.where(mu >= 0, value, math.nan)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from perspex import numpy as pnp
 from perspex.arguments.types import Array
 from perspex.scipy.special.normal import log_ndtr, ndtr
@@ -22,7 +24,7 @@ _truncnorm = Continuous(
     },
     example="0.5, -1.0, 2.0",
     support=lambda y, a, b: ~((y < a) | (y > b)),
-    invalid=lambda a, b: a >= b,
+    invalid=lambda a, b: ~(a < b),
 )
 
 
@@ -38,15 +40,31 @@ def _log_mass(a: Array, b: Array) -> Array:
     return pnp.where(across, pnp.log1p(-ndtr(low) - ndtr(-high)), tail)
 
 
+def _log_below(y: Array, a: Array, b: Array) -> Array:
+    inside, y, a, b = _inside(y, a, b)
+    return pnp.where(inside, _log_mass(a, y) - _log_mass(a, b), pnp.where(y < 0, -math.inf, 0))
+
+
+def _log_above(y: Array, a: Array, b: Array) -> Array:
+    inside, y, a, b = _inside(y, a, b)
+    return pnp.where(inside, _log_mass(y, b) - _log_mass(a, b), pnp.where(y < 0, 0, -math.inf))
+
+
+def _inside(y: Array, a: Array, b: Array) -> tuple[Array, Array, Array, Array]:
+    """Whether `y` lies between the bounds, and three numbers of which it does: these, if so.
+
+    The masses are constant elsewhere, and so are these numbers; `y` is negative below.
+    """
+    inside = ~((y <= a) | (y >= b))
+    elsewhere = pnp.where(y <= a, -0.5, 0.5)
+    return inside, pnp.where(inside, y, elsewhere), at(inside, a, -1), at(inside, b, 1)
+
+
 logpdf = _truncnorm.define(
     "logpdf", -0.844, lambda y, a, b: -0.5 * y * y - HALF_LOG_TWO_PI - _log_mass(a, b)
 )
 pdf = _truncnorm.define("pdf", 0.43)
-logcdf = _truncnorm.define(
-    "logcdf", -0.429, lambda y, a, b: _log_mass(a, pnp.clip(y, a, b)) - _log_mass(a, b)
-)
-logsf = _truncnorm.define(
-    "logsf", -1.052, lambda y, a, b: _log_mass(pnp.clip(y, a, b), b) - _log_mass(a, b)
-)
+logcdf = _truncnorm.define("logcdf", -0.429, _log_below)
+logsf = _truncnorm.define("logsf", -1.052, _log_above)
 cdf = _truncnorm.define("cdf", 0.651)
 sf = _truncnorm.define("sf", 0.349)

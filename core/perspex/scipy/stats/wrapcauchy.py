@@ -17,10 +17,11 @@ _wrapcauchy = Continuous(
     "and 0 elsewhere.",
     {
         "x": "angles in radians.",
-        "c": "the concentration around 0, between 0 and 1; the density is 0 for others.",
+        "c": "the concentration around 0, between 0 and 1; the density is NaN for others.",
     },
     example="0.5, 0.3",
-    support=lambda x, c: (x >= 0) & (x <= 2 * math.pi) & (c > 0) & (c < 1),
+    support=lambda x, c: (x >= 0) & (x <= 2 * math.pi),
+    invalid=lambda c: ~((c > 0) & (c < 1)),
 )
 
 

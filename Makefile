@@ -131,17 +131,27 @@ types: $(STAMP)
 house: $(STAMP)
 	$(BIN)/python -m pytest -q tests/house tests/test_tiny.py
 
+# What starts, stops, kills and connects processes: minutes, and few changes are near it. In
+# `make test-all`.
+PROCESSES = $(addprefix tests/kernel/test_,abuse.py cache.py cluster.py command.py \
+	compiler_process.py ending.py out_of_memory.py portability.py restarting.py run.py) \
+	$(addprefix tests/core/runtime/,compiler/test_compiling.py processes test_fork.py \
+	test_interruptible.py test_plugins.py test_resumable.py) tests/core/test_distributed.py \
+	tests/fuzz/test_notebook.py tests/fuzz/test_stress.py \
+	tests/notebooks/test_truth.py tests/notebooks/test_widgets_exported.py
+
 # `perspex.as_jax` acts when it is imported, so its examples run in processes of their own (tests/core).
 # Three processes for two processors: tests wait for kernels, for other processes and for each other.
 unit: $(STAMP)
 	$(BIN)/python -m pytest -q -n 3 --dist worksteal --doctest-modules --doctest-glob='*.md' \
 		--ignore=core/perspex/as_jax --ignore=tests/devices --ignore=tests/soak \
+		$(addprefix --ignore=,$(PROCESSES)) \
 		core magics kernel tests README.md docs $(ARGS)
 
 # Besides random programs what takes long and seldom fails: `make gpu-test` on the CPU, bundles of the panel.
 programs: $(STAMP)
-	PERSPEX_PROGRAMS=2000 $(BIN)/python -m pytest -q -n 2 --dist worksteal \
-		tests/core/transforms/test_random_programs.py tests/devices tests/soak
+	PERSPEX_PROGRAMS=2000 $(BIN)/python -m pytest -q -n 3 --dist worksteal \
+		tests/core/transforms/test_random_programs.py tests/devices tests/soak $(PROCESSES)
 
 # What depends on Python and jaxlib, on the newest ones that we support, where such a Python exists.
 # `--version` must really run: a pyenv shim is on the path also for versions that are switched off.

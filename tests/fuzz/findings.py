@@ -72,7 +72,10 @@ MEANT = [
     Meant("error type", r"jacfwd requires .* got key[\s\S]*want NotImplementedError", "", INNER),
     Meant("error type", r"jacfwd requires .* got bool[\s\S]*want ValueError: at vmap", "", INNER),
     Meant(
-        "error type", r"want NotImpl\w+: Diff\w+ rule for 'zeta'", "", "a derivative that jax lacks"
+        "error type",
+        r"want NotImpl\w+: Diff\w+ rule for '(zeta|igamma_grad_a)'",
+        "",
+        "a derivative that jax lacks",
     ),
     Meant(
         "error type",
@@ -88,6 +91,7 @@ MEANT = [
     ),
     Meant("we raise", r"repeats must be integers", r"repeat\(", "a dtype that NumPy refuses, too"),
     Meant("error type", r"want NotImplementedError: scatter_apply JVP", "", INNER),
+    Meant("error type", r"want ValueError: Operands must have the same tree", "", INNER),
     Meant("error type", r"want AssertionError", "", "an assertion of jax"),
     Meant("error type", r"custom_jvp.* not implemented|'custom_lin' not", "", INNER),
     Meant("error type", r"IndivisibleError", "", "a private type, which is a ValueError"),
@@ -161,6 +165,13 @@ MEANT = [
         r"jnp\.logaddexp2\(",
         "right: the slopes at large equal numbers are 1/2",
         "jnp.add(",
+    ),
+    Meant(
+        "value",
+        "",
+        SPECIAL + r"factorial\(",
+        "right: its slope is `digamma`, which loses digits in jax",
+        "jnp.exp(",
     ),
     # The slope of `det` is the adjugate; JAX divides by pivots, and gives 0 where they are NaN.
     Meant(

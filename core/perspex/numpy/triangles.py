@@ -15,6 +15,7 @@ from perspex.arguments.arrays import (
     check_arraylike,
     flat,
     spread,
+    weak_like,
 )
 from perspex.arguments.axes import canonical_axis
 from perspex.arguments.glossary import describe
@@ -213,7 +214,7 @@ def _triangle(m: Any, name: str, k: int) -> Any:
         else mask
     )
     is_key = isinstance(m.dtype, dtypes.KeyType)
-    zero = filled_keys(np.uint32(0), m.shape, m.dtype) if is_key else m.dtype.type(0)
+    zero = filled_keys(np.uint32(0), m.shape, m.dtype) if is_key else weak_like(m, 0)
     return ops.select(mask, m, zero) if name == "tril" else ops.select(mask, zero, m)
 
 

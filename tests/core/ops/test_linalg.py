@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 import scipy.linalg
 from support import harness
 from support.harness import Op, Sample, fixed, given, normal, sample
@@ -26,6 +27,8 @@ from support.matrices import (
     regular,
 )
 
+from perspex import enable_x64, jit
+from perspex.lax import linalg
 from perspex.ops import linalg as ops
 from perspex.ops.linalg import solve as solving
 from perspex.transforms.jvp import jvp
@@ -433,3 +436,20 @@ FUNCTIONS = [
     test_function_batch,
     _,
 ) = harness.tests(FUNCTIONS)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("algorithm", [None, linalg.SvdAlgorithm.QR])
+def test_singular_values_of_an_infinite_matrix_are_nan(dtype: str, algorithm: Any) -> None:
+    """LAPACK's routine may go on for ever."""
+    with enable_x64():
+        finite = np.arange(9.0).reshape(3, 3).astype(dtype)
+        infinite = finite.copy()
+        infinite[0, 1] = -np.inf
+        outs = jit(linalg.svd, static_argnames="algorithm")(
+            np.stack([infinite, finite]), algorithm=algorithm
+        )
+        for out in outs:
+            assert np.isnan(out[0]).all() and not np.isnan(out[1]).any()
+        expected = np.linalg.svd(finite, compute_uv=False)
+        np.testing.assert_allclose(outs[1][1], expected, atol=1e-5)

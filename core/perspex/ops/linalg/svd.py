@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 from typing import Any
 
 import numpy as np
@@ -138,6 +139,7 @@ class SVD(OfMatrices):
             raise _no_algorithm(b, algorithm)
         u, vh = vectors or (sized(given, m, m), sized(given, n, n))
         info = info_of(given)
+        (x,) = expand(b, _nan_for_infinity, x)
         _, *found, report = call_lapack(
             b,
             routine,
@@ -199,6 +201,13 @@ class SVD(OfMatrices):
             scale = in_rows(_inverted(s), typeof(outside).shape)
             tv = ew.add(tv, ew.mul(as_dtype_of(scale, outside), outside))
         return [s, u, vh], [ts, tu, tv]
+
+
+def _nan_for_infinity(x: Any) -> Any:
+    """What LAPACK is given: with an infinite number `gesdd` may never end, with NaN it does."""
+    parts = [ew.real(x), ew.imag(x)] if is_complex(x) else [x]
+    finite = functools.reduce(ew.bitwise_and, map(ew.is_finite, parts))
+    return ew.select(finite, x, full_like(x, np.nan))
 
 
 def _no_algorithm(b: Any, algorithm: Any) -> NotImplementedError:

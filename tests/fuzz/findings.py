@@ -55,6 +55,7 @@ MEANT = [
     Meant("we raise", r"has no derivative with respect to", "", "a derivative that jax leaves out"),
     Meant("error type", r"has no derivative with respect to", "", "one that jax misses later"),
     Meant("text", r"perspex\.|Tracer", "", "names of ours in texts"),
+    Meant("structure", r"got python (int|float|bool)", r"custom_vmap\(", "right: a Python number"),
     Meant("we raise", r"with more axes than the array", "where=", "a mask that NumPy refuses, too"),
     Meant(
         "we raise", r"reduce\w*: axes .* are out of range", "", "jax leaves that to the compiler"
@@ -172,6 +173,13 @@ MEANT = [
         SPECIAL + r"factorial\(",
         "right: its slope is `digamma`, which loses digits in jax",
         "jnp.exp(",
+    ),
+    Meant(
+        "value",
+        "",
+        r"jnp\.blackman\(",
+        "right: computed in double precision, as in NumPy",
+        "jnp.ones(",
     ),
     # The slope of `det` is the adjugate; JAX divides by pivots, and gives 0 where they are NaN.
     Meant(

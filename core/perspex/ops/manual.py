@@ -65,6 +65,9 @@ def _combine(b: Any, made: Any, combiner: str, aval: ShapedArray) -> Any:
 def emit_reduction(b: Any, what: str, x: Any, names: Sequence[Any], combiner: str) -> Any:
     """The values of all devices along `names`, combined."""
     (out,) = b.out_avals
+    if out.dtype.kind == "c" and b.platform == "cpu":
+        # XLA sums a constant while it compiles, and ends the process if it is complex.
+        x = b.op("stablehlo.optimization_barrier", x, aval=out)
     made = _exchange(
         b, what, "all_reduce", names, x, out, use_global_device_ids=types.attribute("unit")
     )

@@ -343,6 +343,11 @@ same(perspex.jit(lambda p, a: lax.cond(p, f, lambda a: a, a))(True, A), step(A))
 h = perspex.hessian(lambda w: on(lambda a: jnp.sin(a * w))(A).sum())(2.0)
 same(h, (-np.sin(A * 2) * A**2).sum(), 1e-4)
 """,
+    "a complex constant that the compiler knows": """
+summed = shard_map(lambda a: lax.psum(a, ("x", "y")), mesh=mesh, in_specs=P("y", None),
+                   out_specs=P(), check_vma=False)
+same(perspex.jit(lambda: summed(jnp.full((4, 2), 1 + 2j)))(), np.full((2, 2), 8 + 16j))
+""",
     "an unknown axis": """
 text = raised(lambda: on(lambda a: lax.psum(a, "q"))(A), NameError)
 assert "'q'" in text and "shard_map" in text, text

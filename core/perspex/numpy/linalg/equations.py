@@ -150,7 +150,7 @@ def pinv(
 
 @fused(static=("hermitian",))
 def _pinv(a: Any, rtol: Any, hermitian: bool) -> Any:
-    a = matrices_of("pinv", a)
+    a = strong(matrices_of("pinv", a))
     dtype = np.dtype(dtypes.finfo(a.dtype).dtype)
     if rtol is None:
         rtol = dtype.type(10 * max(a.shape[-2:]) * float(dtypes.finfo(dtype).eps))
@@ -319,7 +319,8 @@ def det(a: ArrayLike) -> Array:
     if _is_narrow(matrix, 3):
         wide = as_dtype(matrix, np.dtype("float32"))
         return as_dtype(ops.determinant(wide), matrix.dtype)
-    return ops.determinant(matrix)
+    # As in JAX, which writes out the sums of two and three rows.
+    return ops.determinant(matrix if matrix.shape[-1] in (2, 3) else strong(matrix))
 
 
 def _is_narrow(a: Any, most: int) -> bool:
@@ -354,7 +355,7 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
 def _slogdet(a: Any, factored: bool) -> Any:
     a = square("slogdet", a)
     if factored or not _is_narrow(a, 2):
-        return SlogdetResult(*ops.slogdet(a))
+        return SlogdetResult(*ops.slogdet(a if a.shape[-1] <= 2 else strong(a)))
     parts = ops.slogdet(as_dtype(a, np.dtype("float32")))
     return SlogdetResult(*[as_dtype(x, a.dtype) for x in parts])
 

@@ -14,7 +14,7 @@ from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
 from perspex.lax.control import fori_loop
 from perspex.numpy.linalg.equations import solved
-from perspex.numpy.promotion import inexact
+from perspex.numpy.promotion import inexact, strong
 from perspex.ops import linalg as ops
 from perspex.ops.linalg import solve as ops_solve
 from perspex.ops.linalg.matrices import (
@@ -160,7 +160,7 @@ def _lu(a: Any, permute_l: bool) -> Any:
     packed, _, order = ops.lu(a)
     m, n = a.shape[-2:]
     k = min(m, n)
-    left = lower_part(packed[..., :k], "one")
+    left = strong(lower_part(packed[..., :k], "one"))
     right = upper_part(packed[..., :k, :])
     back = inverse_permutation(order)
     if permute_l:

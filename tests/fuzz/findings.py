@@ -181,6 +181,13 @@ MEANT = [
         "right: computed in double precision, as in NumPy",
         "jnp.ones(",
     ),
+    Meant(
+        "weak type",
+        "got .*True",
+        r"lax\.p(sum|min|max|mean)\(",
+        "as in jax where it does not compile",
+        "(lambda x, *rest: x)(",
+    ),
     # The slope of `det` is the adjugate; JAX divides by pivots, and gives 0 where they are NaN.
     Meant(
         NOT_FINITE,

@@ -280,6 +280,9 @@ def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     Array(1065353216, dtype=int32)
     """
     dtype = required_dtype("bitcast_convert_type", new_dtype)
+    aval = typeof(operand)
+    if aval.dtype == dtype and not aval.weak_type and not dtypes.issubdtype(dtype, np.inexact):
+        return as_array(operand)
     return passing.bitcast_convert_type(operand, new_dtype=dtype)
 
 

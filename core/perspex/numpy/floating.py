@@ -328,20 +328,21 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 
 def _scale(x: Any, n: Any) -> Any:
-    """`x * 2 ** n` in two steps, since `2 ** n` alone may leave the range."""
+    """`x * 2 ** n` in three steps, as `2 ** n` may take the least number above the greatest."""
     if _is_narrow(x):
         return convert(_scale(convert(x, np.dtype("float32")), n), x.dtype)
     info = dtypes.finfo(x.dtype)
-    most = np.int32(2 * (info.maxexp - 2))
+    most = np.int32(3 * (info.maxexp - 4))
     if dtypes.issubdtype(n.dtype, np.unsignedinteger):
         n = ops.min(n, like(n, min(int(most), int(dtypes.iinfo(n.dtype).max))))
     elif dtypes.itemsize_bits(n.dtype) > 32:
         n = ops.clamp(like(n, -most), n, like(n, most))
     n = ops.clamp(-most, convert(n, np.dtype("int32")), most)
-    first = ops.shift_right_arithmetic(n, np.int32(1))
-    second = ops.sub(n, first)
-    x = ops.mul(x, _power_of_two(first, x.dtype))
-    return ops.mul(x, _power_of_two(second, x.dtype))
+    third = ops.div(n, np.int32(3))
+    rest = ops.sub(n, ops.add(third, third))
+    for step in (third, third, rest):
+        x = ops.mul(x, _power_of_two(step, x.dtype))
+    return x
 
 
 @fused

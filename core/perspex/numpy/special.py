@@ -116,7 +116,8 @@ def i0(x: ArrayLike) -> Array:
     number = dtype.type
     x = ops.abs(strong(x))
     edge, one = number(_SERIES_UP_TO), number(1)
-    near, far = ops.min(x, edge), ops.max(x, edge)
+    below = ops.lt(x, edge)
+    near, far = ops.select(below, x, edge), ops.select(below, edge, x)
     # sum (x^2 / 4)^k / (k!)^2, all terms positive
     t = ops.square(ops.mul(near, number(0.5)))
     series = one
@@ -128,8 +129,9 @@ def i0(x: ArrayLike) -> Array:
     for k in range(30, 0, -1):
         tail = ops.add(ops.mul(ops.mul(u, number((2 * k - 1) ** 2 / k)), tail), one)
     half = ops.exp(ops.mul(far, number(0.5)))  # e^x may overflow where the result does not
-    tail = ops.mul(half, ops.mul(ops.mul(half, tail), ops.rsqrt(ops.mul(far, number(2 * np.pi)))))
-    return convert(ops.select(ops.lt(x, edge), series, tail), dtype, weak)
+    tail = ops.mul(ops.mul(half, tail), number(1 / np.sqrt(2 * np.pi)))
+    tail = ops.mul(half, ops.mul(tail, ops.rsqrt(far)))
+    return convert(ops.select(below, series, tail), dtype, weak)
 
 
 # ---- Windows ------------------------------------------------------------------------------------

@@ -217,3 +217,31 @@ def test_integers_become_floats() -> None:
         found = getattr(special, name)(pnp.arange(1, 4))
         assert found.dtype == np.float32
         np.testing.assert_allclose(found, getattr(sp, name)([1, 2, 3]), rtol=2e-6)
+
+
+def test_slopes_of_quantiles_in_the_tails() -> None:
+    p = np.array([1e-300, 1e-30, 1e-9, 0.02, 0.3, 0.98])
+    with perspex.enable_x64(True):
+        for dtype, points, rtol in (("float64", p, 1e-11), ("float32", p[1:], 2e-4)):
+            given = points.astype(dtype)
+            x = sp.ndtri(given.astype("float64"))
+            slopes = vmap(grad(special.ndtri))(given)
+            want = np.sqrt(2 * np.pi) * np.exp(x * x / 2)
+            np.testing.assert_allclose(np.asarray(slopes), want, rtol)
+            y = sp.erfcinv(given.astype("float64"))
+            slopes = vmap(grad(special.erfcinv))(given)
+            np.testing.assert_allclose(slopes, -np.sqrt(np.pi) / 2 * np.exp(y * y), rtol)
+
+
+def test_quantiles_just_outside_are_nan() -> None:
+    x = np.float32([-1.1754944e-38, -1e-20])
+    assert np.isnan(special.ndtri(x)).all() and np.isnan(special.erfcinv(x)).all()
+
+
+@pytest.mark.parametrize("name", ["boxcox", "boxcox1p"])
+def test_box_cox_at_the_ends(name: str) -> None:
+    start = 0.0 if name == "boxcox" else -1.0
+    x, power = [g.ravel() for g in np.meshgrid([start, np.inf], [0.0, 1e-3, -1e-3, 1.0, -1.0])]
+    ours = getattr(special, name)(x.astype("float32"), power.astype("float32"))
+    want = getattr(sp, name)(x, power.astype("float32"))
+    np.testing.assert_allclose(ours, want, rtol=1e-6)

@@ -185,9 +185,11 @@ def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
 def _box_cox(log_x: Array, power: Array) -> Array:
     zero = power == 0
     # The series of expm1 has a derivative at zero.
-    small = pnp.abs(power) < float(dtypes.finfo(typeof(log_x).dtype).eps)
+    bounded = pnp.isfinite(log_x)
+    small = (pnp.abs(power) < float(dtypes.finfo(typeof(log_x).dtype).eps)) & bounded
     safe = pnp.where(zero | small, 1, power)
-    series = log_x * (1 + 0.5 * power * log_x)
+    finite = pnp.where(bounded, log_x, 0)
+    series = log_x + 0.5 * power * finite * finite
     return pnp.where(zero | small, series, pnp.expm1(safe * log_x) / safe)
 
 

@@ -75,8 +75,15 @@ def erfcinv(y: ArrayLike) -> Array:
     >>> round(float(special.erfcinv(0.3)), 4)
     0.7329
     """
-    y = strong(inexact("erfcinv", y))
-    return -_ROOT_HALF * _quantile(0.5 * y)
+    return _erfc_inv(strong(inexact("erfcinv", y)))
+
+
+@custom_jvp
+def _erfc_inv(y: Array) -> Array:
+    return -_ROOT_HALF * _quantile(pnp.where(y < 0, math.nan, 0.5 * y))
+
+
+_erfc_inv.defjvps(lambda t, out, y: t * (-0.5 * math.sqrt(math.pi) * pnp.exp(out * out)))
 
 
 @fused
@@ -174,11 +181,12 @@ def ndtri(p: ArrayLike) -> Array:
     return _quantile(strong(_check_float("ndtri", p)))
 
 
+@custom_jvp
 def _quantile(p: Array) -> Array:
     """By the inverse error function, and by Newton's method in the tails."""
     tail = pnp.minimum(p, 1 - p)
     deep = (tail < 0.05) & (tail > 0)
-    middle = math.sqrt(2) * special.erf_inv(2 * p - 1)
+    middle = math.sqrt(2) * special.erf_inv(pnp.where(p < 0, math.nan, 2 * p - 1))
     # In a tail 2 p - 1 loses digits. Newton's method solves log ndtr(-x) = log(tail), starting at
     # x^2 = y - log(y) + ... for y = -2 log(tail sqrt(2 pi)).
     y = -2 * pnp.log(pnp.where(deep, tail, 0.01) * math.sqrt(2 * math.pi))
@@ -188,6 +196,10 @@ def _quantile(p: Array) -> Array:
         value = pnp.log(mills) - 0.5 * (x * x - y)
         x = x + value * mills
     return pnp.where(deep, pnp.where(p < 0.5, -x, x), middle)
+
+
+# By the formulas, the slope of the middle would be infinite where it is not taken.
+_quantile.defjvps(lambda t, out, p: t * (math.sqrt(2 * math.pi) * pnp.exp(0.5 * out * out)))
 
 
 @fused(static=("series_order",))

@@ -274,3 +274,12 @@ def test_kernel_density(method: Any, weights: Any) -> None:
     line = stats.gaussian_kde(REAL, method, weights).integrate_box_1d(-0.5, 1.5)
     wanted = reference.gaussian_kde(REAL, method, weights).integrate_box_1d(-0.5, 1.5)
     np.testing.assert_allclose(line, wanted, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("name", "end"), [("gumbel_l", np.inf), ("gumbel_r", -np.inf)])
+def test_the_density_of_a_gumbel_distribution_vanishes_at_both_ends(name: str, end: float) -> None:
+    of = getattr(stats, name)
+    x = np.array([end, -end] * 4, "float32")  # enough for the compiler's vectors
+    np.testing.assert_array_equal(of.pdf(x), np.zeros(8))
+    np.testing.assert_array_equal(of.logpdf(x), np.full(8, -np.inf))
+    assert float(grad(of.logpdf)(np.float32(end))) == 0.0

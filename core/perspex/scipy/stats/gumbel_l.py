@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from perspex import numpy as pnp
+from perspex.arguments.types import Array
 from perspex.scipy.stats.families import Continuous, at
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
@@ -22,7 +23,14 @@ _gumbel_l = Continuous(
     probability="p",
 )
 
-logpdf = _gumbel_l.define("logpdf", -1.149, lambda y: at(y != math.inf, y - pnp.exp(y), -math.inf))
+
+def _log_density(y: Array) -> Array:
+    inside = y != math.inf  # where it is infinity minus infinity
+    y = at(inside, y, 0)
+    return at(inside, y - pnp.exp(y), -math.inf)
+
+
+logpdf = _gumbel_l.define("logpdf", -1.149, _log_density)
 pdf = _gumbel_l.define("pdf", 0.317)
 logsf = _gumbel_l.define("logsf", -1.649, lambda y: -pnp.exp(y))
 sf = _gumbel_l.define("sf", 0.192)

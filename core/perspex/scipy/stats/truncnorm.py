@@ -51,9 +51,9 @@ def _log_above(y: Array, a: Array, b: Array) -> Array:
 
 
 def _inside(y: Array, a: Array, b: Array) -> tuple[Array, Array, Array, Array]:
-    """Whether `y` lies between the bounds, and three numbers of which it does: these, if so.
+    """Whether `y` lies between the bounds, and the three numbers, or others of which it does.
 
-    The masses are constant elsewhere, and so are these numbers; `y` is negative below.
+    The others are constant, as the masses are; `y` is negative below the bounds.
     """
     inside = ~((y <= a) | (y >= b))
     elsewhere = pnp.where(y <= a, -0.5, 0.5)

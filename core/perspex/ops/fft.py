@@ -106,6 +106,8 @@ class Fft(Structural):
             # x[j] = Re sum over k of ct[k] w^(jk): an inverse of what has these shares.
             shares = _ends_and_rest(ct, n, total, total / 2)
             return [self(mul(conj(ct), shares), fft_type=FftType.IRFFT, fft_lengths=fft_lengths)]
+        if not total:
+            return [None]
         found = self(ct, fft_type=FftType.RFFT, fft_lengths=fft_lengths)
         return [conj(mul(found, _ends_and_rest(found, n, 1 / total, 2 / total)))]
 

@@ -110,3 +110,12 @@ def test_cosine_transform(n: int, norm: str | None) -> None:
 def test_errors(call: Any, error: type, message: str) -> None:
     with pytest.raises(error, match=message):
         call(REAL.astype("f4"))
+
+
+@pytest.mark.parametrize("size", [0, 1])
+@pytest.mark.parametrize("name", ["irfft", "hfft"])
+def test_a_transform_without_results_has_no_slope(name: str, size: int) -> None:
+    f = getattr(pnp.fft, name)
+    out, pull = perspex.vjp(f, pnp.ones(size, "complex64"))
+    (slope,) = pull(out)
+    np.testing.assert_array_equal(slope, np.zeros(size))

@@ -131,13 +131,13 @@ types: $(STAMP)
 house: $(STAMP)
 	$(BIN)/python -m pytest -q tests/house tests/test_tiny.py
 
-# What starts, stops, kills and connects processes: minutes, and few changes are near it. In
-# `make test-all`.
+# Tests that start, stop, kill and connect processes take minutes, and few changes touch what they
+# test. `make test-all` runs them.
 PROCESSES = $(addprefix tests/kernel/test_,abuse.py cache.py cluster.py command.py \
 	compiler_process.py ending.py out_of_memory.py portability.py restarting.py run.py) \
 	$(addprefix tests/core/runtime/,compiler/test_compiling.py processes test_fork.py \
-	test_interruptible.py test_plugins.py test_resumable.py) tests/core/test_distributed.py \
-	tests/fuzz/test_notebook.py tests/fuzz/test_stress.py \
+	test_interruptible.py test_plugins.py) tests/core/test_distributed.py \
+	tests/fuzz/test_stress.py \
 	tests/notebooks/test_truth.py tests/notebooks/test_widgets_exported.py
 
 # `perspex.as_jax` acts when it is imported, so its examples run in processes of their own (tests/core).

@@ -21,6 +21,7 @@ class Pair:
 
     ours: Worker
     theirs: Worker
+    # Third derivatives of `betainc` take either library a minute.
     seconds: float = 180.0
     noisy_runs: int = 0
 

@@ -86,7 +86,7 @@ MEANT = [
     ),
     Meant(
         "we raise",
-        "has a rule of its own [^\n]* that you differentiate with respect to|unexpected tracer",
+        r"(has a rule of its own [^\n]* differentiate|unexpected tracer)[\s\S]*want [^\n]*aval",
         r"jax\.custom_[jv]+p\(",
         "jax misses it where nothing is computed",
     ),

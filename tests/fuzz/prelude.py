@@ -33,7 +33,7 @@ def tangent(x):
     return jnp.asarray(cosines.astype(x.dtype))
 
 def strong(x):
-    """Not weakly typed: whether the derivative in a direction is depends on what jax compiles."""
+    """The number, not weakly typed. Whether jax's slopes are depends on what it compiles."""
     known = getattr(x, "dtype", None)
     return x if known is None or known == jax.dtypes.float0 else lax.convert_element_type(x, known)
 

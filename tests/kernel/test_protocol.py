@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import time
@@ -11,6 +10,7 @@ from typing import Any
 
 import jupyter_kernel_test
 import pytest
+from jupyter_client.manager import KernelManager
 from support.session import TIMEOUT, Session, open_session
 
 
@@ -18,9 +18,12 @@ from support.session import TIMEOUT, Session, open_session
 class TestProtocol(jupyter_kernel_test.KernelTests):
     @classmethod
     def setUpClass(cls) -> None:
-        with contextlib.suppress(RuntimeError):  # another process took a port that was chosen
-            return super().setUpClass()
-        return super().setUpClass()
+        # Through files: another process may take a port before the kernel does that chose it.
+        cls.km = KernelManager(kernel_name=cls.kernel_name, transport="ipc")
+        cls.km.start_kernel()
+        cls.kc = cls.km.client()
+        cls.kc.start_channels()
+        cls.kc.wait_for_ready(timeout=TIMEOUT)
 
     kernel_name = "perspex"
     language_name = "python"

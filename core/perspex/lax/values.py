@@ -281,6 +281,7 @@ def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     """
     dtype = required_dtype("bitcast_convert_type", new_dtype)
     aval = typeof(operand)
+    # The bits of a float have no slope, so they pass through the primitive.
     if aval.dtype == dtype and not aval.weak_type and not dtypes.issubdtype(dtype, np.inexact):
         return as_array(operand)
     return passing.bitcast_convert_type(operand, new_dtype=dtype)

@@ -40,8 +40,8 @@ class PartitionSpec:
       TypeError: if a partition is anything else, or `unreduced` or `reduced` is no set.
       ValueError: if a name stands in two of `partitions`, `unreduced` and `reduced`.
 
-    Two partitions may have the same name, as names of no mesh have in some libraries. What is made
-    for a mesh from such a spec raises `ValueError`.
+    Two partitions may share a name, as the logical names of some libraries do. A sharding and a
+    `shard_map` made from such a spec raise `ValueError`.
 
     >>> PartitionSpec("x", None, ("y", "z"))
     P('x', None, ('y', 'z'))

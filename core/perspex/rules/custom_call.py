@@ -220,8 +220,8 @@ class CustomCall(WholeCall):
             _, needed = dce_closed(closed, (True,) * len(closed.out_avals))
             if any(n and t is not None for n, t in zip(needed, closed_over, strict=False)):
                 raise _closes_over(rule, "")
+            tangents = [*[None] * num_consts, *tangents[num_consts:]]
         first = 0 if rule.takes_consts else num_consts
-        tangents = [*[None] * num_consts, *tangents[num_consts:]]
         try:
             return rule.jvp(primals[first:], tangents[first:])
         except errors.UnexpectedTracerError as error:

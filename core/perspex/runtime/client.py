@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import operator
 import os
 import threading
@@ -122,8 +121,9 @@ def is_made() -> bool:
 
 # Arrays that are no user's, by identity: the pages of `runtime.stopping`.
 unlisted: set[int] = set()
-# The results of a program that can be stopped, for as long as it runs.
-held: deque[list[Any]] = deque(maxlen=1)
+# The results of a program that can be stopped, for as long as it runs: a list that is empty until
+# the program has started.
+held: deque[list[list[Any]]] = deque(maxlen=1)
 
 
 def is_there(array: Any) -> bool:
@@ -134,7 +134,8 @@ def is_there(array: Any) -> bool:
 
 def live_arrays(platform: str | None = None) -> list[Any]:
     """The arrays of all clients that there are by now, or of one; jaxlib made some for itself."""
-    if all(map(is_there, itertools.chain(*held))):
+    # Another thread may put the next program there meanwhile.
+    if any(started and all(map(is_there, started[-1])) for started in list(held)):
         held.clear()
     found = list(_clients.values()) if platform is None else [client(platform)]
     arrays = [array for one in found for array in one.live_arrays()]

@@ -185,8 +185,10 @@ def launched(
     if not config.stops.value:
         return next(found)
     # `float(jit(f)(x)[0])` holds what is computed from a result, and not the result.
-    client.held.extend(found)
-    results = client.held[-1]
+    started: list[list[Any]] = []
+    client.held.append(started)
+    started.extend(found)
+    results = started[-1]
     if sum([x.nbytes for x in results]) > _SMALL:
         client.held.clear()
     return results

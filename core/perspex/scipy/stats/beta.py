@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from perspex import numpy as pnp
+from perspex.arguments.arrays import like
 from perspex.arguments.types import Array
+from perspex.ops import elementwise as ops
 from perspex.scipy.special import xlog1py, xlogy
 from perspex.scipy.special.gammas import betainc, betaln
 from perspex.scipy.stats.families import Continuous
@@ -31,9 +32,8 @@ _beta = Continuous(
 
 
 def _between_bounds(y: Array) -> Array:
-    # Constant at the bounds, where the slope of `betainc` may be infinite.
-    below, above = y <= 0, y >= 1
-    return pnp.where(below, 0, pnp.where(above, 1, y))
+    # Unlike `clip`, it has no slope at the bounds, where that of `betainc` may be infinite.
+    return ops.clamp(like(y, 0), y, like(y, 1))
 
 
 logpdf = _beta.define(

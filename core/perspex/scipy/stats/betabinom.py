@@ -13,7 +13,8 @@ _betabinom = Discrete(
     "betabinom",
     "the beta-binomial distribution",
     "The probability is `comb(n, y) * beta(y + a, n - y + b) / beta(a, b)` with `y = k - loc`, "
-    "for `0 <= y <= n`, and 0 elsewhere. Values are NaN where `a` or `b` is not positive.",
+    "for `0 <= y <= n`, and 0 elsewhere. Values are NaN where `a` or `b` is not positive, "
+    "or `n` is negative.",
     {
         "n": "the number of trials.",
         "a": "the first shape of the beta distribution, positive.",

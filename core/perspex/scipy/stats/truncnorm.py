@@ -51,9 +51,9 @@ def _log_above(y: Array, a: Array, b: Array) -> Array:
 
 
 def _inside(y: Array, a: Array, b: Array) -> tuple[Array, Array, Array, Array]:
-    """Whether `y` lies between the bounds, and the three numbers, or others of which it does.
+    """Whether `y` lies between `a` and `b`, and the three numbers; constants where it does not.
 
-    The others are constant, as the masses are; `y` is negative below the bounds.
+    The masses are constant there. The constant for `y` is negative below the bounds.
     """
     inside = ~((y <= a) | (y >= b))
     elsewhere = pnp.where(y <= a, -0.5, 0.5)

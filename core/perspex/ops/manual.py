@@ -62,12 +62,18 @@ def _combine(b: Any, made: Any, combiner: str, aval: ShapedArray) -> Any:
     return made.result
 
 
+def _unfolded(b: Any, x: Any) -> Any:
+    """`x`, hidden from XLA while it compiles: adding complex constants there ends the process."""
+    (given,) = b.in_avals
+    if given.dtype.kind != "c" or b.platform != "cpu":
+        return x
+    return b.op("stablehlo.optimization_barrier", x, aval=given)
+
+
 def emit_reduction(b: Any, what: str, x: Any, names: Sequence[Any], combiner: str) -> Any:
     """The values of all devices along `names`, combined."""
     (out,) = b.out_avals
-    if out.dtype.kind == "c" and b.platform == "cpu":
-        # XLA sums a constant while it compiles, and ends the process if it is complex.
-        x = b.op("stablehlo.optimization_barrier", x, aval=out)
+    x = _unfolded(b, x)
     made = _exchange(
         b, what, "all_reduce", names, x, out, use_global_device_ids=types.attribute("unit")
     )
@@ -95,6 +101,7 @@ def emit_gather(b: Any, x: Any, name: Any, axis: int, tiled: bool) -> Any:
 def emit_scatter(b: Any, x: Any, name: Any, size: int, axis: int, tiled: bool) -> Any:
     """The part of this device of the sum over all."""
     (given,), (out,) = b.in_avals, b.out_avals
+    x = _unfolded(b, x)
     shape = list(given.shape)
     shape[axis] //= size
     part = given.update(shape=tuple(shape))

@@ -347,6 +347,9 @@ same(h, (-np.sin(A * 2) * A**2).sum(), 1e-4)
 summed = shard_map(lambda a: lax.psum(a, ("x", "y")), mesh=mesh, in_specs=P("y", None),
                    out_specs=P(), check_vma=False)
 same(perspex.jit(lambda: summed(jnp.full((4, 2), 1 + 2j)))(), np.full((2, 2), 8 + 16j))
+scattered = shard_map(lambda a: lax.psum_scatter(a, "x", tiled=True), mesh=mesh, in_specs=P(),
+                      out_specs=P("x"), check_vma=False)
+same(perspex.jit(lambda: scattered(jnp.full((4, 2), 1 + 2j)))(), np.full((4, 2), 4 + 8j))
 """,
     "an unknown axis": """
 text = raised(lambda: on(lambda a: lax.psum(a, "q"))(A), NameError)

@@ -69,7 +69,9 @@ def _sendable(text: str) -> str:
 def _is_usable(stream: Any) -> bool:
     """Whether a stream can be written to, and flushed before a reply."""
     try:
-        stream.flush()
+        # The notebook's own waits for a thread when it is flushed, as IPython does in any case.
+        if type(stream) is not OutStream or "flush" in vars(stream):
+            stream.flush()
         return callable(stream.write) and not getattr(stream, "closed", False)
     except BaseException:
         return False

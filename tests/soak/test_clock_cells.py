@@ -89,10 +89,6 @@ CELLS = {
     "an object's array": "with kind('device'): np.asarray(Later().y);",
 }
 
-# XLA's threads count together, so that nothing is idle while they work: on several processors a
-# sleep beside a wait that the core does not see counts as the device, up to what they have run.
-BEYOND = {"wait and sleep", "trace, wait, sleep"}
-
 
 @pytest.fixture(scope="module")
 def cells() -> Iterator[Session]:
@@ -108,17 +104,7 @@ def test_there_are_as_many_as_were_asked_for() -> None:
     assert len(CELLS) == 25
 
 
-@pytest.mark.parametrize(
-    "cell",
-    [
-        pytest.param(
-            cell,
-            id=name,
-            marks=pytest.mark.xfail(reason="threads count together") if name in BEYOND else (),
-        )
-        for name, cell in CELLS.items()
-    ],
-)
+@pytest.mark.parametrize("cell", CELLS.values(), ids=CELLS)
 @undisturbed
 def test_the_parts_of_a_cell(cells: Session, cell: str) -> None:
     cells.ok("spent.clear()")

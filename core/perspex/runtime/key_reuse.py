@@ -56,6 +56,8 @@ def repeated(executable: Any, ask_again: Callable[[], None]) -> None:
 
 def tell_again() -> None:
     """Have the watcher see the next runs of all programs."""
+    if not _repeated:
+        return
     programs = list(_repeated.items())
     _repeated.clear()
     for executable, method in programs:

@@ -26,6 +26,7 @@ from perspex_magics.display import notices
 from perspex_magics.display.markup import listed
 from perspex_magics.display.table import Report
 from perspex_magics.display.units import duration
+from perspex_magics.notebook.pulse import Pulse
 from perspex_magics.restart.magic import Restart
 from perspex_magics.session import Session, find, part
 from perspex_magics.timing.unfinished import is_there
@@ -184,8 +185,7 @@ class Behind:
         self.shell = shell
         self.reports: list[Left] = []
         self.known: set[int] = set()
-        self._wake = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._pulse = Pulse("perspex-behind", self._look, first=_LOOK)
 
     def end(self, result: Any) -> None:
         """A cell has ended: report what it left behind, and what earlier cells did."""
@@ -212,10 +212,7 @@ class Behind:
         if report.is_certain:
             report.show([line])
         self.reports.append(report)
-        if self._thread is None or not self._thread.is_alive():  # it does not fork along
-            self._thread = threading.Thread(target=self._watch, name="perspex-behind", daemon=True)
-            self._thread.start()
-        self._wake.set()
+        self._pulse.wake()
 
     def _add_line(self, report: Left, of: str) -> None:
         line = Line(self.shell, of)
@@ -241,16 +238,12 @@ class Behind:
         number = getattr(result, "execution_count", None)
         return "an earlier cell" if number is None else f"Cell In[{number}]"
 
-    def _watch(self) -> None:
+    def _look(self) -> float | None:
         can_update = hasattr(self.shell, "kernel")  # a terminal cannot take back what it printed
-        while True:
-            self._wake.wait()
-            self._wake.clear()
-            while self.reports:
-                time.sleep(_LOOK)
-                for report in self.reports.copy():
-                    if self._is_told(report, can_update) and report in self.reports:
-                        self.reports.remove(report)
+        for report in self.reports.copy():
+            if self._is_told(report, can_update) and report in self.reports:
+                self.reports.remove(report)
+        return _LOOK if self.reports else None
 
     def _is_told(self, report: Left, can_update: bool) -> bool:
         """Update a report; returns whether it is complete."""

@@ -1,13 +1,12 @@
 """The heartbeat: a live line under a cell that traces, lowers or compiles for long.
 
 It shows the function, the time, the number of equations so far, and the line that makes most of
-them. A thread looks at the core's lists of what is going on (`events.running`,
-`staging.writing`) twice a second while a cell runs, and sleeps between cells.
+them. While a cell runs, the notebook's pulse looks twice a second at the core's lists of what is
+going on (`events.running`, `staging.writing`).
 """
 
 from __future__ import annotations
 
-import contextlib
 import contextvars
 import itertools
 import linecache
@@ -28,6 +27,7 @@ from perspex_magics.display import notices
 from perspex_magics.display.markup import MONO
 from perspex_magics.display.table import Report, Sentence
 from perspex_magics.display.units import count, duration, many
+from perspex_magics.notebook.pulse import Pulse, cell_pulse
 from perspex_magics.notebook.running import Running
 from perspex_magics.session import Session
 
@@ -278,18 +278,14 @@ class Beat:
 class Heartbeat:
     """Watches the cells of one notebook."""
 
-    def __init__(self, shell: InteractiveShell) -> None:
-        self.shell = shell
+    def __init__(self, shell: InteractiveShell, pulse: Pulse) -> None:
+        self.shell, self.pulse = shell, pulse
         self.cells: Running[Beat] = Running()
         self.sizes: Recent[str, int] = Recent(_MOST_SIZES)
         self.times: Times = Recent(MOST_TIMES)
         self._lock = threading.Lock()
-        # Held while the thread sleeps; to release it costs a tenth of what an `Event` does.
-        self._sleep = threading.Lock()
-        self._sleep.acquire()
-        self._asleep = True
-        self._has_ended = False
-        self._thread: threading.Thread | None = None
+        self._looked = 0.0
+        pulse.add(self._look)
 
     def hear(self, event: events.Event) -> None:
         """Remember how large a program is, for when it is compiled."""
@@ -302,16 +298,7 @@ class Heartbeat:
         if events.running:
             events.forget_phases()
         self.cells.begin(info, Beat(self.shell, self.times))
-        if self._asleep:
-            self._asleep = False
-            if self._thread is None or not self._thread.is_alive():
-                # The first cell; or a fork, into which threads do not come along.
-                self._thread = threading.Thread(
-                    target=self._run, name="perspex-heartbeat", daemon=True
-                )
-                self._thread.start()
-            with contextlib.suppress(RuntimeError):  # released already
-                self._sleep.release()
+        self.pulse.wake()
 
     def end(self, result: Any) -> None:
         """A cell has ended."""
@@ -320,36 +307,19 @@ class Heartbeat:
             with self._lock:
                 beat.finish()
 
-    def close(self) -> None:
-        """Nothing is watched any more, and the thread ends."""
-        self.cells.clear()
-        self._has_ended = True
-        with contextlib.suppress(RuntimeError):  # released already
-            self._sleep.release()
-
-    def _look(self) -> None:
-        with self._lock:
-            for beat in self.cells.values():
-                beat.look(self.sizes)
-
-    def _run(self) -> None:
-        while True:
-            self._sleep.acquire()
-            if self._has_ended:
-                return
-            self._asleep = False
-            while not self._asleep:
-                self._look()
-                time.sleep(_PERIOD)
-                if not self.cells.values():
-                    self._asleep = True
-                    # One that began a moment ago took this thread to be awake.
-                    self._asleep = not self.cells.values()
+    def _look(self) -> float | None:
+        beats, now = self.cells.values(), time.perf_counter()
+        if beats and now - self._looked >= _PERIOD:
+            self._looked = now
+            with self._lock:
+                for beat in beats:
+                    beat.look(self.sizes)
+        return _PERIOD if beats else None
 
 
 def show_heartbeat(session: Session) -> None:
     """Bring the heartbeat into a notebook."""
-    heartbeat = Heartbeat(session.shell)
-    session.on_unload(heartbeat.close)
+    heartbeat = Heartbeat(session.shell, cell_pulse(session))
+    session.on_unload(heartbeat.cells.clear)
     session.on_unload(events.subscribe(heartbeat.hear, ("trace",)))
     session.on_cell(heartbeat.begin, heartbeat.end)

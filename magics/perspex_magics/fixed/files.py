@@ -93,6 +93,8 @@ class Files:
 
     def look(self, event: Any) -> None:
         """Find the programs whose files have changed, as a cell begins or ends."""
+        if not self.records:
+            return
         for record in list(self.records):
             traced = record.traced()
             if traced is not None and record.is_touched():

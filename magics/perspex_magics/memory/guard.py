@@ -1,8 +1,8 @@
 """A cell that takes all memory gets an error before the machine kills the kernel.
 
 Programs that need much are compared with what is left before they run (`perspex.runtime.memory`).
-What grows in small steps, a list of arrays for one, is watched here: a thread looks while a cell
-runs, and raises `MemoryError` in it when little is left and the cell has taken it.
+What grows in small steps, a list of arrays for one, is watched here: the notebook's pulse looks
+while a cell runs, and `MemoryError` is raised in it when little is left and the cell has taken it.
 """
 
 from __future__ import annotations
@@ -16,13 +16,21 @@ from typing import Any
 from perspex.base.asynchronous import raise_in, take_back
 from perspex.runtime import memory
 from perspex_magics.display import units
+from perspex_magics.notebook.pulse import Pulse, cell_pulse
 from perspex_magics.session import Session
+
+try:
+    import resource
+except ImportError:  # on Windows
+    resource = None  # type: ignore[assignment]
 
 # The cell ends when no more than this is left, and it has taken at least so much.
 _RESERVE = 768 << 20
 _GROWTH = 256 << 20
 # Seconds between two looks: what is filled meanwhile must be less than the reserve.
-_PERIOD = 0.02
+_PERIOD = 0.05
+# Faults that make no look worth its time: each is a page, of 2 MiB at most.
+_FEW_FAULTS = 16
 # Seconds for the cell to end before it is told again.
 _PATIENCE = 2.0
 
@@ -45,57 +53,53 @@ def resident() -> int | None:
         return None
 
 
+def faults() -> int | None:
+    """How many pages of memory this process has asked for so far; `None` if that is not counted."""
+    if resource is None:
+        return None
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_minflt + used.ru_majflt
+
+
 class Guard:
     """Watches the memory while cells of one notebook run."""
 
     def __init__(
         self,
+        pulse: Pulse,
         available: Callable[[], int | None] = memory.available,
         held: Callable[[], int | None] = resident,
+        faults: Callable[[], int | None] = faults,
     ) -> None:
-        self.available, self.held = available, held
-        # The thread of the outermost cell, and what the process held when it began.
+        self.available, self.held, self.faults, self.pulse = available, held, faults, pulse
+        # The thread of the outermost cell, and what the process held when it began, once known.
         self.thread = 0
-        self.start = 0
+        self.start: int | None = None
         self.depth = 0
-        # Whether this cell has been told.
+        # Whether this cell has been told, and when to look again.
         self.told = False
+        self.due = 0.0
+        # How many faults there had been at the last look.
+        self.seen: int | None = None
         self._lock = threading.Lock()
-        # Held while the watcher sleeps.
-        self._sleep = threading.Lock()
-        self._sleep.acquire()
-        self._watcher: threading.Thread | None = None
-        self._is_closed = False
+        pulse.add(self._look)
 
     def begin(self, info: Any) -> None:
         """A cell begins."""
         self.depth += 1
-        if self.depth > 1:
-            return
-        held = self.held()
-        if held is None:
-            return
-        self.thread, self.start, self.told = threading.get_ident(), held, False
-        if self._watcher is None or not self._watcher.is_alive():
-            self._watcher = threading.Thread(target=self._run, name="perspex-memory", daemon=True)
-            self._watcher.start()
-        if self._sleep.locked():
-            self._sleep.release()
+        if self.depth == 1:
+            self.start, self.due, self.told = None, 0.0, False
+            self.thread = threading.get_ident()
+            self.pulse.wake()
 
     def end(self, result: Any) -> None:
         """A cell has ended."""
         self.depth = max(0, self.depth - 1)
         if not self.depth and self.thread:
-            self._leave()
+            self.leave()
 
-    def close(self) -> None:
-        """Watch no more. The cell that says so has not ended, and nobody will tell when it does."""
-        self._is_closed = True
-        self._leave()
-        if self._sleep.locked():
-            self._sleep.release()
-
-    def _leave(self) -> None:
+    def leave(self) -> None:
+        """Watch this cell no more."""
         with self._lock:
             was_told, self.told, self.thread = self.told, False, 0
         if was_told:
@@ -103,10 +107,13 @@ class Guard:
 
     def look(self) -> bool:
         """End the cell if memory runs out; returns whether it did."""
+        held = self.held()
+        if self.start is None:  # a moment after the beginning, so that short cells cost nothing
+            self.start = held
         left = self.available()
-        if left is None or left > _RESERVE:
+        if left is None or left > _RESERVE or held is None or self.start is None:
             return False
-        grown = (self.held() or 0) - self.start
+        grown = held - self.start
         if grown < _GROWTH:
             return False
         said = (
@@ -121,15 +128,31 @@ class Guard:
             raise_in(self.thread, type("CellMemoryError", (CellMemoryError,), {"said": said}))
         return True
 
-    def _run(self) -> None:
-        while not self._is_closed:
-            self._sleep.acquire()
-            while self.thread:
-                time.sleep(_PATIENCE if self.look() else _PERIOD)
+    def _look(self) -> float | None:
+        if not self.thread:
+            return None
+        now = time.perf_counter()
+        if now >= self.due and self._has_grown() and self.look():
+            self.due = now + _PATIENCE
+        return _PERIOD
+
+    def _has_grown(self) -> bool:
+        """Whether the process may have taken memory since the last look.
+
+        Files of `/proc` are read in several steps, and at each the thread of the cell waits.
+        """
+        found = self.faults()
+        if found is None or self.start is None or self.seen is None:
+            self.seen = found
+            return True
+        if found - self.seen < _FEW_FAULTS:
+            return False
+        self.seen = found
+        return True
 
 
 def guard_memory(session: Session) -> None:
     """End cells that take all memory."""
-    guard = session.keep(Guard())
+    guard = session.keep(Guard(cell_pulse(session)))
     session.on_cell(guard.begin, guard.end)
-    session.on_unload(guard.close)
+    session.on_unload(guard.leave)

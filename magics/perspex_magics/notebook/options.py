@@ -257,7 +257,7 @@ def help_alone(parsers: Sequence[MagicParser]) -> Callable[[list[str]], list[str
     alone = re.compile(rf"%%({names})\s.*--help\b.*")
 
     def add_body(lines: list[str]) -> list[str]:
-        if len(lines) == 1 and alone.match(lines[0]):
+        if len(lines) == 1 and lines[0][:2] == "%%" and alone.match(lines[0]):
             return [lines[0].rstrip("\n") + "\n", "\n"]
         return lines
 

@@ -6,8 +6,9 @@ phases count once, for the innermost. The rest of a cell is Python, which includ
 compiled calls (in C++, where measuring it would slow each call), and time in which the thread did
 not run. Where XLA's threads ran meanwhile, that was a wait for the device at a place that the core
 does not see, as `numpy.asarray`; where other threads of the process did, it is Python; the rest is
-idle. A thread watches the arrays that are not computed when the cell ends, and never blocks
-anything.
+idle. That is decided for each of many short pieces of the cell (see `timing.moments`), because
+several threads work in less time than they count together. A thread watches the arrays that are not
+computed when the cell ends, and never blocks anything.
 
 Measuring and showing are separate: readings are made while the clock is on, or while an observer
 (the panel) asks for them.
@@ -33,10 +34,12 @@ from perspex_magics.display.table import Report
 from perspex_magics.display.units import duration, size
 from perspex_magics.notebook.magic import Magic
 from perspex_magics.notebook.options import WordParser
+from perspex_magics.notebook.pulse import Pulse, cell_pulse
 from perspex_magics.notebook.running import Running
 from perspex_magics.notebook.user_names import user_names
 from perspex_magics.session import Session
 from perspex_magics.timing import load
+from perspex_magics.timing.moments import Moment, Moments
 from perspex_magics.timing.unfinished import (
     Pending,
     Watcher,
@@ -103,7 +106,7 @@ class Reading:
     __slots__ = (
         *("after", "bytes", "cell", "count", "idle", "is_working", "python", "reserved"),
         *("before", "seconds", "sources", "spans", "start", "status", "text_of_cell", "wall"),
-        *("load", "machine", "xla"),
+        *("load", "machine", "merged_to", "moments", "xla", "_is_looked_at"),
     )
 
     def __init__(self, text_of_cell: str, cell: str = "") -> None:
@@ -120,10 +123,15 @@ class Reading:
         self.reserved = ""
         # What other processes used of the machine meanwhile, if that was much.
         self.load: load.Load | None = None
-        self.machine = load.begin()
+        # Read by another thread, so that short cells need not wait for it.
+        self.machine: load.Sample | None = None
+        self._is_looked_at = False
         # Begin and length of phases, the outermost of those that ended.
         self.spans: list[tuple[float, float]] = []
+        # Until when they are kept as one.
+        self.merged_to = 0.0
         self.before, self.xla = events.outside_of_phases(), threads.times()
+        self.moments = Moments(tuple(self.xla or ()))
         self.start = time.perf_counter()
 
     def add(self, event: events.Event) -> None:
@@ -142,7 +150,17 @@ class Reading:
             self.bytes[way] = self.bytes.get(way, 0) + event.data["bytes"]
         if len(spans) > _MOST_SPANS:
             half = spans[: _MOST_SPANS // 2]
+            self.merged_to = sum(half[-1])
             spans[: len(half)] = [(half[0][0], sum(length for _, length in half))]
+
+    def look(self) -> float:
+        """Note what the machine and the threads have done so far; from any thread.
+
+        Returns in how many seconds to look again.
+        """
+        if not self._is_looked_at:
+            self._is_looked_at, self.machine = True, load.sample()
+        return self.moments.look()
 
     def stop(self, now: float, status: str = "ok") -> None:
         """The cell has ended: the rest of its time is Python and idle time."""
@@ -151,9 +169,9 @@ class Reading:
             # XLA in a process of its own works for this one.
             ours = self.seconds["compile"] if "own process" in self.sources else 0.0
             self.load = load.load(self.machine, load.sample(), ours)
-        if self.spans:
+        spans, self.spans = self.spans, []
+        if spans:
             left = max(0.0, left - sum(self.seconds.values()))
-            self.spans = []
         self.python = left
         least = max(_LONG_IDLE, _PART_IDLE * self.wall)
         if left <= least:
@@ -161,25 +179,32 @@ class Reading:
         thread, process = [
             now - then for now, then in zip(events.outside_of_phases(), self.before, strict=True)
         ]
-        away = left - thread
-        if away <= least:
+        if left - thread <= least:
             return
-        # While this thread waited, other threads have worked so long, and XLA's among them.
-        worked = min(away, max(0.0, process - thread))
-        device = min(worked, self._by_xla(worked))
+        pieces = list(self.moments.between(spans, self.merged_to))
+        whole = Moment(left, thread, process, self._by_xla())
+        # The rest: there phases began or ended, or nobody looked.
+        for piece in pieces:
+            whole -= piece
+        away = device = others = 0.0
+        for piece in [*pieces, whole]:
+            gone = max(0.0, piece.at - piece.thread)
+            # While this thread waited, other threads have worked so long, and XLA's among them.
+            worked = min(gone, max(0.0, piece.process - piece.thread))
+            of_xla = worked if self.xla is None else min(worked, max(0.0, piece.xla))
+            away, device, others = away + gone, device + of_xla, others + worked - of_xla
         if device > _LONG_IDLE or device > away / 2:
             self.seconds["wait"] += device
         else:
             device = 0.0
-        others = worked - device
         idle = away - device - (others if others > least else 0.0)
         self.idle = idle if idle > least else 0.0
-        self.python = left - device - self.idle
+        self.python = max(0.0, left - device - self.idle)
 
-    def _by_xla(self, worked: float) -> float:
-        """For how long XLA's threads have worked, where all other threads `worked` so long."""
+    def _by_xla(self) -> float:
+        """For how long XLA's threads have worked."""
         if self.xla is None:
-            return worked
+            return 0.0
         if not self.xla:  # the client came with this cell
             self.xla = dict.fromkeys(threads.times() or (), 0.0)
         by_xla = sum(threads.used(thread) - then for thread, then in self.xla.items())
@@ -262,8 +287,8 @@ class Observer(Protocol):
 class Clock:
     """The clock of one notebook, which listens to the core only while readings are wanted."""
 
-    def __init__(self, shell: InteractiveShell) -> None:
-        self.shell, self.names = shell, user_names(shell)
+    def __init__(self, shell: InteractiveShell, pulse: Pulse) -> None:
+        self.shell, self.names, self.pulse = shell, user_names(shell), pulse
         self.state = "off"
         self.last: Reading | None = None
         self.readings: Running[Reading] = Running()
@@ -274,6 +299,7 @@ class Clock:
         self._observers: tuple[Observer, ...] = ()
         self._stop: Callable[[], None] | None = None
         self._is_reserve_told = False
+        pulse.add(self._look)
 
     def set(self, state: str) -> None:
         """Show readings under cells (`on`), under `all` cells, or under none (`off`)."""
@@ -317,8 +343,12 @@ class Clock:
         if self.is_measuring and self.readings.begins():
             reading = Reading(info.raw_cell, getattr(info, "cell_id", None) or "")
             self.readings.begin(info, reading)
+            self.pulse.wake()
             if self._observers:
                 self._tell(reading)
+
+    def _look(self) -> float | None:
+        return min([reading.look() for reading in self.readings.values()], default=None)
 
     def end(self, result: Any) -> None:
         """A cell ends: show its line if it has something to say."""
@@ -469,7 +499,7 @@ def first_state(shell: InteractiveShell) -> str:
 
 def time_cells(session: Session) -> None:
     """Bring the clock and `%clock` into a notebook."""
-    clock = session.keep(Clock(session.shell))
+    clock = session.keep(Clock(session.shell, cell_pulse(session)))
     ClockMagics(session, clock).register()
     session.on_cell(clock.begin, clock.end)
     clock.set(first_state(session.shell))

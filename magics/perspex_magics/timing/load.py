@@ -19,8 +19,6 @@ _COLUMNS, _IDLE = 8, (3, 4)
 LEAST_SECONDS = 0.2
 # The part of the machine from which on others make times longer.
 _LARGE = 0.25
-# A sample as old as this stands for now: reading one takes 15 us on two processors.
-_FRESH = 0.02
 
 
 class Sample(NamedTuple):
@@ -48,23 +46,10 @@ class Load(NamedTuple):
         return f"other processes used {self.used:.2g} of {self.processors} {noun}"
 
 
-_last: Sample | None = None
-
-
-def sample(fresh: float = 0.0) -> Sample | None:
-    """The counters now, or as they were at most `fresh` seconds ago; `None` if there are none."""
-    global _last
-    now = time.perf_counter()
-    if _last is not None and now - _last.at <= fresh:
-        return _last
-    found = counters()
-    _last = None if found is None else Sample(now, *found, time.process_time())
-    return _last
-
-
-def begin() -> Sample | None:
-    """The counters as a cell begins; cells that follow each other at once share them."""
-    return sample(_FRESH)
+def sample() -> Sample | None:
+    """The counters now; `None` if there are none."""
+    now, found = time.perf_counter(), counters()
+    return None if found is None else Sample(now, *found, time.process_time())
 
 
 def counters() -> tuple[float, float] | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import operator
-import threading
 import time
 from collections.abc import Callable, Iterable
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
@@ -19,6 +18,7 @@ import numpy as np
 from perspex.base import xla
 from perspex.runtime.array import ArrayImpl
 from perspex.runtime.keys import KeyArray
+from perspex_magics.notebook.pulse import Pulse
 
 # How far containers are looked into: levels, items of one, and values in all.
 _DEPTH = 4
@@ -158,31 +158,22 @@ class Watcher:
 
     def __init__(self) -> None:
         self._pending: list[Pending] = []
-        self._wake = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._pulse = Pulse("perspex-clock", self._look)
 
     def add(self, pending: Pending) -> None:
         """Watch the arrays of one more cell."""
         self._pending.append(pending)
-        if (
-            self._thread is None or not self._thread.is_alive()
-        ):  # it does not come along into a fork
-            self._thread = threading.Thread(target=self._run, name="perspex-clock", daemon=True)
-            self._thread.start()
-        self._wake.set()
+        self._pulse.wake()
 
     def ids(self) -> set[int]:
         """The identities of the arrays that are being watched."""
         return {id(x) for pending in self._pending.copy() for x in pending.arrays.copy()}
 
-    def _run(self) -> None:
-        while True:
-            self._wake.wait()
-            self._wake.clear()
-            while self._pending:
-                for pending in self._pending.copy():
-                    if pending.look():
-                        self._pending.remove(pending)
-                youngest = max((p.ended for p in self._pending), default=0.0)
-                waited = time.perf_counter() - youngest
-                time.sleep(min(max(waited * _PART, _SHORTEST), _LONGEST))
+    def _look(self) -> float | None:
+        for pending in self._pending.copy():
+            if pending.look():
+                self._pending.remove(pending)
+        if not self._pending:
+            return None
+        waited = time.perf_counter() - max(pending.ended for pending in self._pending)
+        return min(max(waited * _PART, _SHORTEST), _LONGEST)

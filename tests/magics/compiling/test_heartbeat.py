@@ -5,19 +5,16 @@ from __future__ import annotations
 import gc
 import threading
 import time
-from types import SimpleNamespace
 
 import pytest
-from IPython.core.interactiveshell import InteractiveShell
 from support.shells import Notebook
-from support.undisturbed import undisturbed
 
 import perspex
 import perspex.numpy as pnp
 from perspex.base import events
 from perspex.tracing import staging
 from perspex_magics.compiling import heartbeat
-from perspex_magics.compiling.heartbeat import Heartbeat, Tally, sentences
+from perspex_magics.compiling.heartbeat import Tally, sentences
 
 MIME = "application/vnd.perspex.heartbeat+json"
 
@@ -28,8 +25,7 @@ def quick(monkeypatch: pytest.MonkeyPatch, notebook: Notebook) -> Notebook:
     monkeypatch.setattr(heartbeat, "_LONG", 0.2)
     monkeypatch.setattr(heartbeat, "_PERIOD", 0.02)
     monkeypatch.setattr(heartbeat, "_REFRESH", 0.05)
-    # The thread of this test's notebook, at the new pace.
-    notebook.ok("%reload_ext perspex_magics\nimport time")
+    notebook.ok("import time")
     return notebook
 
 
@@ -206,57 +202,3 @@ def test_few_equations_of_a_line_are_no_loop() -> None:
     assert len(sentences(row(equations=1_000, line=line))) == 2
     line["equations"] = 1_001
     assert "lax.scan" in sentences(row(equations=1_001, line=line))[-1]
-
-
-@undisturbed
-def test_asleep_between_cells_and_cheap_to_wake(notebook: Notebook) -> None:
-    pulse = Heartbeat(notebook.shell)
-    costs = []
-    for _ in range(200):
-        info = SimpleNamespace()
-        result = SimpleNamespace(info=info)
-        start = time.perf_counter()
-        pulse.begin(info)
-        pulse.end(result)
-        costs.append(time.perf_counter() - start)
-    assert sorted(costs)[100] < 1e-4
-    assert pulse._thread is not None
-    deadline = time.monotonic() + 60
-    while not pulse._asleep and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert pulse._asleep
-    pulse.begin(SimpleNamespace())
-    assert not pulse._asleep
-    pulse.close()
-
-
-@pytest.mark.parametrize("is_asleep", [False, True])
-def test_its_thread_ends_when_the_extension_is_unloaded(
-    notebook: Notebook, is_asleep: bool
-) -> None:
-    pulse = Heartbeat(notebook.shell)
-    info = SimpleNamespace()
-    pulse.begin(info)
-    thread = pulse._thread
-    assert thread is not None
-    if is_asleep:
-        pulse.end(SimpleNamespace(info=info))
-        while not pulse._asleep:
-            thread.join(0.01)
-    assert thread.is_alive()
-    pulse.close()
-    thread.join(60)
-    assert not thread.is_alive()
-
-
-def test_unloading_leaves_no_thread(shell: InteractiveShell) -> None:
-    def beating() -> set[threading.Thread]:
-        return {t for t in threading.enumerate() if t.name == "perspex-heartbeat"}
-
-    notebook, before = Notebook(shell), beating()
-    notebook.ok("%load_ext perspex_magics")
-    notebook.ok("x = 1")
-    (thread,) = beating() - before
-    notebook.ok("%unload_ext perspex_magics")
-    thread.join(60)
-    assert not thread.is_alive()

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 
+import numpy as np
 import pytest
 from support.shells import Notebook
 
 from perspex.runtime import memory
 from perspex_magics.memory import guard
 from perspex_magics.memory.guard import CellMemoryError, Guard
+from perspex_magics.notebook.pulse import CellPulse
 from perspex_magics.session import find
 
 GIB = 1 << 30
@@ -20,10 +23,12 @@ class Machine:
 
     def __init__(self, left: int | None, held: int = GIB) -> None:
         self.left, self.held = left, held
+        # Of pages: so many that each look is worth its time.
+        self.faults = itertools.count(step=1_000)
         self.looks = threading.Semaphore(0)
 
     def guard(self) -> Guard:
-        return Guard(self.available, lambda: self.held)
+        return Guard(CellPulse(), self.available, lambda: self.held, lambda: next(self.faults))
 
     def available(self) -> int | None:
         self.looks.release()
@@ -83,6 +88,7 @@ def test_nothing_is_raised_after_the_cell(monkeypatch: pytest.MonkeyPatch) -> No
     machine = Machine(10 * GIB)
     watching = machine.guard()
     watching.begin(None)
+    machine.is_looked_at()
     machine.held, machine.left = 3 * GIB, GIB // 2
     assert watching.look()
     watching.end(None)
@@ -102,16 +108,32 @@ def test_cells_inside_cells() -> None:
     assert not watching.thread
 
 
+def test_files_are_read_only_where_memory_may_have_been_taken() -> None:
+    faults = [1_000]
+    watching = Guard(CellPulse(), lambda: GIB, lambda: GIB, lambda: faults[0])
+    assert watching._has_grown() and watching._has_grown()  # the cell has just begun
+    watching.start = GIB
+    faults[0] += 15  # of 2 MiB each at most
+    assert not watching._has_grown() and not watching._has_grown()
+    faults[0] += 1
+    assert watching._has_grown() and not watching._has_grown()
+    watching.faults = lambda: None
+    assert watching._has_grown() and watching._has_grown()
+
+
 def test_this_process() -> None:
     held = guard.resident()
     assert held is None or held > 1 << 20
+    before = guard.faults()
+    if before is not None:
+        pages = np.ones(1 << 22)
+        assert guard.faults() >= before + pages.nbytes // (2 << 20)
 
 
 def test_unloaded_in_a_cell_it_watches_no_more(notebook: Notebook) -> None:
     """`%unload_ext` ends with the cell, whose end nobody tells then."""
     notebook.ok("x = 1")
     watching = find(notebook.shell, Guard)
-    assert watching is not None and watching._watcher is not None
+    assert watching is not None
     notebook.ok("%unload_ext perspex_magics")
-    watching._watcher.join(60)
-    assert not watching._watcher.is_alive()
+    assert not watching.thread

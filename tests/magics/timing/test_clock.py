@@ -20,6 +20,7 @@ import perspex.numpy as pnp
 from perspex.base import environment
 from perspex.base.events import Event
 from perspex.runtime import client
+from perspex_magics.notebook.pulse import CellPulse
 from perspex_magics.timing.clock import Clock, Reading
 from perspex_magics.timing.unfinished import Pending, Watcher, arrays_in, is_there
 
@@ -445,7 +446,7 @@ def test_an_empty_cell_costs_little(notebook: Notebook) -> None:
     """A thousand names, a few of them arrays: both ends of a cell in under a millisecond."""
     notebook.ns.update({f"name{i}": i for i in range(1_000)})
     notebook.ns.update({f"array{i}": pnp.ones(3) for i in range(50)})
-    clock = Clock(notebook.shell)
+    clock = Clock(notebook.shell, CellPulse())
     clock.set("on")
     try:
         best = min(_cost(clock) for _ in range(50))
@@ -476,7 +477,7 @@ class Card:
 
 
 def test_reserved_memory_is_told_once(notebook: Notebook, monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = Clock(notebook.shell)
+    clock = Clock(notebook.shell, CellPulse())
     assert clock._reserve() == ""
     monkeypatch.setattr(client, "default_device", Card)
     reading = Reading("x = 1")
@@ -497,4 +498,4 @@ def test_memory_that_grows_with_use_is_not_told(
         stats = {"bytes_limit": 80 << 30, "pool_bytes": 3 << 30, "bytes_in_use": 2 << 30}
 
     monkeypatch.setattr(client, "default_device", Growing)
-    assert Clock(notebook.shell)._reserve() == ""
+    assert Clock(notebook.shell, CellPulse())._reserve() == ""

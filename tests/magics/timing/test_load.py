@@ -21,7 +21,6 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """What stands for `/proc/stat`."""
     file = tmp_path / "stat"
     monkeypatch.setattr(load, "_FILE", str(file))
-    monkeypatch.setattr(load, "_last", None)
     monkeypatch.setattr("os.sysconf", lambda name: 100)
     return file
 
@@ -44,6 +43,7 @@ def test_without_counters_nothing_is_said(machine: Path, text: str | None) -> No
         machine.write_text(text)
     assert load.counters() is None and load.sample() is None
     reading = Reading("x = 1")
+    reading.look()
     reading.stop(reading.start + 3.0)
     assert reading.load is None
     assert "processes" not in reading.text()
@@ -78,22 +78,12 @@ def test_many_processors() -> None:
     assert alone is not None and alone.text() == "other processes used 0.75 of 1 processor"
 
 
-def test_cells_in_a_row_share_a_sample(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    machine.write_text(line(user=100, idle=100))
-    now = [50.0]
-    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
-    first = load.begin()
-    now[0] += 0.01
-    assert load.begin() is first
-    now[0] += 0.02
-    assert load.begin() is not first
-
-
 def test_the_line_marks_a_busy_machine(notebook: Notebook, monkeypatch: pytest.MonkeyPatch) -> None:
     told = iter([Sample(0.0, 10.0, 100.0, 1.0), Sample(2.0, 13.5, 104.0, 1.5)])
-    monkeypatch.setattr(load, "begin", lambda: next(told))
     monkeypatch.setattr(load, "sample", lambda: next(told))
     reading = Reading("x = 1")
+    reading.look()
+    reading.look()  # only the first time asks the machine
     reading.start = 0.0
     reading.stop(2.0)
     assert re.fullmatch(

@@ -91,6 +91,8 @@ def test_a_look_that_fails_ends_no_other(monkeypatch: pytest.MonkeyPatch) -> Non
     pulse.wake()
     seen.is_looked_at(3)
     pulse.close()
+    assert pulse.thread is not None
+    pulse.thread.join(60)  # before it is heard by others
     assert str(told[0]) == "of a look"
 
 

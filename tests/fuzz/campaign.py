@@ -109,6 +109,12 @@ class Campaign:
         if self.findings.causes[key] > 1:
             return
         minimal, difference = self.shrunk(program, given, difference, want, abstract)
+        reason = self.reason(program, minimal, difference, abstract)
+        if reason:  # which was hidden by others in the program
+            self.findings.kinds[difference.kind] -= 1
+            del self.findings.causes[key]
+            self.findings.meant[reason] += 1
+            return
         self.findings.keep(Finding(program, difference, minimal, abstract))
 
     def reason(

@@ -71,7 +71,24 @@ MEANT = [
     Meant("error type", r"reduce: axes .* out of range[\s\S]*want IndexError", "", INNER),
     Meant("error type", r"jacrev requires[\s\S]*want ValueError: Linearization", "", INNER),
     Meant("error type", r"jacfwd requires .* got key[\s\S]*want NotImplementedError", "", INNER),
-    Meant("error type", r"jacfwd requires .* got bool[\s\S]*want ValueError: at vmap", "", INNER),
+    Meant(
+        "error type",
+        r"jacfwd requires .* got bool[\s\S]*want ValueError: (at vmap|Linearization|Reverse-mode)",
+        "",
+        INNER,
+    ),
+    Meant(
+        "error type",
+        r"reduce_xor: axes [\s\S]*want TypeError: logical",
+        "",
+        "two errors, of which jax sees the other one first",
+    ),
+    Meant(
+        "we raise",
+        r"Unknown gather mode",
+        r"\.at\[np\.array\((\[?(True|False)\]?)+, bool",
+        "a mode that jax does not look at where it knows the mask",
+    ),
     Meant(
         "error type",
         r"want NotImpl\w+: Diff\w+ rule for '(zeta|igamma_grad_a|pmax|pmin)'",
@@ -153,6 +170,38 @@ MEANT = [
         "right: it is infinite at infinity",
         "jnp.exp(",
     ),
+    # float32(1e-42) is no zero for NumPy; jax asks the processor, which takes it for one.
+    *[
+        Meant("shape", "", written, "right: the smallest numbers are no zeros", instead)
+        for written, instead in (
+            (r"jnp\.(argwhere|nonzero|flatnonzero)\(", "(lambda x, **options: x)("),
+            (r"jnp\.where\((\w+)\)", r"(\1,)"),
+        )
+    ],
+    *[
+        Meant("value", r"got array bool", written, "right: 1j is true, as in NumPy", instead)
+        for written, instead in (
+            (r"jnp\.(any|all)\(", "jnp.sum("),
+            (r"(\w+)\.(any|all)\(", r"jnp.sum(\1, "),
+        )
+    ],
+    Meant(
+        NOT_FINITE,
+        "",
+        SPECIAL + r"factorial\(",
+        "right: it is 0 below 0, and so is its slope",
+        "jnp.exp(",
+    ),
+    *[
+        Meant(
+            kind,
+            r"inf|nan",
+            SPECIAL + r"(beta|gamma)ln\(",
+            "right: digamma at -0.0, and trigamma below 0, as in SciPy",
+            "(lambda x, *rest: sum(map(jnp.square, rest), jnp.square(x)))(",
+        )
+        for kind in (NOT_FINITE, "value")
+    ],
     Meant(
         "value",
         r"inf",

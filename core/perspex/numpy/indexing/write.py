@@ -103,7 +103,7 @@ def masked(x: Any, mask: Any, value: Any, operation: str) -> Any:
     x = as_dtype(x, new.dtype)
     mask = broadcast_in_dim(mask, shape=x.shape, broadcast_dimensions=tuple(range(mask.ndim)))
     out = ops.select(mask, spread(new, x.shape), x)
-    return out if operation in _FREE else _as_array(out, dtype, weak)
+    return _as_result(out, operation, dtype, weak)
 
 
 def updated(x: Any, index: Index, value: Any, options: Options) -> Any:
@@ -118,11 +118,13 @@ def updated(x: Any, index: Index, value: Any, options: Options) -> Any:
         out = _scattered(x, index, value, options)
     if index.grown:
         out = reshape(out, new_sizes=shape)
-    return out if options.operation in _FREE else _as_array(out, dtype, weak)
+    return _as_result(out, options.operation, dtype, weak)
 
 
-def _as_array(x: Any, dtype: Any, weak: bool) -> Any:
+def _as_result(x: Any, operation: str, dtype: Any, weak: bool) -> Any:
     """A result as the dtype of the array; of complex numbers the real part is taken."""
+    if operation in _FREE:  # `power` of integers is never weak
+        return as_dtype(x, x.dtype, weak and (operation != "power" or x.dtype.kind not in "iu"))
     narrows = x.dtype.kind == "c" and dtype.kind != "c"
     return as_dtype(ops.real(x) if narrows else x, dtype, weak)
 

@@ -18,13 +18,13 @@ from perspex.jitted.fused import fused
 from perspex.lax.control import while_loop
 from perspex.numpy.arithmetic import absolute, floor_divide, remainder
 from perspex.numpy.creation import array, ones
-from perspex.numpy.promotion import beside_numbers, inexact, promote_all, promote_dtypes, strong
+from perspex.numpy.promotion import beside_numbers, inexact, promote_all, promote_dtypes
 from perspex.ops import cumulative
 from perspex.ops import elementwise as ops
+from perspex.ops.bessel import bessel_i
 from perspex.ops.reductions import reduce_or
 from perspex.ops.shape import concatenate
 from perspex.ops.shape import slice as slice_
-from perspex.ops.structural import convert
 
 __all__ = ["bartlett", "blackman", "gcd", "hamming", "hanning", "i0", "kaiser", "lcm", "unwrap"]
 
@@ -84,9 +84,6 @@ def _gcd(x: Any, y: Any) -> Any:
 
 # ---- A Bessel function --------------------------------------------------------------------------
 
-# Up to here the power series of i0 has fewer terms than the asymptotic one has digits.
-_SERIES_UP_TO = 20.0
-
 
 @fused
 def i0(x: ArrayLike) -> Array:
@@ -103,7 +100,7 @@ def i0(x: ArrayLike) -> Array:
       ValueError: for complex numbers.
 
     References:
-      Abramowitz and Stegun, Handbook of Mathematical Functions, 9.6.10 and 9.7.1.
+      NIST Digital Library of Mathematical Functions, https://dlmf.nist.gov/10.25.
 
     >>> import perspex.numpy as jnp
     >>> f"{jnp.i0(1.0):.4f}"
@@ -112,26 +109,7 @@ def i0(x: ArrayLike) -> Array:
     x = inexact("i0", x)
     if x.dtype.kind == "c":
         raise ValueError("i0 takes reals; take the real part of complex numbers")
-    dtype, weak = x.dtype, x.aval.weak_type
-    number = dtype.type
-    x = ops.abs(strong(x))
-    edge, one = number(_SERIES_UP_TO), number(1)
-    below = ops.lt(x, edge)
-    near, far = ops.select(below, x, edge), ops.select(below, edge, x)
-    # sum (x^2 / 4)^k / (k!)^2, all terms positive
-    t = ops.square(ops.mul(near, number(0.5)))
-    series = one
-    for k in range(48, 0, -1):
-        series = ops.add(ops.mul(ops.mul(t, number(1 / k**2)), series), one)
-    # e^x / sqrt(2 pi x) sum ((2k - 1)!!)^2 / (k! (8 x)^k)
-    u = ops.div(number(0.125), far)
-    tail = one
-    for k in range(30, 0, -1):
-        tail = ops.add(ops.mul(ops.mul(u, number((2 * k - 1) ** 2 / k)), tail), one)
-    half = ops.exp(ops.mul(far, number(0.5)))  # e^x may overflow where the result does not
-    tail = ops.mul(ops.mul(half, tail), number(1 / np.sqrt(2 * np.pi)))
-    tail = ops.mul(half, ops.mul(tail, ops.rsqrt(far)))
-    return convert(ops.select(below, series, tail), dtype, weak)
+    return bessel_i(x, order=0)
 
 
 # ---- Windows ------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Modified Bessel functions of the first kind, divided by exp(|x|): with all their rules.
+"""Modified Bessel functions of the first kind, as they are and divided by exp(|x|).
 
 Near zero by the power series, whose terms are all positive; far away by the asymptotic expansion,
 as soon as its smallest term, about exp(-2 x), is below what the dtype resolves. Equations are those
@@ -94,3 +94,79 @@ bessel_i1e.says(
     "round(float(bessel_i1e(1.0)), 4) -> 0.2079",
     "https://dlmf.nist.gov/10.25",
 )
+
+
+# ---- Not divided ---------------------------------------------------------------------------------
+
+# From here on the function overflows, whatever its order.
+_OVERFLOWS = {"float32": 200.0, "float64": 1500.0}
+
+
+def _far_from(order: int, double: bool) -> float:
+    """Where the expansion takes over; its terms fall fast from about order^2 / 2 on."""
+    return max(20.0 if double else 9.0, 0.6 * order**2)
+
+
+def _near_terms(order: int, x: float, eps: float) -> int:
+    """How many terms of the power series matter at x, of which all are positive."""
+    quarter, term, total, k = 0.25 * x * x, 1.0, 1.0, 0
+    while term > eps * total:
+        k += 1
+        term *= quarter / (k * (k + order))
+        total += term
+    return k
+
+
+def _far_terms(order: int, x: float, eps: float) -> list[float]:
+    """The coefficients of the expansion that matter at x."""
+    terms = _expansion(order, 60)
+    for k in range(1, len(terms)):
+        if abs(terms[k]) < eps * x**k:
+            return terms[: k + 1]
+    return terms
+
+
+def _modified(b: Any, x: Any, *, order: int) -> Any:
+    """10.25.2 and 10.40.1, with exp(x) in two factors: it overflows where the result does not."""
+    (out,) = b.out_avals
+    double = out.dtype == np.dtype("float64")
+    dtype = np.dtype("float64" if double else "float32")
+    bound, eps = _far_from(order, double), float(np.finfo(dtype).eps) / 4
+    terms, expansion = _near_terms(order, bound, eps), _far_terms(order, bound, eps)
+
+    def formula(x: Formula) -> Formula:
+        size = abs(x)
+        small = where(size < bound, size, bound)
+        # The series from its end: its coefficients alone are too small for float32.
+        near: Any = 1.0
+        quarter = 0.25 * small * small
+        for k in range(terms, 0, -1):
+            near = quarter * (1 / (k * (k + order))) * near + 1.0
+        for k in range(1, order + 1):
+            near = near * (small * (0.5 / k))
+        most = _OVERFLOWS[dtype.name]
+        large = where(size < bound, bound, where(size < most, size, most))
+        half = exp(0.5 * large)
+        far = horner(expansion, 1.0 / large) / sqrt(large)
+        far = half * (half * (far / math.sqrt(2 * math.pi)))
+        y = where(size < bound, near, far)
+        y = where(x.equals(x), y, x)
+        return sign(x) * y if order % 2 else y
+
+    wide = ShapedArray(out.shape, dtype)
+    if out.dtype == dtype:
+        return emit(b, formula, [x], [wide])[0]
+    return b.convert(emit(b, formula, [b.convert(x, wide)], [wide])[0], out)
+
+
+def _modified_jvp(t: Any, x: Any, y: Any, *, order: int) -> Any:
+    """10.29.1: half the sum of the neighbours, which loses no digits near 0."""
+    above = bessel_i(x, order=order + 1)
+    if order == 0:
+        return ops.mul(t, above)
+    slope = ops.add(bessel_i(x, order=order - 1), above)
+    return ops.mul(t, ops.mul(weak_like(x, 0.5), slope))
+
+
+# I_order(x), for an order from 0 on.
+bessel_i: Elementwise = unary("bessel_i", _modified, FLOAT, _modified_jvp)

@@ -10,6 +10,8 @@ import scipy.special as sp
 from support import harness
 from support.harness import FLOATS, Op, Sample, sample, uniform
 
+import perspex
+import perspex.numpy as pnp
 from perspex import config
 from perspex.ir.avals import ShapedArray
 from perspex.ops import bessel
@@ -164,6 +166,27 @@ def test_bessel_at_limits() -> None:
     np.testing.assert_array_equal(bessel.bessel_i1e(x)[:5], [0, 0, 0, 0, NAN])
     _, slope = bessel.bessel_i1e.jvp([x[:1]], [np.ones(1, np.float32)])
     np.testing.assert_array_equal(slope, [0.5])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("order", [*range(8), 12, 30])
+def test_modified_bessel_functions(order: int, dtype: str) -> None:
+    x = np.concatenate([np.linspace(-80, 80, 801), np.logspace(-6, 1, 100)]).astype(dtype)
+    wanted = sp.iv(order, x.astype("float64"))
+    with config.enable_x64(True), np.errstate(over="ignore", under="ignore"):
+        wanted = wanted.astype(dtype)
+        found = np.asarray(bessel.bessel_i(x, order=order))
+    there = (abs(wanted) > np.finfo(dtype).tiny) & np.isfinite(wanted)
+    np.testing.assert_allclose(found[there], wanted[there], rtol=30 * np.finfo(dtype).eps)
+
+
+def test_slopes_of_i0_lose_no_digits_and_stay_small() -> None:
+    x, f = np.array([-30, -2, -1e-3, 0, 1e-3, 0.5, 8.9, 9.1, 60]), pnp.i0
+    for order in range(4):
+        found = perspex.vmap(f)(np.float32(x))
+        np.testing.assert_allclose(found, sp.ivp(0, x, order), rtol=2e-5, atol=1e-9)
+        assert len(perspex.make_jaxpr(f)(np.float32(1)).jaxpr.eqns) < 60, order
+        f = perspex.grad(f)
 
 
 @pytest.mark.parametrize("a", [0.05, 0.5, 3.0, 150.0, 250.0, 1e5])

@@ -275,7 +275,7 @@ def i0(x: ArrayLike) -> Array:
     >>> special.i0(0.0)
     Array(1., dtype=float32, weak_type=True)
     """
-    return _i0(inexact("i0", x))
+    return bessel.bessel_i(inexact("i0", x), order=0)
 
 
 @fused
@@ -286,36 +286,7 @@ def i1(x: ArrayLike) -> Array:
     >>> special.i1(0.0)
     Array(0., dtype=float32, weak_type=True)
     """
-    return _i1(inexact("i1", x))
-
-
-# The derivative of exp(abs(x)) is 1 at 0, where that of each product is not.
-
-
-@custom_jvp
-def _i0(x: Array) -> Array:
-    return pnp.exp(pnp.abs(x)) * bessel.bessel_i0e(x)
-
-
-@custom_jvp
-def _i1(x: Array) -> Array:
-    return pnp.exp(pnp.abs(x)) * bessel.bessel_i1e(x)
-
-
-# I_1(x) / x near 0, as a polynomial in x^2. DLMF 10.25.2.
-_RATIO = [1 / (2 ** (2 * k + 1) * math.factorial(k) * math.factorial(k + 1)) for k in range(9)]
-
-
-def _i1_over_x(x: Array) -> Array:
-    near = pnp.abs(x) < 1
-    square = pnp.where(near, x, 0) ** 2
-    series = sum([c * square**k for k, c in enumerate(_RATIO)][1:], _RATIO[0])
-    far = pnp.where(near, 1, x)
-    return pnp.where(near, series, _i1(far) / far)
-
-
-_i0.defjvps(lambda t, out, x: t * _i1(x))
-_i1.defjvps(lambda t, out, x: t * (_i0(x) - _i1_over_x(x)))
+    return bessel.bessel_i(inexact("i1", x), order=1)
 
 
 describe(

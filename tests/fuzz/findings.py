@@ -170,14 +170,6 @@ MEANT = [
         "right: it is infinite at infinity",
         "jnp.exp(",
     ),
-    # float32(1e-42) is no zero for NumPy; jax asks the processor, which takes it for one.
-    *[
-        Meant("shape", "", written, "right: the smallest numbers are no zeros", instead)
-        for written, instead in (
-            (r"jnp\.(argwhere|nonzero|flatnonzero)\(", "(lambda x, **options: x)("),
-            (r"jnp\.where\((\w+)\)", r"(\1,)"),
-        )
-    ],
     *[
         Meant("value", r"got array bool", written, "right: 1j is true, as in NumPy", instead)
         for written, instead in (
@@ -191,6 +183,13 @@ MEANT = [
         SPECIAL + r"factorial\(",
         "right: it is 0 below 0, and so is its slope",
         "jnp.exp(",
+    ),
+    Meant(
+        NOT_FINITE,
+        "",
+        r"jnp\.nanmean\(",
+        "the tangent of NaN, the mean of nothing",
+        "jnp.nansum(",
     ),
     *[
         Meant(

@@ -248,6 +248,17 @@ class ShardMap(OnMesh, HigherOrder):
         axes = newly_manual_axes | (outer.names if outer is not None else frozenset())
         sizes, out_avals = dict(mesh.shape), list(b.out_avals)
         is_whole = axes == frozenset(sizes)
+        indices = {} if outer is None else dict(outer.indices)
+        scalar = ShapedArray((), np.dtype("int32"))
+        if all(sizes[name] == 1 for name in newly_manual_axes):
+            # Nothing is cut. XLA runs no partitioner for one device, which leaves parts of a
+            # `manual_computation` in a program that calls Python.
+            zeros = {name: b.constant(np.int32(0), scalar) for name in newly_manual_axes}
+            b.module.manual = Manual(sizes, axes, indices if is_whole else indices | zeros)
+            try:
+                return list(b.inline(jaxpr.jaxpr, values))
+            finally:
+                b.module.manual = outer
         pairs = [*zip(b.in_avals, in_specs, strict=True), *zip(out_avals, out_specs, strict=True)]
         where, there = cut([_in_program(mesh, *pair, is_whole) for pair in pairs], len(in_specs))
         avals, given = list(jaxpr.in_avals), list(values)
@@ -277,8 +288,6 @@ class ShardMap(OnMesh, HigherOrder):
         )
         with b.block(made.regions[0], avals) as (inner, args):
             mine, places = cut(args, len(values))
-            indices = {} if outer is None else dict(outer.indices)
-            scalar = ShapedArray((), np.dtype("int32"))
             here = [inner.reshape(x, scalar) for x in places]
             indices.update(zip(hidden, here, strict=True))
             b.module.manual = Manual(sizes, axes, indices)

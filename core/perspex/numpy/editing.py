@@ -31,7 +31,7 @@ from perspex.numpy.creation import asarray
 from perspex.numpy.indexing.parse import INT32, Index, Picks, whole
 from perspex.numpy.indexing.read import getitem, read
 from perspex.numpy.indexing.windows import wrapped
-from perspex.numpy.selection import known, nonzero
+from perspex.numpy.selection import known, known_nonzero, nonzero
 from perspex.numpy.shaping import reshape
 from perspex.ops import elementwise as ops
 from perspex.ops.cumulative import cumsum
@@ -338,7 +338,7 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axis = None) -> Array:
     if not x.ndim:
         return as_array(x)
     axes = range(x.ndim) if axis is None else np.atleast_1d(axis)
-    places = np.nonzero(known("trim_zeros", x))
+    places = known_nonzero("trim_zeros", x)
     index = [slice(None)] * x.ndim
     for d in axes:
         d = canonical_axis(d, x.ndim)

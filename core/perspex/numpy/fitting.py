@@ -18,7 +18,7 @@ from perspex.numpy.grids import vander
 from perspex.numpy.promotion import promote_dtypes
 from perspex.numpy.reductions import cumprod
 from perspex.numpy.reductions import sum as sum_
-from perspex.numpy.selection import known, where
+from perspex.numpy.selection import known_nonzero, where
 from perspex.numpy.sorting import argsort
 from perspex.numpy.transcendental import sqrt
 from perspex.numpy.triangles import diag
@@ -133,7 +133,7 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
     (p,) = promote_dtypes("roots", p, to=dtypes.to_inexact_dtype)
     p = as_array(p).ravel()
     if strip_zeros and p.shape[0] > 1:
-        nonzero = np.flatnonzero(known("roots with strip_zeros=True", p))
+        (nonzero,) = known_nonzero("roots with strip_zeros=True", p)
         start = int(nonzero[0]) if nonzero.size else p.shape[0]
         return _roots(p[start:])
     return _roots(p) if p.shape[0] < 2 else _padded_roots(p)

@@ -131,7 +131,8 @@ def inexact(name: str, x: Any) -> Array:
         _inexact.add(aval)
         return as_array(x)
     _check_number(name, aval)
-    return as_dtype(x, dtypes.to_inexact_dtype(aval.dtype), aval.weak_type)
+    weak = aval.weak_type and aval.dtype != BOOL
+    return as_dtype(x, dtypes.to_inexact_dtype(aval.dtype), weak)
 
 
 def numeric(name: str, x: Any) -> Array:

@@ -32,11 +32,11 @@ from perspex.ops import elementwise as ops
 from perspex.ops.cumulative import cumsum
 from perspex.ops.dropping import scatter_inside
 from perspex.ops.shape import iota, stack
-from perspex.ops.structural import convert, reshape, squeeze
+from perspex.ops.structural import convert, reshape, squeeze, weak_like
 from perspex.ops.windows import FILL_OR_DROP, ScatterDimensionNumbers
 from perspex.runtime.dispatch import put_beside
 from perspex.tracing.array_methods import declared_array
-from perspex.tracing.trace import concrete_value, story
+from perspex.tracing.trace import bottom, concrete_value, story, under
 
 __all__ = [
     "argwhere", "choose", "compress", "extract", "flatnonzero", "nonzero", "piecewise", "place",
@@ -267,6 +267,21 @@ def known(what: str, x: Any, remedy: str = "") -> np.ndarray:
     return np.asarray(value)
 
 
+def known_nonzero(what: str, x: Any, remedy: str = "") -> tuple[np.ndarray, ...]:
+    """The indices of what is not zero in an array that must be concrete.
+
+    The device is asked, as it is where `x` is traced: a CPU takes `float32(1e-42)` for a zero.
+    """
+    host = known(what, x, remedy)
+    if host.dtype.kind not in "biu":
+        host = np.asarray(under(bottom(), _is_not_zero, concrete_value(x)))
+    return np.nonzero(host)
+
+
+def _is_not_zero(x: Any) -> Any:
+    return ops.ne(x, weak_like(x, 0))
+
+
 def as_given(x: Any) -> Any:
     """An argument as an array that keeps its values while tracing: ours as it is, or NumPy's."""
     x = declared_array(x)
@@ -321,8 +336,9 @@ def places(a: Any, size: Any, fill_value: Any, dtype: np.dtype = INT32) -> tuple
         )
     length = fixed_size("nonzero", size)
     if length is None:
-        host = known("nonzero without a size", x, "give the number of places: nonzero(x, size=n).")
-        return tuple([put_beside(asarray(p.astype(dtype)), x) for p in np.nonzero(host)])
+        remedy = "give the number of places: nonzero(x, size=n)."
+        places = known_nonzero("nonzero without a size", x, remedy)
+        return tuple([put_beside(asarray(p.astype(dtype)), x) for p in places])
     fills = fill_value if isinstance(fill_value, tuple) else (fill_value,) * x.ndim
     if len(fills) != x.ndim:
         raise ValueError(

@@ -5,6 +5,7 @@ What is expected is written as the Python program that the compiled one stands f
 
 from __future__ import annotations
 
+import functools
 import subprocess
 import sys
 from collections.abc import Callable
@@ -36,6 +37,25 @@ def test_print(wrap: Any, capsys: pytest.CaptureFixture[str]) -> None:
         f(x)
         perspex.effects_barrier()
         assert capsys.readouterr().out == f"x {x} {2 * x:.2f} static\n"
+
+
+def mapped(f: Any) -> Any:
+    mesh = perspex.sharding.Mesh(np.array(perspex.devices()[:1]), ("i",))
+    spec = perspex.P("i")
+    return perspex.jit(perspex.shard_map(f, mesh=mesh, in_specs=spec, out_specs=spec))
+
+
+@pytest.mark.parametrize("over", [mapped, perspex.pmap])
+def test_in_a_map_over_one_device(over: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    def f(x: Any) -> Any:
+        perspex.debug.print("x {}", x.sum())
+        return perspex.pure_callback(np.cos, x, x) + perspex.lax.psum(x, "i")
+
+    over = functools.partial(over, axis_name="i") if over is perspex.pmap else over
+    x = np.array([[0.25, 0.5]], np.float32)
+    np.testing.assert_allclose(over(f)(x), np.cos(x) + x, rtol=1e-6)
+    perspex.effects_barrier()
+    assert capsys.readouterr().out == "x 0.75\n"
 
 
 def test_print_of_containers_and_keys(capsys: pytest.CaptureFixture[str]) -> None:

@@ -134,24 +134,29 @@ house: $(STAMP)
 # Tests that start, stop, kill and connect processes take minutes, and few changes touch what they
 # test. `make test-all` runs them.
 PROCESSES = $(addprefix tests/kernel/test_,abuse.py cache.py cluster.py command.py \
-	compiler_process.py ending.py out_of_memory.py portability.py restarting.py run.py) \
+	compiler_process.py ending.py interrupt.py out_of_memory.py portability.py restarting.py \
+	run.py) \
 	$(addprefix tests/core/runtime/,compiler/test_compiling.py processes test_fork.py \
-	test_interruptible.py test_plugins.py) tests/core/test_distributed.py \
+	test_interruptible.py test_plugins.py) \
+	tests/core/base/test_environment.py tests/core/test_distributed.py \
 	tests/fuzz/test_stress.py \
 	tests/notebooks/test_truth.py tests/notebooks/test_widgets_exported.py
+# The notebook that starts a cluster.
+CLUSTER = 'tests/notebooks/test_notebooks.py::test_notebook_runs_and_shows_what_it_should[cluster.ipynb]'
 
 # `perspex.as_jax` acts when it is imported, so its examples run in processes of their own (tests/core).
 # Three processes for two processors: tests wait for kernels, for other processes and for each other.
 unit: $(STAMP)
 	$(BIN)/python -m pytest -q -n 3 --dist worksteal --doctest-modules --doctest-glob='*.md' \
 		--ignore=core/perspex/as_jax --ignore=tests/devices --ignore=tests/soak \
-		$(addprefix --ignore=,$(PROCESSES)) \
+		$(addprefix --ignore=,$(PROCESSES)) --deselect=$(CLUSTER) \
 		core magics kernel tests README.md docs $(ARGS)
 
 # Besides random programs what takes long and seldom fails: `make gpu-test` on the CPU, bundles of the panel.
 programs: $(STAMP)
 	PERSPEX_PROGRAMS=2000 $(BIN)/python -m pytest -q -n 3 --dist worksteal \
-		tests/core/transforms/test_random_programs.py tests/devices tests/soak $(PROCESSES)
+		tests/core/transforms/test_random_programs.py tests/devices tests/soak $(PROCESSES) \
+		$(CLUSTER)
 
 # What depends on Python and jaxlib, on the newest ones that we support, where such a Python exists.
 # `--version` must really run: a pyenv shim is on the path also for versions that are switched off.

@@ -21,6 +21,10 @@ import ml_dtypes
 import numpy as np
 
 
+# The elements of an array whose values are compared. `bincount` of the greatest integer has more.
+MOST_ELEMENTS = 10**7
+
+
 def dtype_named(name: str) -> np.dtype[Any]:
     return np.dtype(getattr(ml_dtypes, name, name))
 
@@ -103,7 +107,8 @@ class Session:
             value = self.jax.numpy.asarray(value)
         if getattr(value, "dtype", None) == self.jax.dtypes.float0:
             return ["float0", list(value.shape)]
-        if isinstance(value, self.jax.core.Tracer):
+        is_large = getattr(value, "size", 0) > MOST_ELEMENTS
+        if isinstance(value, self.jax.core.Tracer) or is_large:
             weak = bool(getattr(value, "weak_type", False))
             return ["aval", str(value.dtype), list(value.shape), weak]
         try:

@@ -20,7 +20,6 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-
 # The elements of an array whose values are compared. `bincount` of the greatest integer has more.
 MOST_ELEMENTS = 10**7
 

@@ -29,8 +29,9 @@ _RESERVE = 768 << 20
 _GROWTH = 256 << 20
 # Seconds between two looks: what is filled meanwhile must be less than the reserve.
 _PERIOD = 0.05
-# Faults that make no look worth its time: each is a page, of 2 MiB at most.
-_FEW_FAULTS = 16
+# Faults that make no look worth its time: each is a page, of 2 MiB at most. After so many seconds
+# there is a look all the same: others may fill the memory.
+_FEW_FAULTS, _SELDOM = 16, 1.0
 # Seconds for the cell to end before it is told again.
 _PATIENCE = 2.0
 
@@ -79,7 +80,8 @@ class Guard:
         # Whether this cell has been told, and when to look again.
         self.told = False
         self.due = 0.0
-        # How many faults there had been at the last look.
+        # When the files were read last, and how many faults there had been by then.
+        self.looked = 0.0
         self.seen: int | None = None
         self._lock = threading.Lock()
         pulse.add(self._look)
@@ -132,22 +134,25 @@ class Guard:
         if not self.thread:
             return None
         now = time.perf_counter()
-        if now >= self.due and self._has_grown() and self.look():
+        if now >= self.due and self._is_worth_it(now) and self.look():
             self.due = now + _PATIENCE
         return _PERIOD
 
-    def _has_grown(self) -> bool:
-        """Whether the process may have taken memory since the last look.
+    def _is_worth_it(self, now: float) -> bool:
+        """Whether the process may have taken memory since the last look, or that was long ago.
 
         Files of `/proc` are read in several steps, and at each the thread of the cell waits.
         """
-        found = self.faults()
-        if found is None or self.start is None or self.seen is None:
-            self.seen = found
-            return True
-        if found - self.seen < _FEW_FAULTS:
+        found, seen = self.faults(), self.seen
+        if (
+            self.start is not None
+            and found is not None
+            and seen is not None
+            and found - seen < _FEW_FAULTS
+            and now - self.looked < _SELDOM
+        ):
             return False
-        self.seen = found
+        self.looked, self.seen = now, found
         return True
 
 

@@ -111,14 +111,16 @@ def test_cells_inside_cells() -> None:
 def test_files_are_read_only_where_memory_may_have_been_taken() -> None:
     faults = [1_000]
     watching = Guard(CellPulse(), lambda: GIB, lambda: GIB, lambda: faults[0])
-    assert watching._has_grown() and watching._has_grown()  # the cell has just begun
+    looks = watching._is_worth_it
+    assert looks(10.0) and looks(10.1)  # the cell has just begun
     watching.start = GIB
     faults[0] += 15  # of 2 MiB each at most
-    assert not watching._has_grown() and not watching._has_grown()
+    assert not looks(10.2) and not looks(10.3)
     faults[0] += 1
-    assert watching._has_grown() and not watching._has_grown()
+    assert looks(10.4) and not looks(10.5) and not looks(11.3)
+    assert looks(11.4) and not looks(12.3)  # a second later
     watching.faults = lambda: None
-    assert watching._has_grown() and watching._has_grown()
+    assert looks(12.31) and looks(12.32)
 
 
 def test_this_process() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -75,8 +76,8 @@ class Moments:
 
         `spans` are begins and lengths, in their order.
         """
-        found, i = self.found.copy(), 0
-        for then, now in zip(found, found[1:], strict=False):
+        i = 0
+        for then, now in itertools.pairwise(self.found.copy()):
             while i < len(spans) and sum(spans[i]) <= then.at:
                 i += 1
             if then.at >= after and (i == len(spans) or spans[i][0] >= now.at):

@@ -195,7 +195,7 @@ MEANT = [
         Meant(
             kind,
             r"inf|nan",
-            SPECIAL + r"(beta|gamma)ln\(",
+            SPECIAL + r"(betaln|gamma|gammaln)\(",
             "right: digamma at -0.0, and trigamma below 0, as in SciPy",
             "(lambda x, *rest: sum(map(jnp.square, rest), jnp.square(x)))(",
         )

@@ -23,6 +23,7 @@ from perspex import tree
 from perspex.base import effects
 from perspex.base.effects import Effect, Effects
 from perspex.control.vmap_methods import Opaque
+from perspex.hlo.manual import once_in_each_part
 from perspex.ir.avals import ShapedArray, shaped
 from perspex.runtime.callbacks import HostCall, from_host, to_host, wait_in_order
 from perspex.runtime.dispatch import put_beside
@@ -239,6 +240,18 @@ class Debug(HostCallback):
 
     def effects(self, params: dict[str, Any]) -> Effects:
         return frozenset([params["effect"]])
+
+    def lower(self, b: Any, *values: Any, **params: Any) -> list[Any]:
+        manual = b.module.manual
+        if manual is None or manual.is_whole:
+            return super().lower(b, *values, **params)
+        avals = b.in_avals
+
+        def write(inner: Any, args: Sequence[Any]) -> None:
+            self.emit(inner, args, avals, params, has_effect=True, ordered=False)
+
+        once_in_each_part(b, values, avals, write)
+        return []
 
     def jvp(self, primals: Any, tangents: Any, **params: Any) -> tuple[list[Any], list[Any]]:
         return self(*primals, **params), []

@@ -309,6 +309,23 @@ ordered = on(lambda a: (perspex.debug.print("{}", a, ordered=True), a)[1])
 text = raised(lambda: perspex.jit(ordered)(A), NotImplementedError)
 assert "ordered" in text, text
 """,
+    "callbacks are called once for a part where the compiler divides it further": """
+seen = []
+def noted(a):
+    def turn(i, a):
+        perspex.debug.callback(lambda i, s: seen.append((int(i), float(s))), i, a.sum())
+        return a + 1
+    return lax.fori_loop(0, 2, turn, a)
+f = on(noted, axis_names={"x"})
+same(perspex.jit(f)(A), A + 2)
+perspex.effects_barrier()
+expected = [(i, s + 8 * i) for i in range(2) for s in parts.sum((1, 2))]
+same(np.array(sorted(seen)), np.array(sorted(expected)))
+seen.clear()
+same(perspex.jit(perspex.grad(lambda a: f(a).sum()))(A), np.ones_like(A))
+perspex.effects_barrier()
+assert len(seen) == 8, seen
+""",
     "results lie as out_specs say, arguments stay where they are": """
 rows = NamedSharding(mesh, P("x"))
 x = perspex.device_put(A, rows)

@@ -22,6 +22,7 @@ TEST = "tests/core/numpy/test_sorting.py"
         ("README.md", True),
         ("tests/core/experimental/sparse/test_products.py", True),
         ("tests/core/export/test_dynamic.py", True),
+        ("tests/core/runtime/test_resumable.py", True),
         ("tests/core/runtime/compiler/test_cache.py", False),
         ("tests/core/jitted/test_misses.py", False),
         ("tests/magics/errors/test_remedies.py", True),

@@ -1,9 +1,10 @@
 """Compiled programs that one run of the tests keeps for the next.
 
 Most of the time of the tests is XLA's. In the folders of `FOLDERS`, but for those of `TOLD`, tests
-ask what a program computes, not how it came to be compiled. Perspex's own cache keeps their
-programs, and those of all doctests, on disk. The key of an entry is the program, XLA's options, the
-version of jaxlib and the processor, so a program that is lowered otherwise than before is compiled.
+ask what a program computes, not how it came to be compiled; so do those of `FILES`. Perspex's own
+cache keeps their programs, and those of all doctests, on disk. The key of an entry is the program,
+XLA's options, the version of jaxlib and the processor, so a program that is lowered otherwise than
+before is compiled.
 
 `PERSPEX_TEST_CACHE` names the folder; set to nothing, it switches this off. All other tests compile
 as they would without it. So does a process that a test starts, unless it has `environment()`.
@@ -25,6 +26,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PLACE = os.environ.get("PERSPEX_TEST_CACHE", str(ROOT / "build" / "test-cache"))
 # Besides those that are quick, folders whose programs are compiled as users' are.
 FOLDERS = quick.FOLDERS | {"experimental", "export", "typing"}
+# Files outside of them that compile much, and ask what it computes.
+FILES = {"test_resumable.py", "test_stopping.py"}
 # Folders in which tests ask what was compiled, what it took, and what the user is told of it.
 TOLD = {"compiling", "jitted", "panel", "timing", "widgets"}
 # Bytes. One run of all tests leaves a quarter of it.
@@ -37,6 +40,7 @@ def place(path: Path) -> str | None:
         return None
     is_doctest = not path.is_relative_to(quick.TESTS)
     is_value = quick.lies_in(path, FOLDERS) and not quick.lies_in(path, TOLD)
+    is_value |= path.name in FILES
     return PLACE if is_doctest or is_value else None
 
 
@@ -46,6 +50,13 @@ def environment() -> dict[str, str]:
         return {}
     names = {"DIR": PLACE, "MAX_SIZE": "-1"}
     return {f"PERSPEX_COMPILATION_CACHE_{name}": value for name, value in names.items()}
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Keep what is compiled while modules of tests are imported, for their cases."""
+    with config.compilation_cache_dir(PLACE or None), config.compilation_cache_max_size(-1):
+        return (yield)
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -14,7 +14,7 @@ import perspex.control
 import perspex.jitted
 import perspex.ops
 import perspex.rules
-from perspex.ops import elementwise
+from perspex.ops import bessel, elementwise
 from perspex.ops.families import BITS, COMPLEX, INTEGER, Elementwise, as_bool
 from perspex.tracing.primitive import Primitive
 
@@ -45,6 +45,7 @@ def is_homogeneous(row: Elementwise) -> bool:
 
 
 PARAMS: dict[Elementwise, dict[str, Any]] = {
+    bessel.bessel_i: {"order": 1},
     elementwise.integer_pow: {"y": 3},
     elementwise.reduce_precision: {"exponent_bits": 8, "mantissa_bits": 10},
     elementwise.round: {"rounding_method": 0},

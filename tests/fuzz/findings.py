@@ -150,6 +150,14 @@ MEANT = [
         "(lambda a, b, c: a + b + c)(",
     ),
     Meant(
+        "value",
+        "",
+        SPECIAL + r"hyp1f1\(",
+        "right: its slope by `a` where that is 0 is not 0",
+        "(lambda a, b, c: a + b + c)(",
+    ),
+    Meant("error type", r"reduce_xor: axes .* out of range[\s\S]*want IndexError", "", INNER),
+    Meant(
         NOT_FINITE,
         r"want .*nan",
         r"jax\.nn\.log1mexp\(",

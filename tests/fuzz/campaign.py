@@ -17,6 +17,8 @@ from fuzz.shrink import shrink
 
 # The report is written again after so many programs.
 SAVED = 50
+# So many differences that look alike are shrunk.
+MOST_SHRUNK = 25
 # The bytes of a process, which keeps what it has compiled, at which another takes its place.
 MOST = 2**30
 
@@ -103,19 +105,17 @@ class Campaign:
             if difference.kind == "jax raises":
                 self.findings.accepted[errors(difference)] += 1
             return
-        key = cause(difference, text)
+        key, causes = cause(difference, text), self.findings.causes
+        # Differences in the result of one call of `jit` have many causes, which shrinking tells.
+        if causes[key] < (1 if difference.kind in ERRORS else MOST_SHRUNK):
+            minimal, difference = self.shrunk(program, given, difference, want, abstract)
+            reason = self.reason(program, minimal, difference, abstract)
+            if reason:  # which was hidden by others in the program
+                self.findings.meant[reason] += 1
+                return
+            self.findings.keep(Finding(program, difference, minimal, abstract))
         self.findings.kinds[difference.kind] += 1
-        self.findings.causes[key] += 1
-        if self.findings.causes[key] > 1:
-            return
-        minimal, difference = self.shrunk(program, given, difference, want, abstract)
-        reason = self.reason(program, minimal, difference, abstract)
-        if reason:  # which was hidden by others in the program
-            self.findings.kinds[difference.kind] -= 1
-            del self.findings.causes[key]
-            self.findings.meant[reason] += 1
-            return
-        self.findings.keep(Finding(program, difference, minimal, abstract))
+        causes[key] += 1
 
     def reason(
         self,

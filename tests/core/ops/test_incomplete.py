@@ -150,6 +150,15 @@ def test_gamma_at_its_limits(dtype: str) -> None:
         np.testing.assert_array_equal(harness.wide(ops.igammac(a, x)), 1 - harness.wide(wanted))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_the_least_shapes_are_zeros(dtype: str) -> None:
+    """SciPy, in float64: all of the mass lies at 0."""
+    a = np.array([1e-30, 2e-38, 1e-38, 1e-40]).astype(harness.dtype_named(dtype))
+    x = np.array([1e-5, 0.5, 1, 3]).astype(a.dtype)
+    np.testing.assert_array_equal(harness.wide(ops.igamma(a, x)), 1)
+    np.testing.assert_allclose(harness.wide(ops.igammac(a, x)), 0, atol=1e-13)
+
+
 def test_beta_at_its_limits() -> None:
     table = [
         *[(0, 1, 0.5, 1), (1, 0, 0.5, 0), (0, 0, 0.5, NAN), (1, 1, 0, 0), (1, 1, 1, 1)],

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
-from support.page import TOPICS, Page, open_page, opening, run_cell
+from support.page import TOPICS, Page, begin_cell, open_page, opening, run_cell
 from support.session import TIMEOUT, Session
 from support.undisturbed import undisturbed
 
@@ -63,11 +64,19 @@ def test_a_page_is_told_what_was_before(session: Session) -> None:
         assert page.parents and not any(page.parents)
 
 
-def test_a_cell_is_told_while_it_runs_and_after(session: Session) -> None:
+def test_a_cell_is_told_while_it_runs_and_after(session: Session, tmp_path: Path) -> None:
+    told_of = tmp_path / "told"
     with open_page(session, opening(topics=["cells", "programs"])) as page:
         page.until(lambda: set(page.tables) == {"cells", "programs"})
         seen = len(page.messages)
-        run_cell(session, "import time\nscale(jnp.ones(7))\ntime.sleep(0.3)\n1 / 0", "failing")
+        code = (
+            "import os, time\nscale(jnp.ones(7))\ntime.sleep(0.3)\n"
+            f"while not os.path.exists({str(told_of)!r}): time.sleep(0.05)\n1 / 0"
+        )
+        request = begin_cell(session, code, "failing")
+        page.until(lambda: named(page, "cells", "cell", "failing"))
+        told_of.touch()
+        session.wait(request)
 
         def over() -> bool:
             rows = named(page, "cells", "cell", "failing")

@@ -192,6 +192,11 @@ def open_page(
 
 def run_cell(session: Session, code: str, cell: str) -> Ran:
     """Run a cell as a notebook does, with the cell's id."""
+    return session.wait(begin_cell(session, code, cell))
+
+
+def begin_cell(session: Session, code: str, cell: str) -> str:
+    """Begin to run a cell; returns the id of the request, for `session.wait`."""
     content = {
         "code": code,
         "silent": False,
@@ -203,4 +208,5 @@ def run_cell(session: Session, code: str, cell: str) -> Ran:
     client = session.client
     message = client.session.msg("execute_request", content, metadata={"cellId": cell})
     client.shell_channel.send(message)
-    return session.wait(message["header"]["msg_id"])
+    found: str = message["header"]["msg_id"]
+    return found

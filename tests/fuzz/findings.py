@@ -81,7 +81,7 @@ MEANT = [
         "error type",
         r"reduce_xor: axes [\s\S]*want TypeError: logical",
         "",
-        "two errors, of which jax sees the other one first",
+        "a program with two errors; jax raises the other one",
     ),
     Meant(
         "we raise",

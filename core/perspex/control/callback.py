@@ -23,8 +23,8 @@ from perspex import tree
 from perspex.base import effects
 from perspex.base.effects import Effect, Effects
 from perspex.control.vmap_methods import Opaque
-from perspex.hlo.manual import once_in_each_part
 from perspex.ir.avals import ShapedArray, shaped
+from perspex.ops.manual import once_in_each_part
 from perspex.runtime.callbacks import HostCall, from_host, to_host, wait_in_order
 from perspex.runtime.dispatch import put_beside
 from perspex.runtime.keys import KeyArray

@@ -19,8 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from perspex import config
-from perspex.hlo import types
-from perspex.hlo.manual import Manual
+from perspex.hlo.manual import Manual, computation
 from perspex.ir.avals import NOWHERE, ShapedArray
 from perspex.ir.jaxpr import ClosedJaxpr, JaxprEqn
 from perspex.layout.context import use_abstract_mesh
@@ -249,12 +248,10 @@ class ShardMap(OnMesh, HigherOrder):
         sizes, out_avals = dict(mesh.shape), list(b.out_avals)
         is_whole = axes == frozenset(sizes)
         indices = {} if outer is None else dict(outer.indices)
-        scalar = ShapedArray((), np.dtype("int32"))
         if all(sizes[name] == 1 for name in newly_manual_axes):
             # Nothing is cut. XLA runs no partitioner for one device, which leaves parts of a
             # `manual_computation` in a program that calls Python.
-            zeros = {name: b.constant(np.int32(0), scalar) for name in newly_manual_axes}
-            b.module.manual = Manual(sizes, axes, indices if is_whole else indices | zeros)
+            b.module.manual = Manual(sizes, axes, indices)
             try:
                 return list(b.inline(jaxpr.jaxpr, values))
             finally:
@@ -271,23 +268,11 @@ class ShardMap(OnMesh, HigherOrder):
                 given.append(b.constant(np.arange(sizes[name], dtype=np.int32), aval))
                 avals.append(aval.update(shape=(1,)))
                 where.append(f'[{{"{name}"}}]')
-        made = b.ops(
-            "sdy.manual_computation",
-            given,
-            out_avals,
-            {
-                "in_shardings": _shardings(mesh, where),
-                "out_shardings": _shardings(mesh, there),
-                "manual_axes": types.attribute(
-                    "#sdy<manual_axes{"
-                    + ", ".join([f'"{n}"' for n in mesh.axis_names if n in newly_manual_axes])
-                    + "}>"
-                ),
-            },
-            regions=1,
-        )
+        names = [name for name in mesh.axis_names if name in newly_manual_axes]
+        made = computation(b, given, out_avals, names, mesh.in_program, where, there)
         with b.block(made.regions[0], avals) as (inner, args):
             mine, places = cut(args, len(values))
+            scalar = ShapedArray((), np.dtype("int32"))
             here = [inner.reshape(x, scalar) for x in places]
             indices.update(zip(hidden, here, strict=True))
             b.module.manual = Manual(sizes, axes, indices)
@@ -483,11 +468,6 @@ def _in_program(mesh: Mesh, aval: ShapedArray, spec: PartitionSpec, is_whole: bo
     rest = [] if is_whole else ["?"]
     parts = ["{" + ", ".join([*[f'"{n}"' for n in given], *rest]) + "}" for given in names]
     return f"[{', '.join(parts)}]{pending(mesh, spec)}"
-
-
-def _shardings(mesh: Mesh, parts: Sequence[str]) -> Any:
-    inner = ", ".join([f"<{mesh.in_program}, {part}>" for part in parts])
-    return types.attribute(f"#sdy.sharding_per_value<[{inner}]>")
 
 
 def _batched(specs: Sequence[PartitionSpec], batched: Sequence[bool], cut: Any) -> Specs:

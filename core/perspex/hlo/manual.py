@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from perspex.hlo import types
 from perspex.ir.avals import ShapedArray
-
-_NUMBER = ShapedArray((), np.dtype("uint32"))
 
 
 class Grouped(NamedTuple):
@@ -66,56 +64,28 @@ class Manual(NamedTuple):
         return math.prod([self.sizes[n] for n in order[order.index(name) + 1 :]])
 
 
-def once_in_each_part(
+def computation(
     b: Any,
     values: Sequence[Any],
-    avals: Sequence[ShapedArray],
-    write: Callable[[Any, Sequence[Any]], object],
-) -> None:
-    """Write what has effects and no results where the compiler still divides the work.
+    out_avals: Sequence[ShapedArray],
+    names: Sequence[str],
+    mesh: str,
+    where: Sequence[str],
+    there: Sequence[str],
+) -> Any:
+    """The operation whose region each device runs by itself along the axes `names` of the mesh.
 
-    It happens on the first of the devices that share a part: XLA does not say of such an operation
-    where it runs.
+    `where` and `there` say how operands and results are cut, as `[{"x"}, {}]`.
     """
-    outer: Manual = b.module.manual
-    left = [name for name in outer.sizes if name not in outer.names]
-    whole = [f"<{b.module.mesh}, [{', '.join(['{}'] * aval.physical().ndim)}]>" for aval in avals]
-    made = b.ops(
-        "sdy.manual_computation",
-        values,
-        [],
-        {
-            "in_shardings": types.attribute(f"#sdy.sharding_per_value<[{', '.join(whole)}]>"),
-            "out_shardings": types.attribute("#sdy.sharding_per_value<[]>"),
-            "manual_axes": types.attribute(
-                "#sdy<manual_axes{" + ", ".join([f'"{name}"' for name in left]) + "}>"
-            ),
-        },
-        regions=1,
-    )
-    b.module.manual = Manual(outer.sizes, frozenset(outer.sizes), {})
-    try:
-        with b.block(made.regions[0], avals) as (inner, args):
-            choice = inner.ops("stablehlo.if", [_is_first(inner, left)], [], regions=2)
-            with inner.block(choice.regions[0], []) as (there, _):
-                write(there, args)
-                there.terminate("stablehlo.return", [])
-            with inner.block(choice.regions[1], []) as (elsewhere, _):
-                elsewhere.terminate("stablehlo.return", [])
-            inner.terminate("sdy.return", [])
-    finally:
-        b.module.manual = outer
 
+    def shardings(parts: Sequence[str]) -> Any:
+        inner = ", ".join([f"<{mesh}, {part}>" for part in parts])
+        return types.attribute(f"#sdy.sharding_per_value<[{inner}]>")
 
-def _is_first(b: Any, names: Sequence[str]) -> Any:
-    """Whether this device is the first along all of the axes."""
-    manual, zero = b.module.manual, b.constant(np.uint32(0), _NUMBER)
-    number, total = b.op("stablehlo.partition_id", aval=_NUMBER), zero
-    for name in names:
-        stride, size = [
-            b.constant(np.uint32(n), _NUMBER) for n in (manual.stride(name), manual.sizes[name])
-        ]
-        place = b.op("stablehlo.divide", number, stride, aval=_NUMBER)
-        place = b.op("stablehlo.remainder", place, size, aval=_NUMBER)
-        total = b.op("stablehlo.add", total, place, aval=_NUMBER)
-    return b.compare("EQ", total, zero, _NUMBER)
+    axes = ", ".join([f'"{name}"' for name in names])
+    attributes = {
+        "in_shardings": shardings(where),
+        "out_shardings": shardings(there),
+        "manual_axes": types.attribute(f"#sdy<manual_axes{{{axes}}}>"),
+    }
+    return b.ops("sdy.manual_computation", values, out_avals, attributes, regions=1)

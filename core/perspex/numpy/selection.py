@@ -268,9 +268,9 @@ def known(what: str, x: Any, remedy: str = "") -> np.ndarray:
 
 
 def known_nonzero(what: str, x: Any, remedy: str = "") -> tuple[np.ndarray, ...]:
-    """The indices of what is not zero in an array that must be concrete.
+    """The indices of the nonzero elements of an array that must be concrete.
 
-    The device is asked, as it is where `x` is traced: a CPU takes `float32(1e-42)` for a zero.
+    The device compares them with zero, as it does under `jit`: on a CPU, `float32(1e-42)` is zero.
     """
     host = known(what, x, remedy)
     if host.dtype.kind not in "biu":
@@ -337,8 +337,8 @@ def places(a: Any, size: Any, fill_value: Any, dtype: np.dtype = INT32) -> tuple
     length = fixed_size("nonzero", size)
     if length is None:
         remedy = "give the number of places: nonzero(x, size=n)."
-        places = known_nonzero("nonzero without a size", x, remedy)
-        return tuple([put_beside(asarray(p.astype(dtype)), x) for p in places])
+        found = known_nonzero("nonzero without a size", x, remedy)
+        return tuple([put_beside(asarray(p.astype(dtype)), x) for p in found])
     fills = fill_value if isinstance(fill_value, tuple) else (fill_value,) * x.ndim
     if len(fills) != x.ndim:
         raise ValueError(

@@ -19,7 +19,7 @@ from perspex.ops.families import FLOAT, Elementwise, unary
 from perspex.ops.infix import Formula, emit, exp, horner, sign, sqrt, where
 from perspex.ops.structural import weak_like
 
-# From here on what is not divided overflows, whatever its order.
+# Beyond this, I_n(x) overflows for every order n.
 _OVERFLOWS = {"float32": 200.0, "float64": 1500.0}
 
 

@@ -275,9 +275,9 @@ def _in_double(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _normal(b: Any, x: Any, aval: ShapedArray) -> Any:
-    """Numbers whose least ones are zeros, for which only some operations of a CPU take them."""
+    """`x` with zeros for subnormal numbers, which only some operations of a CPU take for zero."""
     tiny = float(dtypes.finfo(aval.dtype).tiny)
-    if tiny > 1e-37:
+    if tiny > 1e-37:  # float16, whose subnormal numbers are normal ones of float32
         return x
     return emit(b, lambda x: where(abs(x) < tiny, 0.0, x), [x], [aval])[0]
 

@@ -6,20 +6,20 @@ named in a collective exchange values.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from perspex.hlo import types
-from perspex.hlo.manual import bare
+from perspex.hlo.manual import Manual, bare, computation
 from perspex.ir.avals import ShapedArray
 from perspex.ops.elementwise import div, rem
 from perspex.ops.lowering import expand
 from perspex.ops.structural import convert, inserted, move_axis
 from perspex.tracing.axes import unbound_axis
 
-_NUMBER = ShapedArray((), np.dtype("uint32"))
+_NUMBER, _INDEX = [ShapedArray((), np.dtype(name)) for name in ("uint32", "int32")]
 
 
 def _exchange(
@@ -163,6 +163,8 @@ def emit_permutation(b: Any, x: Any, names: Sequence[Any], pairs: Sequence[tuple
 def emit_index(b: Any, name: Any) -> Any:
     """Where this device is along the axis `name` of the mesh."""
     manual = _of(b, "axis_index", (name,))
+    if manual.sizes[name] == 1:
+        return b.constant(0, _INDEX)
     if not manual.is_whole:
         return manual.indices[name]
     stride, size = np.uint32(manual.stride(name)), np.uint32(manual.sizes[name])
@@ -173,3 +175,36 @@ def emit_index(b: Any, name: Any) -> Any:
 
     (found,) = expand(b, place, number, avals=[_NUMBER])
     return found
+
+
+def once_in_each_part(
+    b: Any,
+    values: Sequence[Any],
+    avals: Sequence[ShapedArray],
+    write: Callable[[Any, Sequence[Any]], object],
+) -> None:
+    """Write what has effects and no results, where the compiler still divides the work.
+
+    The first of the devices that share a part does it. XLA refuses such an operation without a
+    device.
+    """
+    outer = b.module.manual
+    names = [name for name in outer.sizes if name not in outer.names]
+    whole = [f"[{', '.join(['{}'] * aval.physical().ndim)}]" for aval in avals]
+    made = computation(b, values, [], names, b.module.mesh, whole, [])
+    b.module.manual = Manual(outer.sizes, frozenset(outer.sizes), {})
+    try:
+        with b.block(made.regions[0], avals) as (inner, args):
+            place = inner.constant(0, _INDEX)
+            for name in names:
+                place = inner.op("stablehlo.add", place, emit_index(inner, name), aval=_INDEX)
+            is_first = inner.compare("EQ", place, inner.constant(0, _INDEX), _INDEX)
+            choice = inner.ops("stablehlo.if", [is_first], [], regions=2)
+            with inner.block(choice.regions[0], []) as (there, _):
+                write(there, args)
+                there.terminate("stablehlo.return", [])
+            with inner.block(choice.regions[1], []) as (elsewhere, _):
+                elsewhere.terminate("stablehlo.return", [])
+            inner.terminate("sdy.return", [])
+    finally:
+        b.module.manual = outer

@@ -57,8 +57,7 @@ def test_many_moments_take_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> No
 def test_two_threads_of_xla_count_no_more_than_the_wait(
     order: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """0.3 s of two threads of XLA, and 0.3 s in which nothing works: 0.6 s of processor time in
-    all."""
+    """Two threads of XLA work for 0.3 s, and nothing works for another 0.3 s."""
     reading = Reading("x")
     begun, done = reading.start, reading.before
     reading.xla = {1: 0.0, 2: 0.0}
@@ -76,7 +75,7 @@ def test_two_threads_of_xla_count_no_more_than_the_wait(
 
 
 def test_what_nobody_looked_at_is_taken_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Half of a cell has moments, in which Python worked; the device did in the other half."""
+    """Python works while the clocks are read; then the device works and nobody reads them."""
     reading = Reading("x")
     begun, done = reading.start, reading.before
     reading.xla = {1: 0.0}

@@ -163,7 +163,7 @@ def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
     p, q = [strengthened(x) if typeof(p).shape else x for x in (p, q)]
     both, none = _defined(p, q), (p == 0) & (q >= 0)
     safe_p, safe_q = pnp.where(both, p, 1), pnp.where(both, q, 1)
-    value = _p_log_ratio(safe_p, safe_q) + (safe_q - safe_p)  # the sum loses most near p = q
+    value = _p_log_ratio(safe_p, safe_q) + (safe_q - safe_p)  # these nearly cancel
     return pnp.where(both, value, pnp.where(none, q, pnp.inf))
 
 

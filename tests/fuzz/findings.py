@@ -262,6 +262,13 @@ MEANT = [
         "right: where an edge is NaN, jax takes the others for falling",
         "(lambda x, bins, right: jnp.zeros(jnp.shape(x), jnp.int32))(",
     ),
+    Meant(
+        NOT_FINITE,
+        r"got .*inf",
+        SPECIAL + r"(i0|i1|poch)\(",
+        "right: too large for the dtype, as in SciPy",
+        "(lambda x, *rest: x)(",
+    ),
     # In JAX it is 0.5 there.
     Meant(NOT_FINITE, r"got .*nan", BESSEL, "right: the slope at NaN is NaN", "lax.tanh("),
     Meant("value", r"", BESSEL, "right: the slope at NaN is NaN", "lax.tanh("),

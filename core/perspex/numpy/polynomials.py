@@ -13,6 +13,7 @@ from perspex.arguments.glossary import describe
 from perspex.arguments.static import concrete
 from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
+from perspex.lax.control import scan
 from perspex.numpy.arithmetic import add, divide, multiply, subtract
 from perspex.numpy.convolution import convolve
 from perspex.numpy.creation import asarray
@@ -22,8 +23,14 @@ from perspex.numpy.promotion import beside_numbers, promote_dtypes, strong
 from perspex.numpy.selection import known
 from perspex.ops import elementwise as ops
 from perspex.ops.shape import concatenate, pad, part
+from perspex.ops.structural import broadcast_in_dim
+from perspex.rules.custom_jvp import custom_jvp
+from perspex.tracing.trace import typeof
 
 __all__ = ["poly", "polyadd", "polyder", "polydiv", "polyint", "polymul", "polysub", "polyval"]
+
+# A thousand steps that are written out take XLA a second to compile, a loop of them 0.05.
+WRITTEN_OUT = 16
 
 
 def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int | None = None) -> Array:
@@ -33,7 +40,8 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int | None = None) -> Array:
       p: coefficients, the highest power first: a vector, or an array with them along the first
         axis.
       x: the places where to evaluate it, an array or a number.
-      unroll: has no effect: the rule is written out.
+      unroll: has no effect: the rule is written out for up to 16 coefficients, and is a loop for
+        more.
 
     Returns:
       An array of the shape of `x` broadcast with the other axes of `p`.
@@ -50,14 +58,45 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int | None = None) -> Array:
 
 @fused
 def _polyval(p: Any, x: Any) -> Any:
-    p, x = promote_dtypes("polyval", p, x)
-    p = asarray(p)
+    p, x = [strong(v) for v in promote_dtypes("polyval", p, x)]
     shape = np.broadcast_shapes(p.shape[1:], np.shape(x))
-    x = spread(x, shape)
-    total = spread(p.dtype.type(0), shape)
-    for k in range(p.shape[0]):
-        coefficient = part(p, k, k + 1, 0, p.shape).reshape(p.shape[1:])
-        total = ops.add(ops.mul(total, x), spread(coefficient, shape))
+    return _horner(p, spread(x, shape))
+
+
+@custom_jvp
+def _horner(p: Any, x: Any) -> Any:
+    return _steps(p, x)
+
+
+# The slope is a polynomial, too: nothing of the steps is kept for it.
+_horner.defjvps(
+    lambda t, out, p, x: _steps(t, x), lambda t, out, p, x: ops.mul(t, _horner(_slope(p), x))
+)
+
+
+def _slope(p: Any) -> Any:
+    rest = part(p, 0, max(p.shape[0] - 1, 0), 0, p.shape)
+    degrees = np.arange(rest.shape[0], 0, -1).astype(p.dtype)
+    return ops.mul(rest, broadcast_in_dim(degrees, shape=rest.shape, broadcast_dimensions=(0,)))
+
+
+def _steps(p: Any, x: Any) -> Any:
+    """The polynomial with the coefficients `p[0]`, `p[1]`, ... at `x`, which has all axes."""
+    n, shape = p.shape[0], typeof(x).shape
+
+    def coefficient(k: int) -> Any:
+        return spread(part(p, k, k + 1, 0, p.shape).reshape(p.shape[1:]), shape)
+
+    def step(total: Any, c: Any) -> tuple[Any, None]:
+        return ops.add(ops.mul(total, x), spread(c, shape)), None
+
+    if not n:
+        return spread(p.dtype.type(0), shape)
+    total = coefficient(0)
+    if n > WRITTEN_OUT:
+        return scan(step, total, part(p, 1, n, 0, p.shape), unroll=8)[0]
+    for k in range(1, n):
+        total, _ = step(total, coefficient(k))
     return total
 
 

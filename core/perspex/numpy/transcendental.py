@@ -107,10 +107,15 @@ def _sinc(x: Any) -> Any:
     for k in (13, 11, 9, 7, 5, 3, 1):
         coefficient = number((-1) ** (k // 2) / math.factorial(k))
         series = ops.add(ops.mul(series, t), coefficient)
-    even = x if x.dtype.kind == "c" else ops.abs(x)
-    away = ops.select(small, number(1), even)
-    quotient = ops.div(_sin_pi(away), ops.mul(away, number(np.pi)))
-    return convert(ops.select(small, series, quotient), dtype, weak)
+    if x.dtype.kind == "c":  # the limit along the real axis, and beside it, is 0
+        far = ops.eq(ops.abs(ops.real(x)), real(np.inf))
+        far = ops.bitwise_and(far, ops.is_finite(ops.imag(x)))
+        away = ops.select(ops.bitwise_or(small, far), number(1), x)
+        rest = ops.select(far, number(0), ops.div(_sin_pi(away), ops.mul(away, number(np.pi))))
+    else:
+        away = ops.select(small, number(1), ops.abs(x))
+        rest = ops.div(_sin_pi(away), ops.mul(away, number(np.pi)))
+    return convert(ops.select(small, series, rest), dtype, weak)
 
 
 def _sin_pi(x: Any) -> Any:

@@ -28,6 +28,7 @@ from perspex.ops.infix import (
     call,
     emit,
     exp,
+    expm1,
     horner,
     log,
     log1p,
@@ -47,6 +48,9 @@ _MOST_TURNS = 20_000.0
 _LARGE, _NEAR = 200.0, 0.4
 # What a term adds too little below, also to 1 - P where that is small.
 _SMALL = 1e-17
+# Below it, and for x <= 1, what 1 - P would lose is more than a digit.
+_FLAT = 0.25
+_EULER = float(np.euler_gamma)
 
 
 # ---- Two small numbers ---------------------------------------------------------------------------
@@ -298,6 +302,37 @@ def _gamma_parts(
     )
 
 
+@functools.cache
+def _zeta(k: int) -> float:
+    """`zeta(k)` for `k > 1`, by the formula of Euler and Maclaurin (25.2.9)."""
+    n = 12
+    total = sum(j**-k for j in range(1, n)) + n ** (1 - k) / (k - 1) + n**-k / 2
+    factor = k * n ** (-k - 1) / 2
+    for j in range(1, 7):
+        total += float(bernoulli_number(2 * j)) * factor
+        factor *= (k + 2 * j - 1) * (k + 2 * j) / (n * n * (2 * j + 1) * (2 * j + 2))
+    return total
+
+
+def _rest(regions: _Regions) -> Formula:
+    """`Q(a, x)` where `a < _FLAT` and `x <= 1`: there it is small, and `P` is nearly 1.
+
+    `Q = 1 - x^a / Gamma(1 + a) (1 + a T)`, `T` the sum of `(-x)^n / (n! (a + n))` for `n > 0`
+    (8.7.1), and `log Gamma(1 + a)` is a series in `a` (5.7.3).
+    """
+    near = ~regions.fraction & (regions.a < _FLAT) & (regions.x <= 1.0)
+    a, x = where(near, regions.a, 0.1), where(near, regions.x, 0.5)
+    series = horner([(-1) ** k * _zeta(k) / k for k in range(2, 27)], a)
+    power = a * (log(x) + _EULER - a * series)
+    terms = [-1.0 / (a + 1.0)]
+    for n in range(2, 19):
+        terms.append((-1) ** n / math.factorial(n) / (a + float(n)))
+    total = terms.pop()
+    for term in reversed(terms):
+        total = total * x + term
+    return -expm1(power) - exp(power) * (a * x) * total
+
+
 def _incomplete_gamma(upper: bool) -> Callable[..., Any]:
     def lower(b: Any, aval: ShapedArray, eps: float, a: Any, x: Any) -> Any:
         low, high = _gamma_parts(b, aval, eps, a, x, dual=False)
@@ -311,11 +346,10 @@ def _incomplete_gamma(upper: bool) -> Callable[..., Any]:
             rest = exp(-0.5 * big_a * eta * eta) / sqrt(2.0 * math.pi * big_a) * total
             half = 0.5 * call(erfc, (eta if upper else -eta) * sqrt(0.5 * big_a))
             large = half + rest if upper else half - rest
-            out = (
-                where(regions.fraction, q, 1.0 - p)
-                if upper
-                else (where(regions.fraction, 1.0 - q, p))
-            )
+            if upper:
+                out = where(regions.fraction, q, where(a < _FLAT, _rest(regions), 1.0 - p))
+            else:
+                out = where(regions.fraction, 1.0 - q, p)
             out = where(regions.large, large, out)
             # At the ends: all of the mass is above x = 0, or below infinity.
             nothing = (x.equals(0.0) & (a > 0.0)) | (a.equals(math.inf) & (x < math.inf))
@@ -340,9 +374,10 @@ def _gamma_slope(sample: bool) -> Callable[..., Any]:
             series, series_slope, fraction, fraction_slope = sums
             regions = _Regions(a, x)
             ra, rx = regions.a, regions.x
-            change = log(rx) - call(digamma, ra)
-            # P = factor series / a, Q = factor fraction, dP/dx = factor / x.
-            below = -(rx / ra) * (series * (change - 1.0 / ra) + series_slope)
+            # P = factor series / a, Q = factor fraction, dP/dx = factor / x; below, digamma(a + 1)
+            # is digamma(a) + 1/a (5.5.2), which cancel where a is small.
+            change = log(rx) - call(digamma, where(regions.fraction, ra, ra + 1.0))
+            below = -(rx / ra) * (series * change + series_slope)
             above = rx * (fraction * change + fraction_slope)
             big_a, big_x = where(regions.large, a, 1e3), where(regions.large, x, 1e3)
             eta, ratio, total, slope = _expansion(big_a, big_x)

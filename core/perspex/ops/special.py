@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,12 @@ from perspex.ops.elementwise import (
     add,
     div,
     exp,
+    gt,
     log,
     min,
     mul,
     neg,
+    select,
     square,
     sub,
 )
@@ -165,11 +168,17 @@ def _zeta_slope(x: Any, q: Any, y: Any) -> Any:
     return total
 
 
+def _zeta_change(x: Any, q: Any) -> Any:
+    """How zeta changes with `q` (25.11.17), and NaN where the sum has no value."""
+    one = scalar_like(x, 1)
+    return select(gt(x, one), mul(neg(x), zeta(add(x, one), q)), scalar_like(x, math.nan))
+
+
 # zeta(x, q) is the sum of (q + k)^-x over k = 0, 1, 2, ...
 zeta: Elementwise = binary(
     "zeta",
     "chlo.zeta",
     FLOAT,
     lambda t, x, q, y: mul(t, _zeta_slope(x, q, y)),
-    lambda t, x, q, y: mul(t, mul(neg(x), zeta(add(x, scalar_like(x, 1)), q))),
+    lambda t, x, q, y: mul(t, _zeta_change(x, q)),
 )

@@ -102,3 +102,9 @@ def test_parts_of_8_bit_floats(dtype: Any) -> None:
     np.testing.assert_array_equal(scaled.astype("float32"), np.ldexp(x, 1))
     with pytest.raises(TypeError, match="spacing does not accept dtype float8"):
         jnp.spacing(x.astype(dtype))
+
+
+@pytest.mark.parametrize("x", [np.inf, -np.inf, complex(np.inf, 1), complex(-np.inf, -2)])
+def test_sinc_vanishes_far_out_along_the_real_axis(x: Any) -> None:
+    assert jnp.sinc(np.complex64(x)) == 0
+    assert perspex.grad(jnp.sinc, holomorphic=True)(np.complex64(x)) == 0

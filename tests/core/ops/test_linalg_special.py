@@ -165,6 +165,9 @@ def test_what_has_no_factor_gives_nan() -> None:
     ].all()
     both = np.asarray(ops.cholesky(np.stack([indefinite, np.eye(2, dtype="f")]), **SPD))
     np.testing.assert_array_equal(both[1], np.eye(2))
+    # Above the diagonal a factor is 0, and so is its tangent.
+    _, (tangent,) = jvp(lambda v: [ops.cholesky(v, **SPD)], [indefinite], [np.eye(2, dtype="f")])
+    assert np.isnan(tangent[1, 1]) and tangent[0, 1] == 0
     bad = np.full((3, 3), np.nan, "f")
     for out in (*ops.eigh(bad, **EIGH), *ops.svd(bad, **SVD), *ops.eig(bad, **EIG)):
         assert np.isnan(np.asarray(out)).all()

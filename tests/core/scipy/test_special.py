@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 from collections.abc import Callable
 from typing import Any
 
@@ -245,3 +246,36 @@ def test_box_cox_at_the_ends(name: str) -> None:
     ours = getattr(special, name)(x.astype("float32"), power.astype("float32"))
     want = getattr(sp, name)(x, power.astype("float32"))
     np.testing.assert_allclose(ours, want, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_divergence_is_exact_where_its_terms_cancel(dtype):
+    with perspex.enable_x64():
+        random = np.random.default_rng(0)
+        p = np.exp(3 * random.normal(size=400)).astype(dtype)
+        q = (p * np.exp(random.normal(size=400) * 10.0 ** random.integers(-5, 1, 400))).astype(
+            dtype
+        )
+        with decimal.localcontext(prec=60):
+            pairs = [tuple(map(decimal.Decimal, pair)) for pair in np.stack([p, q], 1).tolist()]
+            ratios = [a * (a / b).ln() for a, b in pairs]
+            terms = [float(a * (a / b).ln() - a + b) for a, b in pairs]
+        rtol = 8 * np.finfo(dtype).eps
+        np.testing.assert_allclose(special.kl_div(p, q), terms, rtol=rtol)
+        np.testing.assert_allclose(special.rel_entr(p, q), [float(r) for r in ratios], rtol=rtol)
+        slopes = [float((b - a) / b) for a, b in pairs]
+        by_q = perspex.vmap(perspex.grad(special.kl_div, 1))(p, q)
+        np.testing.assert_allclose(by_q, slopes, rtol=rtol)
+
+
+@pytest.mark.parametrize("a", [1e-30, 1e-14, 1e-8])
+def test_the_rest_of_a_gamma_function_is_exact_where_it_is_small(a):
+    x = np.array([1e-6, 0.3, 1.0, 3.0], np.float32)
+    a = np.full_like(x, a)
+    np.testing.assert_allclose(special.gammaincc(a, x) / a, sp.exp1(x), rtol=1e-6)
+    slope = vmap(grad(special.gammaincc))(a, x)
+    np.testing.assert_allclose(slope, sp.exp1(x), rtol=1e-6)
+
+
+def test_where_the_sum_of_zeta_has_no_value_it_has_no_slope():
+    assert np.isnan([grad(special.zeta, 1)(x, 2.0) for x in (1.0, 0.5)]).all()

@@ -78,7 +78,8 @@ class Cholesky(OfMatrices):
         inner = triangular_solve(
             out, half, left_side=True, transpose_a=False, conjugate_a=False, **flags
         )
-        return out, matmul(out, lower_part(inner, "half"))
+        # The product is lower triangular, but for NaN and infinity times zero.
+        return out, lower_part(matmul(out, lower_part(inner, "half")))
 
 
 cholesky = Cholesky()

@@ -118,13 +118,52 @@ _xlogx.defjvps(lambda t, out, x: t * (pnp.log(x) + 1))
 
 
 @custom_jvp
+def _log_ratio(p: Array, q: Array) -> Array:
+    """`log(p / q)`, where that quotient is near 1, too large or too small as exact as elsewhere."""
+    ratio = p / q
+    near = pnp.abs(ratio - 1) < 0.25
+    close = pnp.log1p((p - q) / pnp.where(near, q, 1))  # the difference is exact there
+    tiny, huge = pnp.finfo(p.dtype).tiny, pnp.finfo(p.dtype).max
+    usual = (ratio >= tiny) & (ratio <= huge)
+    far = pnp.where(usual, pnp.log(pnp.where(usual, ratio, 1)), pnp.log(p) - pnp.log(q))
+    return pnp.where(near, close, far)
+
+
+_log_ratio.defjvps(lambda t, out, p, q: t / p, lambda t, out, p, q: -t / q)
+
+
+@custom_jvp
 def _p_log_ratio(p: Array, q: Array) -> Array:
-    return p * (pnp.log(p) - pnp.log(q))
+    return p * _log_ratio(p, q)
 
 
 # By `p`, the product rule would multiply infinity by 0 where `p` is infinite.
 _p_log_ratio.defjvps(
-    lambda t, out, p, q: t * (pnp.log(p) - pnp.log(q) + 1), lambda t, out, p, q: -t * p / q
+    lambda t, out, p, q: t * (_log_ratio(p, q) + 1), lambda t, out, p, q: -t * p / q
+)
+
+
+@custom_jvp
+def _divergence(p: Array, q: Array) -> Array:
+    """`p * log(p / q) - p + q`, which is a square where `p` and `q` are near each other.
+
+    With `s = (q - p) / (q + p)`, `log(q / p)` is `2 * atanh(s)`, and what the first term of its
+    series leaves of `q - p` is `(q - p) * s`: the two never cancel.
+    """
+    difference = q - p
+    near = pnp.abs(difference) < pnp.minimum(p, q) * 0.5
+    u = pnp.where(near, difference / p, 0)
+    s = u / (2 + u)
+    series, terms = pnp.zeros_like(s), 14 if p.dtype == "float64" else 6
+    for k in reversed(range(terms)):
+        series = series * (s * s) + 1 / (2 * k + 3)
+    close = difference * s - 2 * (p * s) * (s * s) * series
+    return pnp.where(near, close, _p_log_ratio(p, q) + difference)
+
+
+_divergence.defjvps(
+    lambda t, out, p, q: t * _log_ratio(p, q),
+    lambda t, out, p, q: t * pnp.where((q == pnp.inf) & (p == p), 1, -((p - q) / q)),
 )
 
 
@@ -163,7 +202,7 @@ def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
     p, q = [strengthened(x) if typeof(p).shape else x for x in (p, q)]
     both, none = _defined(p, q), (p == 0) & (q >= 0)
     safe_p, safe_q = pnp.where(both, p, 1), pnp.where(both, q, 1)
-    value = _p_log_ratio(safe_p, safe_q) + (safe_q - safe_p)  # these nearly cancel
+    value = _divergence(safe_p, safe_q)
     return pnp.where(both, value, pnp.where(none, q, pnp.inf))
 
 

@@ -17,12 +17,14 @@ from perspex.jitted.call import jit_p
 from perspex.ops.structural import to_front, zeros_like
 from perspex.rules.calls import plain_call
 from perspex.rules.custom_call import (
+    Closing,
     CustomCall,
     Derived,
     LiveBatch,
     Rule,
     Selected,
     call_function,
+    with_values,
 )
 from perspex.tracing.axes import Axis
 from perspex.tracing.staging import eval_jaxpr
@@ -52,7 +54,7 @@ class BatchRule(Rule):
         return LiveFunction(self, trace, axes)
 
     def closing(self, consts: Sequence[Any]) -> Rule:
-        return self
+        return ClosingBatch(self, consts)
 
     def selected(self, used: tuple[bool, ...]) -> Rule:
         return SelectedBatch(self, used)
@@ -171,6 +173,22 @@ def _with_tangents(outs: Sequence[Any], tangents: Sequence[Any]) -> list[Any]:
     return [*outs, *like_primals(found, avals)]
 
 
+class ClosingBatch(BatchRule, Closing):
+    """The rule of a function that closes over traced values, which are not examples themselves."""
+
+    def vmap(
+        self, axis: Axis, values: Sequence[Any], axes: Sequence[int | None]
+    ) -> tuple[list[Any], list[int | None]]:
+        consts, args = cut(values, len(self.values))
+        places: list[int | None] = []
+
+        def rule(*args: Any) -> list[Any]:
+            outs, places[:] = self.inner.vmap(axis, args, axes[len(consts) :])
+            return outs
+
+        return with_values(rule, args, self.values, consts), places
+
+
 class SelectedBatch(BatchRule, Selected):
     """The same for some of the results."""
 
@@ -197,7 +215,8 @@ class CustomVmapCall(CustomCall):
         if any(nonzero[:num_consts]) or not isinstance(rule, BatchRule):
             found = eval_jaxpr(dual.jaxpr, (), *given)
         else:
-            params.update(call=dual, rule=DualRule(rule, nonzero[num_consts:]))
+            first = 0 if rule.takes_consts else num_consts
+            params.update(call=dual, rule=DualRule(rule, nonzero[first:]))
             found = self(*given, **params)
         outs, ts = cut(found, len(out_nonzero))
         return outs, with_gaps(ts, out_nonzero)
@@ -207,7 +226,8 @@ class CustomVmapCall(CustomCall):
     ) -> tuple[list[Any], list[int | None]]:
         rule, num_consts = params["rule"], params["num_consts"]
         if isinstance(rule, BatchRule) and all(at is None for at in axes[:num_consts]):
-            return rule.vmap(axis, operands[num_consts:], axes[num_consts:])
+            first = 0 if rule.takes_consts else num_consts
+            return rule.vmap(axis, operands[first:], axes[first:])
         body, flags = batch_jaxpr(params["call"], axis, tuple([at is not None for at in axes]))
         outs = eval_jaxpr(body.jaxpr, (), *batch_in_front(operands, axes))
         return outs, [0 if flag else None for flag in flags]

@@ -132,6 +132,27 @@ def test_what_is_closed_over() -> None:
     np.testing.assert_allclose(perspex.jvp(mapped, (V, X), (V, X))[1], 2 * V * X)
 
 
+@pytest.mark.parametrize("wrap", [perspex.jit, perspex.checkpoint], ids=["jit", "checkpoint"])
+def test_a_rule_closes_over_what_its_function_does(wrap: Any) -> None:
+    """Also where the rule runs in a program, for which what it closes over is an argument."""
+
+    def mapped(c: Any, x: Any) -> Any:
+        f = custom_vmap(lambda x: x + c)
+        f.def_vmap(lambda n, b, x: (10 * (x + c), True))
+        return perspex.vmap(wrap(f))(x)
+
+    want = 10 * (V + X)
+    np.testing.assert_allclose(perspex.jit(mapped)(X, V), want, rtol=1e-6)
+    np.testing.assert_allclose(perspex.vmap(mapped, (0, None))(V, V), 10 * (V + V[:, None]))
+    out, tangent = perspex.jvp(perspex.jit(mapped), (X, V), (np.float32(1), 2 * V))
+    np.testing.assert_allclose(out, want, rtol=1e-6)
+    np.testing.assert_allclose(tangent, 10 * (1 + 2 * V), rtol=1e-6)
+    gradient = perspex.grad(lambda c: mapped(c, V).sum())(X)
+    np.testing.assert_allclose(gradient, 30)
+    twice = perspex.vmap(lambda x: mapped(X, x))(M)
+    np.testing.assert_allclose(twice, 10 * (M + X), rtol=1e-6)
+
+
 def test_sequential() -> None:
     calls = []
 

@@ -120,6 +120,15 @@ test.each([true, false])('the program of a session goes with it (follow: %s)', a
   expect([drawn(tab), pressed(tab)]).toEqual(['beta', ['beta']]);
 });
 
+test('the program of a cell has the same name above its listing as in the list', async () => {
+  const tab = new ProgramTab(page);
+  const notebook = new Notebook(tab);
+  await notebook.begin('one');
+  await notebook.say('programs', [row('1', { name: 'cell', title: 'z', cell: 'In[8]' })]);
+  const title = tab.node.querySelector('.pspx-program-title')!;
+  expect(title.textContent).toBe('z In[8] f32[3]');
+});
+
 test('a program that is followed is shown when the kernel gets idle, though nothing else changes', async () => {
   const tab = new ProgramTab(page);
   const notebook = new Notebook(tab);

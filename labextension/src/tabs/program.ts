@@ -11,6 +11,7 @@ import { layOut } from '../panel/layout';
 import { button, el, messageOf, replace, said } from '../views/dom';
 import { type Entry, fits, type Fold, Folds } from '../views/folds';
 import { type ProgramView, programView } from '../views/program/view';
+import { titleOf } from '../views/titles';
 import { trans } from '../views/trans';
 import { count, duration } from '../views/units';
 import { Rows } from './rows';
@@ -258,13 +259,15 @@ export class ProgramDocument {
     replace(this._status, trans.__('Loading...'));
     let isDrawn = false;
     try {
-      const [program, previous] = await Promise.all([
+      const [found, previous] = await Promise.all([
         session.program(id),
         earlier && this._compare.checked ? session.program(earlier.id) : null
       ]);
       if (!isCurrent()) {
         return;
       }
+      // As in the list: the program of a cell with `%%jit` has no name of its own.
+      const program = row ? { ...found, name: titleOf(row) } : found;
       this._offer(session, id, program.name, earlier);
       replace(this._status);
       this._host.hidden = false;

@@ -6,6 +6,7 @@
 import type { CellRow, LineRow, ProgramRow, Roof } from '../contract';
 import type { ISession } from '../model/session';
 import { el, replace, said, svg } from '../views/dom';
+import { titleOf } from '../views/titles';
 import { trans } from '../views/trans';
 import { count, duration } from '../views/units';
 import { cellBar, cellTable, legend, PARTS, type Times } from './cellbar';
@@ -341,7 +342,7 @@ function functionLine(row: Measured, course: Course, total: number): HTMLElement
     el(
       'th',
       { scope: 'row', class: 'pspx-left pspx-code', title: row.signature },
-      said(row.cell ? `${row.title} ${row.cell}` : row.title, 40)
+      said(titleOf(row), 40)
     ),
     el(
       'td',

@@ -2,6 +2,7 @@
 
 import type { ProgramRow } from '../../contract';
 import { el, said } from '../dom';
+import { titleOf } from '../titles';
 import { trans } from '../trans';
 import { duration, size } from '../units';
 
@@ -26,7 +27,7 @@ export function columns(): readonly Column[] {
       hint: trans.__('The compiled function'),
       left: true,
       key: row => row.title.toLowerCase(),
-      show: row => said(row.cell ? `${row.title} ${row.cell}` : row.title, 60)
+      show: row => said(titleOf(row), 60)
     },
     {
       name: 'types',

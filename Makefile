@@ -146,15 +146,16 @@ CLUSTER = 'tests/notebooks/test_notebooks.py::test_notebook_runs_and_shows_what_
 
 # `perspex.as_jax` acts when it is imported, so its examples run in processes of their own (tests/core).
 # No more processes than processors: each imports and collects all tests, which takes it 17 seconds.
+WORKERS = -n logical --maxprocesses 6
 unit: $(STAMP)
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal --doctest-modules --doctest-glob='*.md' \
+	$(BIN)/python -m pytest -q $(WORKERS) --dist worksteal --doctest-modules --doctest-glob='*.md' \
 		--ignore=core/perspex/as_jax --ignore=tests/devices --ignore=tests/soak \
 		$(addprefix --ignore=,$(PROCESSES)) --deselect=$(CLUSTER) \
 		core magics kernel tests README.md docs $(ARGS)
 
 # Besides random programs what takes long and seldom fails: `make gpu-test` on the CPU, bundles of the panel.
 programs: $(STAMP)
-	PERSPEX_PROGRAMS=2000 $(BIN)/python -m pytest -q -n 3 --dist worksteal \
+	PERSPEX_PROGRAMS=500 $(BIN)/python -m pytest -q -n 3 --dist worksteal \
 		tests/core/transforms/test_random_programs.py tests/devices tests/soak $(PROCESSES) \
 		$(CLUSTER)
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from support import kept
+from support import kept, quick
 
 CORE = Path(__file__).resolve().parents[1] / "core"
 
@@ -18,7 +18,7 @@ def check(program: str, expected: str, folder: Path) -> None:
     path.write_text(program)
     out = subprocess.run(
         [sys.executable, "-m", "perspex.as_jax", str(path)],
-        env={**os.environ, "PYTHONPATH": str(CORE), **kept.environment()},
+        env={**os.environ, "PYTHONPATH": str(CORE)} | kept.environment() | quick.environment(),
         capture_output=True,
         text=True,
     )

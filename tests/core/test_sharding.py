@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import kept
+from support import kept, quick
 
 import perspex
 from oracle import records
@@ -29,6 +29,7 @@ ENVIRONMENT = {
     "PYTHONPATH": str(HERE.parents[1] / "core"),
     "JAX_NUM_CPU_DEVICES": "8",
     **kept.environment(),
+    **quick.environment(),
 }
 
 

@@ -79,6 +79,12 @@ MEANT = [
     ),
     Meant(
         "error type",
+        r"got TypePromotionError[\s\S]*want ConcretizationTypeError",
+        r"jnp\.(union|intersect|setdiff|setxor)1d\(",
+        "a program with two errors; jax raises the other one",
+    ),
+    Meant(
+        "error type",
         r"reduce_\w+: axes [\s\S]*want TypeError: logical",
         "",
         "a program with two errors; jax raises the other one",
@@ -103,11 +109,13 @@ MEANT = [
     ),
     Meant(
         "we raise",
-        r"(has a rule of its own [^\n]* differentiate|unexpected tracer)[\s\S]*want [^\n]*aval",
+        r"(has a rule of its own [^\n]* differentiate|unexpected tracer|has returned)"
+        r"[\s\S]*want [^\n]*aval",
         r"jax\.custom_[jv]+p\(",
         "jax misses it where nothing is computed",
     ),
     Meant("we raise", r"repeats must be integers", r"repeat\(", "a dtype that NumPy refuses, too"),
+    Meant("we raise", r"repeats must not be neg", r"repeat\(", "numbers that NumPy refuses, too"),
     Meant("error type", r"want NotImplementedError: scatter_apply JVP", "", INNER),
     Meant("error type", r"want ValueError: Operands must have the same tree", "", INNER),
     Meant("error type", r"want AssertionError", "", "an assertion of jax"),
@@ -282,6 +290,20 @@ MEANT = [
         r"stats\.(poisson|beta)\.\w+\(",
         "right: outside of the support the slope is that of a constant",
         "(lambda x, *rest: x)(",
+    ),
+    Meant(
+        "value",
+        r"u?int4",
+        r"lax\.mulhi\(",
+        "right: the upper half of the product",
+        "lax.bitwise_and(",
+    ),
+    Meant(
+        "value",
+        "",
+        r"(igamma|gammainc)c?\(",
+        "right: computed in double precision, as in SciPy",
+        "(lambda a, x: a * x)(",
     ),
     # In JAX it is 0.5 there.
     Meant(NOT_FINITE, r"got .*nan", BESSEL, "right: the slope at NaN is NaN", "lax.tanh("),

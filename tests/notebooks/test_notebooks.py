@@ -21,7 +21,9 @@ from nbclient import NotebookClient
 from support import kept
 
 EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples"
-EVERY_NOTEBOOK = sorted(EXAMPLES.rglob("*.ipynb"))
+EVERY_NOTEBOOK = [
+    path for path in sorted(EXAMPLES.rglob("*.ipynb")) if path.parent.name != ".ipynb_checkpoints"
+]
 NOTEBOOKS = [path for path in EVERY_NOTEBOOK if path.parent.name != "ecosystem"]
 
 _NUMBER = re.compile(r"[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d+)?")

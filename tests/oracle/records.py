@@ -14,7 +14,7 @@ import sys
 from functools import cache
 from typing import Any
 
-from support import kept
+from support import kept, quick
 
 from .cases import HERE, case_names, load
 from .process import Oracle
@@ -65,8 +65,8 @@ def ours(recorder: str) -> dict[str, Any]:
         f"print(json.dumps({recorder}.record()))\n"
     )
     path = os.pathsep.join(str(root / part) for part in ("core", "magics", "tests"))
-    env = {**os.environ, **(VARIABLES.get(recorder) or {}), **kept.environment()}
-    env["PYTHONPATH"] = path
+    env = {**os.environ, **(VARIABLES.get(recorder) or {})}
+    env |= {**kept.environment(), **quick.environment(), "PYTHONPATH": path}
     out = subprocess.run([sys.executable, "-c", child], env=env, capture_output=True, text=True)
     assert out.returncode == 0, out.stderr
     found: dict[str, Any] = json.loads(out.stdout)

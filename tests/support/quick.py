@@ -2,9 +2,9 @@
 
 Most of the time of the tests is XLA's, which looks for the best code for programs that run once.
 The folders in `FOLDERS`, where nearly all the tests are, do without: single programs compile in
-half of the time, large ones in a quarter. Tests with the fixture `optimized`, all other folders,
-and everything that runs in a process of its own have the options that users have, and with
-`PERSPEX_OPTIMIZED=1` all tests have.
+half of the time, large ones in a quarter. Tests with the fixture `optimized` and all other folders
+have the options that users have, and with `PERSPEX_OPTIMIZED=1` all tests have. So has a process
+that a test starts, unless it has `environment()`.
 """
 
 from __future__ import annotations
@@ -25,6 +25,14 @@ OPTIONS: dict[str, Any] = {
 }
 if jaxlib_version < (0, 12):  # there is no other way of writing code from 0.12 on
     OPTIONS["xla_cpu_use_fusion_emitters"] = False
+
+
+def environment() -> dict[str, str]:
+    """Variables with which another process has these options, too."""
+    if os.environ.get("PERSPEX_OPTIMIZED"):
+        return {}
+    flags = [f"--{name}={str(value).lower()}" for name, value in OPTIONS.items()]
+    return {"XLA_FLAGS": " ".join([os.environ.get("XLA_FLAGS", ""), *flags]).strip()}
 
 
 def lies_in(path: Path, folders: set[str]) -> bool:

@@ -1,29 +1,36 @@
 """Modules in contexts of their own, for XLA to compile while other threads write theirs.
 
-MLIR's contexts are not made for threads, and all modules that we write share one. A program without
-callbacks is handed to XLA as bytes; with callbacks jaxlib takes a module object only, so the bytes
-are read again, into a context that nothing else uses meanwhile. A context costs 2 ms and is kept.
+MLIR's contexts are not made for threads, and all modules that we write share one. So what XLA
+compiles is read again from its bytes, into a context that nothing else uses meanwhile. jaxlib takes
+the bytes, too, but then makes a context for each program, and looks for operations of other
+versions of StableHLO: that takes it 2 ms longer, a tenth of what XLA needs for a small program.
 """
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from perspex.base.xla import ir, make_context
 
-_idle: list[Any] = []
+T = TypeVar("T")
+# A context keeps the constants and names of all modules that were in it: after so many bytes of
+# them it is left to the garbage collector.
+MOST = 1 << 20
+
+# Contexts that nothing uses, and how many bytes have been read into them.
+_idle: list[tuple[Any, int]] = []
 
 
-@contextlib.contextmanager
-def own_module(code: bytes) -> Iterator[Any]:
-    """The module with the bytecode `code`, shared with no other thread while this lasts."""
+def with_own_module(code: bytes, use: Callable[[Any], T]) -> T:
+    """`use(module)` for the module with the bytecode `code`, which no other thread can reach."""
     try:
-        context = _idle.pop()
+        context, held = _idle.pop()
     except IndexError:
-        context = make_context()
+        context, held = make_context(), 0
     try:
-        yield ir.Module.parse(code, context)
+        return use(ir.Module.parse(code, context))
     finally:
-        _idle.append(context)
+        held += len(code)
+        if held < MOST:
+            _idle.append((context, held))

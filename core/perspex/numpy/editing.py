@@ -31,6 +31,7 @@ from perspex.numpy.creation import asarray
 from perspex.numpy.indexing.parse import INT32, Index, Picks, whole
 from perspex.numpy.indexing.read import getitem, read
 from perspex.numpy.indexing.windows import wrapped
+from perspex.numpy.promotion import strong
 from perspex.numpy.selection import known, known_nonzero, nonzero
 from perspex.numpy.shaping import reshape
 from perspex.ops import elementwise as ops
@@ -127,10 +128,12 @@ def repeat(
         )
     if total_repeat_length is not None:
         length = concrete("repeat: total_repeat_length", operator.index, total_repeat_length)
+        x = x if length else strong(x)
         several = functools.partial(_repeat, axis=axis, length=length)
         return decided(out_sharding, several, x, repeats)
     if (counts < 0).any():
         raise TypeError(f"repeat: repeats must not be negative, got {counts.tolist()}")
+    x = x if counts.any() else strong(x)
     if counts.size == 1:
         evenly = functools.partial(_repeat_evenly, count=int(counts[0]), axis=axis)
         return decided(out_sharding, evenly, x)

@@ -33,7 +33,7 @@ from perspex.transforms.checks import Checks
 from perspex.transforms.dce import dce_closed, without_effects
 from perspex.transforms.higher_order import batch_in_front
 from perspex.transforms.identity import HowToTransform
-from perspex.transforms.jvp import is_differentiable
+from perspex.transforms.jvp import is_differentiable, jvp_jaxpr
 from perspex.transforms.programs import cut, pick, with_gaps
 from perspex.transforms.vmap import BatchTrace, batch, batch_jaxpr
 
@@ -216,9 +216,8 @@ class CustomCall(WholeCall):
         num_consts = params["num_consts"]
         closed_over = tangents[:num_consts]
         if any(t is not None for t in closed_over):
-            closed: ClosedJaxpr = params[self.program]
-            _, needed = dce_closed(closed, (True,) * len(closed.out_avals))
-            if any(n and t is not None for n, t in zip(needed, closed_over, strict=False)):
+            nonzero = [t is not None for t in closed_over] + [False] * (len(tangents) - num_consts)
+            if any(jvp_jaxpr(params[self.program], tuple(nonzero))[1]):
                 raise _closes_over(rule, "")
             tangents = [*[None] * num_consts, *tangents[num_consts:]]
         first = 0 if rule.takes_consts else num_consts
@@ -249,12 +248,11 @@ class CustomCall(WholeCall):
         return transposed_call(params[self.program], cts, operands)
 
     def dce(self, eqn: JaxprEqn, used: Sequence[bool]) -> JaxprEqn:
-        if all(used):
-            return eqn
-        params = eqn.params
+        params, rule = eqn.params, eqn.params[self.slot]
         keep = (True,) * len(eqn.invars)
         body, _ = dce_closed(params[self.program], tuple(used), keep)
-        rule = params[self.slot].selected(tuple(used))
+        if not all(used):
+            rule = rule.selected(tuple(used))
         return eqn.replace(
             outvars=pick(eqn.outvars, used),
             params={**params, self.program: body, self.slot: rule},

@@ -11,7 +11,6 @@ from perspex.base import events, xla
 from perspex.base.pytree_registry import call_registry
 from perspex.base.xla import FAST_PATH_NOTICES_DONATION, FastPath, result_handler
 from perspex.errors import JaxRuntimeError
-from perspex.hlo.apart import own_module
 from perspex.hlo.numbering import numbered_bytecode
 from perspex.hlo.unlocated import unlocated_bytecode
 from perspex.runtime import (
@@ -364,11 +363,6 @@ def _compiler(lowered: Lowered, options: Any, stop: interruptible.Stop) -> Calla
         if is_apart:
             return compiling.apart(client, devices, code, options, lowered.name, stop)
         stop.enter()
-        if not calls:
-            return compiling.here(client, devices, code, options)
-        with own_module(code) as module:
-            return Compiled(
-                client.compile_and_load(module, xla.DeviceList(tuple(devices)), options, calls)
-            )
+        return compiling.here(client, devices, code, options, calls)
 
     return work

@@ -17,7 +17,7 @@ from perspex.ir.avals import ShapedArray
 from perspex.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
 from perspex.ops.families import add_any
 from perspex.ops.memory import like_primal
-from perspex.ops.structural import is_linear, zeros
+from perspex.ops.structural import convert, is_linear, zeros
 from perspex.tracing.primitive import Linear
 from perspex.tracing.staging import number
 from perspex.tracing.trace import state
@@ -116,6 +116,12 @@ def _not_linear(eqn: JaxprEqn) -> ValueError:
     )
 
 
+def _nothing(primal: ShapedArray) -> Any:
+    """The cotangent zero, as weak as its primal."""
+    aval = cotangent_aval(primal)
+    return convert(zeros(aval), aval.dtype, True) if aval.weak_type else zeros(aval)
+
+
 @by_program
 def transpose_jaxpr(
     closed: ClosedJaxpr,
@@ -147,7 +153,7 @@ def transpose_jaxpr(
         operands = merge(linear, coefficients, [Linear(aval) for aval in mine])
         found = pick(backward_pass(closed.jaxpr, closed.consts, operands, cts), linear)
         found = [
-            zeros(cotangent_aval(aval)) if ct is None and want else ct
+            _nothing(aval) if ct is None and want else ct
             for ct, aval, want in zip(found, mine, wanted, strict=True)
         ]
         out_nonzero = tuple([ct is not None for ct in found])

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support import kept, quick
 
 import perspex
 import perspex.numpy as jnp
@@ -328,6 +329,7 @@ def outcomes() -> dict[str, str]:
         "print(json.dumps(found))\n"
     )
     env = {**os.environ, "PYTHONPATH": str(ROOT / "core"), "JAX_NUM_CPU_DEVICES": "8"}
+    env |= kept.environment() | quick.environment()
     out = subprocess.run(
         [sys.executable, "-c", program],
         env=env,

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import kept
+from support import kept, quick
 
 from oracle import records
 
@@ -33,9 +33,9 @@ OTHERS = {
 }
 
 
-def run(*args: str) -> str:
+def run(*args: str, **variables: str) -> str:
     env = {**os.environ, "PYTHONPATH": str(ROOT / "core"), "JAX_NUM_CPU_DEVICES": "8"}
-    env |= kept.environment()
+    env |= kept.environment() | variables
     out = subprocess.run(
         [sys.executable, *args], env=env, capture_output=True, text=True, timeout=600
     )
@@ -45,7 +45,8 @@ def run(*args: str) -> str:
 
 @pytest.fixture(scope="module")
 def ours() -> Any:
-    return json.loads(run("-m", "perspex.as_jax", str(RECORDER)).splitlines()[-1])
+    out = run("-m", "perspex.as_jax", str(RECORDER), **quick.environment())
+    return json.loads(out.splitlines()[-1])
 
 
 def check_close(found: Any, expected: Any) -> None:
@@ -367,6 +368,15 @@ same(perspex.jit(lambda: summed(jnp.full((4, 2), 1 + 2j)))(), np.full((2, 2), 8 
 scattered = shard_map(lambda a: lax.psum_scatter(a, "x", tiled=True), mesh=mesh, in_specs=P(),
                       out_specs=P("x"), check_vma=False)
 same(perspex.jit(lambda: scattered(jnp.full((4, 2), 1 + 2j)))(), np.full((4, 2), 4 + 8j))
+""",
+    "what a function with a rule computes in vain, on other devices": """
+def in_vain(a):
+    perspex.pmap(lambda b: b * 2)(a[:2])
+    return a * 3
+
+f = perspex.custom_jvp(in_vain)
+f.defjvp(lambda primals, tangents: (f(*primals), tangents[0]))
+same(perspex.jit(lambda a: on(lambda b: b + 1)(f(a)))(A), A * 3 + 1)
 """,
     "an unknown axis": """
 text = raised(lambda: on(lambda a: lax.psum(a, "q"))(A), NameError)

@@ -436,3 +436,14 @@ def test_wrong_calls() -> None:
     text.defjvp(lambda p, t: (p, t))
     with pytest.raises(TypeError, match="returned a value of type <class 'str'>"):
         perspex.jit(text)(X)
+
+
+def test_what_is_closed_over_may_decide_where_it_has_no_slope() -> None:
+    """The slope of a comparison is zero: the rule misses nothing."""
+
+    def f(x: Any) -> Any:
+        g = perspex.custom_jvp(lambda y: pnp.where(x > 0, 2 * y, y))
+        g.defjvp(lambda primals, tangents: (g(*primals), 10 * tangents[0]))
+        return perspex.jit(g)(x)
+
+    assert perspex.grad(f)(3.0) == 10

@@ -2,7 +2,7 @@
 
 Each is run by an interpreter in NumPy, eagerly, compiled, and mapped over a batch, which must all
 agree; its derivative must be what central differences of the NumPy interpreter give. Every program
-is drawn anew from a fixed seed. `PERSPEX_PROGRAMS=2000` asks for more of them, as `make test-all`
+is drawn anew from a fixed seed. `PERSPEX_PROGRAMS=500` asks for more of them, as `make test-all`
 does, and `PERSPEX_PROGRAMS=20000`, as `make soak` does, for others in each run.
 """
 

@@ -33,6 +33,7 @@ from perspex import config
 from perspex.base import xla
 from perspex.base.xla import deserialize
 from perspex.errors import JaxRuntimeError
+from perspex.hlo.apart import with_own_module
 from perspex.runtime import interruptible
 from perspex.runtime.compiler import child
 from perspex.runtime.compiler.child import receive, send
@@ -78,9 +79,15 @@ def is_for(client: Any, code: bytes) -> bool:
     )
 
 
-def here(client: Any, devices: Sequence[Any], code: bytes, options: Any) -> Compiled:
+def here(
+    client: Any, devices: Sequence[Any], code: bytes, options: Any, callbacks: Sequence[Any] = ()
+) -> Compiled:
     """The executable of a module, compiled in this process."""
-    return Compiled(client.compile_and_load(code, list(devices), options))
+    where = xla.DeviceList(tuple(devices))
+    return with_own_module(
+        code,
+        lambda module: Compiled(client.compile_and_load(module, where, options, list(callbacks))),
+    )
 
 
 def apart(

@@ -133,7 +133,7 @@ def repeat(
         return decided(out_sharding, several, x, repeats)
     if (counts < 0).any():
         raise TypeError(f"repeat: repeats must not be negative, got {counts.tolist()}")
-    x = x if counts.any() else strong(x)
+    x = x if counts.any() or not np.ndim(repeats) else strong(x)
     if counts.size == 1:
         evenly = functools.partial(_repeat_evenly, count=int(counts[0]), axis=axis)
         return decided(out_sharding, evenly, x)

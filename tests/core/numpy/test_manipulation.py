@@ -357,14 +357,6 @@ def test_view_reads_the_same_bits() -> None:
     np.testing.assert_array_equal(jnp.array([True, False]).view("uint8"), [1, 0])
 
 
-def test_long_convolutions() -> None:
-    rng = np.random.default_rng(0)
-    for n, m in ((1000, 300), (513, 257), (300, 256), (7, 7)):
-        a, b = rng.standard_normal(n), rng.standard_normal(m)
-        got = jnp.convolve(jnp.array(a), jnp.array(b))
-        np.testing.assert_allclose(got, np.convolve(a, b), 1e-4, 1e-3)
-
-
 def test_functions_of_vectors_along_an_axis() -> None:
     x = ARRAYS["x"]
     for axis in (0, 1, 2, -1):

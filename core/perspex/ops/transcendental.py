@@ -13,11 +13,14 @@ from perspex.ops.arithmetic import (
     abs,
     add,
     clamp,
+    complex,
     div,
     eq,
+    imag,
     is_complex,
     mul,
     neg,
+    real,
     select,
     square,
     sub,
@@ -134,7 +137,7 @@ acosh = unary(
     "acosh",
     "chlo.acosh",
     INEXACT,
-    lambda t, x, y: mul(t, mul(rsqrt(_plus(x, -1)), rsqrt(_plus(x, 1)))),
+    lambda t, x, y: mul(t, mul(rsqrt(_beside(x, -1)), rsqrt(_beside(x, 1)))),
 )
 acosh.says("The inverse of the hyperbolic cosine.", "acosh(1.0) -> 0.")
 atanh = unary("atanh", "chlo.atanh", INEXACT, lambda t, x, y: div(t, one_minus_square(x)))
@@ -246,10 +249,18 @@ def _plus(x: Any, n: int) -> Any:
     return add(x, weak_like(x, n))
 
 
+def _beside(x: Any, n: int) -> Any:
+    """`x + n`, on the same side of a branch cut: the sign of an imaginary part of 0 stays."""
+    if not is_complex(x):
+        return _plus(x, n)
+    parts = complex(_plus(real(x), n), imag(x))
+    return convert(parts, typeof(x).dtype, typeof(x).weak_type)
+
+
 def _asinh_slope(x: Any) -> Any:
     """1 / sqrt(1 + x^2); for reals without overflow, x and 1 being divided by max(1, |x|)."""
     if is_complex(x):
-        return rsqrt(_plus(square(x), 1))
+        return rsqrt(_beside(square(x), 1))
     one = scalar_like(x, 1)
     limit = 2 * float(dtypes.finfo(typeof(x).dtype).max) ** 0.5  # leaves an infinite x infinite
     scale = div(one, clamp(one, abs(x), scalar_like(x, limit)))

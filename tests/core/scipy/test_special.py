@@ -279,3 +279,30 @@ def test_the_rest_of_a_gamma_function_is_exact_where_it_is_small(a):
 
 def test_where_the_sum_of_zeta_has_no_value_it_has_no_slope():
     assert np.isnan([grad(special.zeta, 1)(x, 2.0) for x in (1.0, 0.5)]).all()
+
+
+@pytest.mark.parametrize("name", ["gamma", "erfcx"])
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_functions_of_complex_numbers(name, dtype):
+    with perspex.enable_x64(dtype == "complex128"):
+        random = np.random.default_rng(0)
+        z = (random.uniform(-8, 8, 200) + 1j * random.uniform(-6, 6, 200)).astype(dtype)
+        f, tolerance = getattr(special, name), 1e-12 if dtype == "complex128" else 4e-7
+        np.testing.assert_allclose(f(z), getattr(sp, name)(z.astype(complex)), rtol=tolerance)
+        slopes = vmap(grad(f, holomorphic=True))(z[:20])
+        h = 1e-5
+        steps = [getattr(sp, name)(z[:20].astype(complex) + h * d) for d in (1, -1)]
+        np.testing.assert_allclose(slopes, (steps[0] - steps[1]) / (2 * h), rtol=1e-4)
+
+
+def test_poles_of_gamma():
+    poles = special.gamma(np.array([0, -1, -2], np.complex64))
+    assert np.isnan(poles.real).all() and np.isnan(poles.imag).all()
+
+
+@pytest.mark.parametrize(
+    "name", ["entr", "exp1", "expi", "erfcinv", "gammasgn", "i0", "i1", "sici"]
+)
+def test_complex_numbers_are_refused_as_in_jax(name):
+    with pytest.raises(ValueError, match=rf"{name} does not support complex"):
+        getattr(special, name)(1j)

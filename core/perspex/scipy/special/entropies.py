@@ -13,7 +13,7 @@ from perspex.nn import softmax as _softmax
 from perspex.numpy.promotion import beside_numbers, inexact, promote_inexact, strengthened
 from perspex.ops import elementwise as ops
 from perspex.rules.custom_jvp import custom_jvp
-from perspex.scipy.special.gammas import RETURNS
+from perspex.scipy.special.gammas import RETURNS, real
 from perspex.tracing.trace import typeof
 
 __all__ = [
@@ -105,7 +105,7 @@ def entr(x: ArrayLike) -> Array:
     >>> special.entr(1.0)
     Array(-0., dtype=float32, weak_type=True)
     """
-    x = inexact("entr", x)
+    (x,) = real("entr", inexact("entr", x))
     return pnp.where(x < 0, -pnp.inf, -_xlogx(x))
 
 
@@ -177,7 +177,7 @@ def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
     >>> special.rel_entr(1.0, 1.0)
     Array(0., dtype=float32, weak_type=True)
     """
-    p, q = promote_inexact("rel_entr", p, q)
+    p, q = real("rel_entr", *promote_inexact("rel_entr", p, q))
     p, q = [strengthened(x) if typeof(p).shape else x for x in (p, q)]
     both, none = _defined(p, q), (p == 0) & (q >= 0)
     safe_p, safe_q = pnp.where(both, p, 1), pnp.where(both, q, 1)
@@ -198,7 +198,7 @@ def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
     >>> special.kl_div(1.0, 1.0)
     Array(0., dtype=float32, weak_type=True)
     """
-    p, q = promote_inexact("kl_div", p, q)
+    p, q = real("kl_div", *promote_inexact("kl_div", p, q))
     p, q = [strengthened(x) if typeof(p).shape else x for x in (p, q)]
     both, none = _defined(p, q), (p == 0) & (q >= 0)
     safe_p, safe_q = pnp.where(both, p, 1), pnp.where(both, q, 1)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from perspex import dtypes
+from perspex import config, dtypes
 from perspex import numpy as pnp
 from perspex.arguments.arrays import check_arraylike, with_weak_cotangents
 from perspex.arguments.glossary import describe
@@ -18,7 +18,9 @@ from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
 from perspex.numpy.promotion import inexact, promote_all, promote_inexact, strong
 from perspex.ops import incomplete, integrals, special
+from perspex.rules.custom_jvp import custom_jvp
 from perspex.tracing.trace import typeof
+from perspex.transforms.jvp import jvp
 
 __all__ = [
     "bernoulli", "beta", "betainc", "betaln", "comb", "digamma", "factorial", "gamma", "gammainc",
@@ -28,10 +30,14 @@ __all__ = [
 # For `describe`, in all modules of special functions.
 RETURNS = "An array of the shape to which the arguments broadcast, of floating dtype."
 RAISES = (
-    "TypeError: for arguments that are not real arrays or numbers, and for shapes that do not\n"
-    "broadcast (ValueError if their ranks differ)."
+    "TypeError: for arguments that are not arrays or numbers, and for shapes that do not\n"
+    "broadcast (ValueError if their ranks differ).\n"
+    "TypeError or ValueError: for complex arguments, as in JAX."
 )
-RAISES_FOR_ONE = "TypeError: if the argument is not a real array or number."
+RAISES_FOR_ONE = (
+    "TypeError: if the argument is not an array or a number.\n"
+    "TypeError or ValueError: for complex arguments, as in JAX."
+)
 
 
 def floats(name: str, *args: Any) -> Sequence[Array]:
@@ -43,10 +49,11 @@ def floats(name: str, *args: Any) -> Sequence[Array]:
     return promote_all(name, *args, to=dtypes.to_inexact_dtype)
 
 
-def refuse_complex(name: str, *args: Any) -> None:
-    """Raise `ValueError` for complex operands."""
-    if any(typeof(x).dtype.kind == "c" for x in args):
+def real(name: str, *args: Array) -> Sequence[Array]:
+    """Operands of one dtype; a `ValueError` if they are complex."""
+    if typeof(args[0]).dtype.kind == "c":
         raise ValueError(f"{name} does not support complex arguments; take real ones")
+    return args
 
 
 @fused
@@ -64,13 +71,41 @@ def gammaln(x: ArrayLike) -> Array:
 def gamma(x: ArrayLike) -> Array:
     """Gamma function: the integral of `t**(x - 1) * exp(-t)` from 0 to infinity. DLMF 5.2.1.
 
-    It is `(x - 1)!` for whole `x`, NaN at -1, -2, ... and infinite at 0.
+    It is `(x - 1)!` for whole `x`, NaN at -1, -2, ... and infinite at 0; complex numbers give NaN
+    there, too.
+
+    Args:
+      x: real or complex numbers.
+
+    Returns:
+      An array of the shape of `x`, of floating or complex dtype.
+
+    Raises:
+      TypeError: if `x` is not an array or a number.
 
     >>> from perspex.scipy import special
     >>> special.gamma(5.0)
     Array(24., dtype=float32)
     """
-    return integrals.gamma(strong(inexact("gamma", x)))
+    x = strong(inexact("gamma", x))
+    if typeof(x).dtype.kind != "c":
+        return integrals.gamma(x)
+    pole = (x.imag == 0) & (x.real <= 0) & (x.real == pnp.floor(x.real))
+    return pnp.where(pole | pnp.isnan(x), complex(math.nan, math.nan), _complex_gamma(x))
+
+
+@custom_jvp
+def _complex_gamma(x: Array) -> Array:
+    with config.enable_x64(True):  # an error of the logarithm is a relative one of the result
+        value = pnp.exp(loggamma(x.astype(np.complex128))).astype(typeof(x).dtype)
+    return pnp.where(x.imag == 0, integrals.gamma(x.real) + 0j, value)
+
+
+@_complex_gamma.defjvp
+def _(primals: Any, tangents: Any) -> Any:
+    out = _complex_gamma(*primals)
+    _, (change,) = jvp(lambda x: [loggamma(x)], primals, tangents)
+    return out, out * change
 
 
 @fused
@@ -81,7 +116,7 @@ def gammasgn(x: ArrayLike) -> Array:
     >>> special.gammasgn(-0.5)
     Array(-1., dtype=float32)
     """
-    (x,) = floats("gammasgn", x)
+    (x,) = real("gammasgn", inexact("gammasgn", x))
     floor = pnp.floor(x)
     sign = pnp.where((x < 0) & (floor % 2 != 0), -1, 1).astype(typeof(x).dtype)
     sign = pnp.where((x == 0) & pnp.signbit(x), -sign, sign)
@@ -174,7 +209,7 @@ def beta(a: ArrayLike, b: ArrayLike) -> Array:
     >>> round(float(special.beta(2.0, 3.0)), 4)
     0.0833
     """
-    a, b = promote_inexact("beta", a, b)
+    a, b = real("beta", *promote_inexact("beta", a, b))
     sign = gammasgn(a) * gammasgn(b) * gammasgn(a + b)
     return sign * pnp.exp(incomplete.betaln(a, b))
 
@@ -205,7 +240,7 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     >>> special.betainc(1.0, 2.0, 0.5)
     Array(0.75, dtype=float32, weak_type=True)
     """
-    return incomplete.regularized_incomplete_beta(*floats("betainc", a, b, x))
+    return incomplete.regularized_incomplete_beta(*real("betainc", *floats("betainc", a, b, x)))
 
 
 @fused
@@ -282,7 +317,7 @@ def poch(z: ArrayLike, m: ArrayLike) -> Array:
     >>> round(float(special.poch(2.0, 3.0)), 4)
     24.0
     """
-    z, m = promote_inexact("poch", z, m)
+    z, m = real("poch", *promote_inexact("poch", z, m))
     sign = gammasgn(z) * gammasgn(z + m)
     ratio = sign * pnp.exp(special.lgamma(z + m) - special.lgamma(z))
     return pnp.where(m == 0, 1, ratio)
@@ -380,7 +415,7 @@ def bernoulli(n: int) -> Array:
 
 
 _X = {"x": "real numbers."}
-describe((gammaln, gamma, gammasgn, digamma), _X, RAISES_FOR_ONE, RETURNS)
+describe((gammaln, gammasgn, digamma), _X, RAISES_FOR_ONE, RETURNS)
 describe((poch, comb, factorial, polygamma, zeta), {}, RAISES, RETURNS)
 describe(
     (beta, betaln, betainc, gammainc, gammaincc),

@@ -15,7 +15,7 @@ from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
 from perspex.numpy.promotion import inexact, promote_inexact, strengthened, strong
 from perspex.ops import hypergeometric, integrals
-from perspex.scipy.special.gammas import RAISES, RAISES_FOR_ONE, RETURNS, floats
+from perspex.scipy.special.gammas import RAISES, RAISES_FOR_ONE, RETURNS, floats, real
 from perspex.tracing.trace import typeof
 
 __all__ = [
@@ -32,7 +32,7 @@ def exp1(x: ArrayLike) -> Array:
     >>> round(float(special.exp1(1.0)), 4)
     0.2194
     """
-    return integrals.exp1(strengthened(inexact("exp1", x)))
+    return integrals.exp1(strengthened(*real("exp1", inexact("exp1", x))))
 
 
 @fused
@@ -43,7 +43,7 @@ def expi(x: ArrayLike) -> Array:
     >>> round(float(special.expi(1.0)), 4)
     1.8951
     """
-    return integrals.expi(strengthened(inexact("expi", x)))
+    return integrals.expi(strengthened(*real("expi", inexact("expi", x))))
 
 
 @fused
@@ -58,7 +58,7 @@ def expn(n: ArrayLike, x: ArrayLike) -> Array:
     >>> round(float(special.expn(2, 1.0)), 4)
     0.1485
     """
-    return integrals.expn(*map(strengthened, promote_inexact("expn", n, x)))
+    return integrals.expn(*map(strengthened, real("expn", *promote_inexact("expn", n, x))))
 
 
 @fused
@@ -76,7 +76,7 @@ def sici(x: ArrayLike) -> tuple[Array, Array]:
     >>> round(float(si), 4), round(float(ci), 4)
     (0.9461, 0.3374)
     """
-    x = strengthened(inexact("sici", x))
+    x = strengthened(*real("sici", inexact("sici", x)))
     return integrals.si(x), integrals.ci(x)
 
 
@@ -130,7 +130,7 @@ def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     >>> round(float(special.hyp1f1(1.0, 2.0, 0.5)), 4)  # (exp(x) - 1) / x
     1.2974
     """
-    return hypergeometric.hyp1f1(*map(strong, floats("hyp1f1", a, b, x)))
+    return hypergeometric.hyp1f1(*map(strong, real("hyp1f1", *floats("hyp1f1", a, b, x))))
 
 
 @fused

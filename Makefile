@@ -155,7 +155,7 @@ unit: $(STAMP)
 
 # Besides random programs what takes long and seldom fails: `make gpu-test` on the CPU, bundles of the panel.
 programs: $(STAMP)
-	PERSPEX_PROGRAMS=500 $(BIN)/python -m pytest -q -n 3 --dist worksteal \
+	PERSPEX_PROGRAMS=2000 $(BIN)/python -m pytest -q -n 3 --dist worksteal \
 		tests/core/transforms/test_random_programs.py tests/devices tests/soak $(PROCESSES) \
 		$(CLUSTER)
 

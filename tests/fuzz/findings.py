@@ -298,13 +298,6 @@ MEANT = [
         "right: the upper half of the product",
         "lax.bitwise_and(",
     ),
-    Meant(
-        "value",
-        "",
-        r"(igamma|gammainc)c?\(",
-        "right: computed in double precision, as in SciPy",
-        "(lambda a, x: a * x)(",
-    ),
     # In JAX it is 0.5 there.
     Meant(NOT_FINITE, r"got .*nan", BESSEL, "right: the slope at NaN is NaN", "lax.tanh("),
     Meant("value", r"", BESSEL, "right: the slope at NaN is NaN", "lax.tanh("),

@@ -388,3 +388,19 @@ def test_a_nan_that_the_compiler_knows_stays_one(op: Any, dtype: str) -> None:
 def test_exponentials_of_programs_without_nan_are_one_operation() -> None:
     for op in (e.exp, e.logistic):
         assert "select" not in jit(lambda x, op=op: op(x + 1)).lower(np.ones(3)).as_text()
+
+
+CUT = [complex(0.0, -2), complex(-0.0, 2), complex(-2, -0.0), complex(-0.5, -0.0)]
+
+
+@pytest.mark.parametrize("name", ["asinh", "acosh"])
+@pytest.mark.parametrize("z", CUT)
+def test_slopes_beside_a_branch_cut_are_those_of_its_side(name: str, z: complex) -> None:
+    """The sign of a zero says on which side, also for NumPy, whose values along the cut differ."""
+    f, h = getattr(np, f"arc{name[1:]}"), 1e-4
+    if z.real == 0:
+        ahead, behind, step = complex(z.real, z.imag + h), complex(z.real, z.imag - h), 2j * h
+    else:
+        ahead, behind, step = complex(z.real + h, z.imag), complex(z.real - h, z.imag), 2 * h
+    found = perspex.grad(getattr(e, name), holomorphic=True)(np.complex64(z))
+    np.testing.assert_allclose(found, (f(ahead) - f(behind)) / step, 1e-3, 1e-6)

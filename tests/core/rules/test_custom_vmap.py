@@ -134,7 +134,7 @@ def test_what_is_closed_over() -> None:
 
 @pytest.mark.parametrize("wrap", [perspex.jit, perspex.checkpoint], ids=["jit", "checkpoint"])
 def test_a_rule_closes_over_what_its_function_does(wrap: Any) -> None:
-    """Also where the rule runs in a program, for which what it closes over is an argument."""
+    """In a program, what the function closes over is an argument, and the rule gets it."""
 
     def mapped(c: Any, x: Any) -> Any:
         f = custom_vmap(lambda x: x + c)

@@ -34,6 +34,12 @@ RAISES = (
     "broadcast (ValueError if their ranks differ).\n"
     "TypeError or ValueError: for complex arguments, as in JAX."
 )
+# Of functions of real and of complex numbers.
+COMPLEX: tuple[dict[str, str], str, str] = (
+    {"x": "real or complex numbers."},
+    "TypeError: if the argument is not an array or a number.",
+    "An array of the shape of `x`, of floating or complex dtype.",
+)
 RAISES_FOR_ONE = (
     "TypeError: if the argument is not an array or a number.\n"
     "TypeError or ValueError: for complex arguments, as in JAX."
@@ -73,15 +79,6 @@ def gamma(x: ArrayLike) -> Array:
 
     It is `(x - 1)!` for whole `x`, NaN at -1, -2, ... and infinite at 0; complex numbers give NaN
     there, too.
-
-    Args:
-      x: real or complex numbers.
-
-    Returns:
-      An array of the shape of `x`, of floating or complex dtype.
-
-    Raises:
-      TypeError: if `x` is not an array or a number.
 
     >>> from perspex.scipy import special
     >>> special.gamma(5.0)
@@ -129,15 +126,6 @@ def loggamma(x: ArrayLike) -> Array:
 
     It is analytic but for a cut along the negative axis, where `gammaln` gives the logarithm of the
     absolute value; for real numbers below zero it is NaN.
-
-    Args:
-      x: real or complex numbers.
-
-    Returns:
-      An array of the shape of `x`, of floating or complex dtype.
-
-    Raises:
-      TypeError: if `x` is not an array or a number.
 
     >>> from perspex.scipy import special
     >>> complex(special.loggamma(np.complex64(1j))).imag < 0
@@ -415,6 +403,7 @@ def bernoulli(n: int) -> Array:
 
 
 _X = {"x": "real numbers."}
+describe((gamma, loggamma), *COMPLEX)
 describe((gammaln, gammasgn, digamma), _X, RAISES_FOR_ONE, RETURNS)
 describe((poch, comb, factorial, polygamma, zeta), {}, RAISES, RETURNS)
 describe(

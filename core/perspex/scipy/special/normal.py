@@ -18,7 +18,7 @@ from perspex.numpy.reducing import wide_float
 from perspex.ops import bessel, integrals, special
 from perspex.ops import elementwise as ops
 from perspex.rules.custom_jvp import custom_jvp
-from perspex.scipy.special.gammas import RAISES, RAISES_FOR_ONE, RETURNS, real
+from perspex.scipy.special.gammas import COMPLEX, RAISES, RAISES_FOR_ONE, RETURNS, real
 from perspex.tracing.trace import typeof
 
 __all__ = [
@@ -93,15 +93,6 @@ def erfcx(x: ArrayLike) -> Array:
     """Scaled complementary error function `exp(x**2) * erfc(x)`.
 
     It is accurate also where the factors overflow and vanish.
-
-    Args:
-      x: real or complex numbers.
-
-    Returns:
-      An array of the shape of `x`, of floating or complex dtype.
-
-    Raises:
-      TypeError: if `x` is not an array or a number.
 
     >>> from perspex.scipy import special
     >>> round(float(special.erfcx(50.0)), 6)
@@ -300,6 +291,7 @@ describe(
     RAISES_FOR_ONE,
     RETURNS,
 )
+describe((erfcx,), *COMPLEX)
 describe((owens_t,), {}, RAISES, RETURNS)
 describe(
     (ndtr, ndtri, log_ndtr),

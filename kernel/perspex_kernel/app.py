@@ -11,11 +11,12 @@ from collections.abc import Callable
 from typing import Any
 
 from ipykernel.kernelapp import IPKernelApp
-from traitlets import Type, default
+from traitlets import DottedObjectName, Type, default
 
 from perspex_kernel import again
 from perspex_kernel.kernel import PerspexKernel
 from perspex_kernel.restarting import Peers
+from perspex_kernel.streams import Stream
 
 _PACKAGES = {"site-packages", "dist-packages"}
 
@@ -30,6 +31,11 @@ class PerspexKernelApp(IPKernelApp):
         PerspexKernel,
         klass="ipykernel.kernelbase.Kernel",
         help="The kernel class to run.",
+    ).tag(config=True)
+    outstream_class = DottedObjectName(
+        f"{Stream.__module__}.{Stream.__name__}",
+        help="The class of sys.stdout and sys.stderr.",
+        allow_none=True,
     ).tag(config=True)
     # ipykernel's subcommand would install ipykernel's kernelspec; ours comes with the wheel.
     subcommands = {}

@@ -21,7 +21,6 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
-from ipykernel.iostream import OutStream
 from ipykernel.ipkernel import IPythonKernel
 from traitlets import Bool, List, default
 
@@ -33,6 +32,7 @@ from perspex.runtime import stopping, watching
 from perspex.runtime.callbacks import effects_barrier
 from perspex.runtime.compiler.disk import default_directory
 from perspex_kernel.restarting import Restarting
+from perspex_kernel.streams import Stream
 from perspex_magics.compiling.stopped import Stopping
 from perspex_magics.restart.contents import save
 from perspex_magics.restart.magic import Restart
@@ -69,8 +69,8 @@ def _sendable(text: str) -> str:
 def _is_usable(stream: Any) -> bool:
     """Whether a stream can be written to, and flushed before a reply."""
     try:
-        # The notebook's own waits for a thread when it is flushed, as IPython does in any case.
-        if type(stream) is not OutStream or "flush" in vars(stream):
+        # The notebook's own may wait for a thread, as it does when IPython flushes it in any case.
+        if type(stream) is not Stream or "flush" in vars(stream):
             stream.flush()
         return callable(stream.write) and not getattr(stream, "closed", False)
     except BaseException:
@@ -249,9 +249,9 @@ class PerspexKernel(IPythonKernel):
             stream = getattr(sys, name, None)
             if _is_usable(stream):
                 continue
-            if not _is_usable(own) and isinstance(own, OutStream):
+            if not _is_usable(own) and isinstance(own, Stream):
                 # It was closed, and knows no more where to.
-                own = self._streams[name] = OutStream(own.session, self._publishing[name], name)
+                own = self._streams[name] = Stream(own.session, self._publishing[name], name)
             setattr(sys, name, own)
             with suppress(Exception):
                 what = "is gone" if stream is None else "cannot be written to"

@@ -102,8 +102,8 @@ def argsort(
     axis = canonical_axis(axis, a.ndim)
     index = np.dtype(dtypes.canonicalize_dtype("int64") if dtype is None else dtype)
     places = iota(dtype=index, shape=a.shape, dimension=axis)
-    # Descending and stable: reversed before and after, so that equal elements keep their order.
-    if descending:
+    # Descending: reversed after, and if equal elements keep their order, also before.
+    if descending and stable:
         a, places = (rev(x, dimensions=(axis,)) for x in (a, places))
     _, out = sorting.sort(a, places, dimension=axis, is_stable=stable, num_keys=1)
     return rev(out, dimensions=(axis,)) if descending else out

@@ -173,7 +173,7 @@ class Functions:
         if paths is None:
             self.walk.value(value, where, where)
         else:
-            self._parts.follow(value, where, paths)
+            self._parts.follow(value, where, paths, function.__globals__)
 
     # ---- globals ----------------------------------------------------------------------------
 
@@ -230,7 +230,7 @@ class Functions:
         }
         for name, paths in new.items():
             self._followed.update((name, path) for path in paths)
-            self._parts.follow(names[name], name, paths)
+            self._parts.follow(names[name], name, paths, names)
         return any(new.values())
 
     def _of_expression(self, name: str, names: Globals) -> None:

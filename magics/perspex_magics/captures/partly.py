@@ -10,7 +10,7 @@ from __future__ import annotations
 import collections
 import os
 import types
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,8 +18,8 @@ import numpy as np
 from perspex import tree
 from perspex.runtime.array import ArrayImpl
 from perspex_magics.captures.codes import known_code
-from perspex_magics.captures.paths import BY_KEY, CALLED_LATER, STRUCTURE, WRITTEN, Path
-from perspex_magics.captures.tokens import PLAIN_KINDS, Table
+from perspex_magics.captures.paths import CALLED_LATER, STRUCTURE, WRITTEN, Path, Step
+from perspex_magics.captures.tokens import PLAIN_KINDS, Table, labelled
 from perspex_magics.display.summaries import brief
 from perspex_magics.notebook.kinds import dict_of, is_a
 from perspex_magics.notebook.own_modules import is_own
@@ -32,6 +32,9 @@ _ARRAYS = (np.ndarray, ArrayImpl)
 # What arrays say of themselves without their elements.
 _OF_TYPE = {"shape", "dtype", "ndim", "size", "nbytes", "itemsize", "weak_type"}
 _ENVIRONMENT = type(os.environ)
+_FIELD: type[Any] = type(vars(collections.namedtuple("_Example", "field"))["field"])
+# Of a dict of more items the whole counts where it is not known which of them are read.
+_MOST_ITEMS = 32
 _MOST_DEPTH = 16
 _MISSING = object()
 
@@ -52,21 +55,32 @@ class Parts:
     def __init__(self, walk: Walk) -> None:
         self.walk, self.table, self.in_doubt = walk, walk.table, walk.in_doubt
 
-    def follow(self, value: Any, label: str, paths: Collection[Path]) -> None:
-        """Look at what some code reads of the variable called `label`.
+    def follow(
+        self, value: Any, label: str, paths: Collection[Path], names: Mapping[str, Any]
+    ) -> None:
+        """Look at what some code, whose globals are `names`, reads of the variable `label`.
 
         Where it writes items itself, those that it looks up by other than constant keys are those
         that it has written, as in a memo of results.
         """
-        is_memo = (WRITTEN,) in paths and not self.in_doubt
+        is_memo = (WRITTEN,) in paths and not self.in_doubt and type(value) in _WRITABLE
         for path in sorted(paths, key=len):
-            if not (is_memo and path == (BY_KEY,) and type(value) in _WRITABLE):
-                self._follow(value, label, path)
+            if not (is_memo and path[0].kind in ("by key", "at key")):
+                self._follow(value, label, path, names)
 
-    def _follow(self, value: Any, root: str, path: Path) -> None:
+    def _follow(self, value: Any, root: str, path: Path, names: Mapping[str, Any]) -> None:
         label, before = root, {id(value): root}
-        for step in path:
-            kind = type(value)
+        for taken in path:
+            kind, step = type(value), taken
+            if step.kind == "at key" and not self.in_doubt:
+                if (key := self._key(step.key, names)) is not None:
+                    step = Step("item", key[0])
+                elif kind in _DICTS and len(value) <= _MOST_ITEMS:
+                    # Each was there when it was read: no new one is.
+                    self._container(value, label, root)
+                    for place, item in labelled(value, label):
+                        self.walk.value(item, place, root)
+                    return
             if step is WRITTEN:
                 if kind not in _WRITABLE:
                     break
@@ -147,6 +161,18 @@ class Parts:
             for inside in list(value.values() if type(value) is dict else value):
                 self._containers(inside, f"{label} (inside)", root)
 
+    def _key(self, source: tuple[str, Path] | None, names: Mapping[str, Any]) -> tuple[Any] | None:
+        """The key that a variable holds now, in a tuple; `None` where that is not known."""
+        if source is None or source[0] not in names:
+            return None
+        key = names[source[0]]
+        for step in source[1]:
+            take = self._item if step.kind == "item" else self._attribute
+            if (part := take(key, step.key)) is None:
+                return None
+            key = part[0]
+        return (key,) if type(key) in PLAIN_KINDS else None
+
     def _length(self, value: Any) -> Any:
         if type(value) in _SIZED:
             return len(value)
@@ -168,6 +194,9 @@ class Parts:
     def _attribute(self, value: Any, name: str) -> tuple[Any] | None:
         """An attribute in a tuple, `None` where the whole counts."""
         kind = type(value)
+        if is_a(value, tuple):
+            field = next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
+            return (field.__get__(value),) if isinstance(field, _FIELD) else None
         held = dict_of(value)
         if held is None or name not in held:
             return None

@@ -16,10 +16,12 @@ from perspex_magics.notebook.names import GLOBAL_LOADS
 class Step(NamedTuple):
     """A step of a path.
 
-    `kind` is `item` or `attribute` with their `key`; or, as a last step, `length`, `has` with the
-    key that is looked for, `by key` for items by keys that are not written in the code, `written`
-    for items that are assigned and not read, `structure` where only the form of a tree counts, or
-    `called later` for a function that a callback runs with each call of the program.
+    `kind` is `item` or `attribute` with their `key`, or `at key` for an item whose key is a
+    variable: then `key` is the name of a global with the path to the key, or `None` for other
+    variables. Or it is a last step: `length`, `has` with the key that is looked for, `by key` for
+    such keys that are not written in the code, `written` for items that are assigned and not read,
+    `structure` where only the form of a tree counts, or `called later` for a function that a
+    callback runs with each call of the program.
     """
 
     kind: str
@@ -90,7 +92,10 @@ def _path(done: Sequence[dis.Instruction], start: int) -> Path:
             path.append(Step("item", now.argval))
             at += 2
         elif (use := _use_by_key(done, at)) is not None:
-            return (*path, use)
+            step, at = use
+            path.append(step)
+            if step is WRITTEN:
+                return tuple(path)
         elif _is_call(now, 1) and before is not None and before.argval == "len":
             return (*path, _LENGTH)
         elif now.opname == "CONTAINS_OP" and before is not None:
@@ -131,8 +136,8 @@ def _get(done: Sequence[dis.Instruction], at: int) -> tuple[Step, int] | None:
     return None
 
 
-def _use_by_key(done: Sequence[dis.Instruction], at: int) -> Step | None:
-    """How an item of what is on the stack is used whose key is loaded there.
+def _use_by_key(done: Sequence[dis.Instruction], at: int) -> tuple[Step, int] | None:
+    """How an item of what is on the stack is used whose key is loaded there, and where that ends.
 
     `d[k] = v` and `d[k] += v` write to it, and so does `del d[k]`. A key is copied only where the
     item is replaced by something made of it.
@@ -141,16 +146,34 @@ def _use_by_key(done: Sequence[dis.Instruction], at: int) -> Step | None:
     if end is None or end >= len(done):
         return None
     if done[end].opname in {"STORE_SUBSCR", "DELETE_SUBSCR", "COPY"}:
-        return WRITTEN
-    return BY_KEY if _is_item(done[end]) else None
+        return WRITTEN, end
+    return (Step("at key", _source(done, at, end)), end + 1) if _is_item(done[end]) else None
+
+
+def _source(done: Sequence[dis.Instruction], at: int, end: int) -> tuple[str, Path] | None:
+    """The global that a key is loaded from, and the path to the key."""
+    if done[at].opname not in GLOBAL_LOADS:
+        return None
+    steps: list[Step] = []
+    for each in done[at + 1 : end]:
+        if each.opname in _ATTRIBUTES:
+            steps.append(Step("attribute", each.argval))
+        elif each.opname in _CONSTANTS:
+            steps.append(Step("item", each.argval))
+    return done[at].argval, tuple(steps)
 
 
 def _after_load(done: Sequence[dis.Instruction], at: int) -> int | None:
-    """Where a value has been loaded that is a constant, a variable or an attribute of one."""
+    """Where a value has been loaded that is a constant, a variable, or a part of a variable."""
     kind = done[at].opname
     if kind not in _CONSTANTS and kind not in _KEY_LOADS and kind not in _CELL_LOADS:
         return None
     at += 1
-    while at < len(done) and done[at].opname == "LOAD_ATTR":
-        at += 1
+    while at < len(done):
+        if done[at].opname == "LOAD_ATTR":
+            at += 1
+        elif done[at].opname in _CONSTANTS and at + 1 < len(done) and _is_item(done[at + 1]):
+            at += 2
+        else:
+            break
     return at

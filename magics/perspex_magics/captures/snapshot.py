@@ -45,8 +45,8 @@ from perspex_magics.captures.tokens import (
     Object,
     Table,
     key_token,
+    labelled,
 )
-from perspex_magics.display.summaries import brief
 from perspex_magics.notebook.kinds import is_a, items, plain
 from perspex_magics.notebook.own_modules import is_own
 
@@ -318,11 +318,8 @@ class Snapshot:
                 # Version 2 writes equal values as equal bytes.
                 return name, hashlib.sha1(marshal.dumps(_basic(value), 2)).digest()
         if is_a(value, dict):
-            places: dict[str, int] = {}
-            for key, item in list(value.items()):
-                place = f"{label}[{brief(key)}]"
-                count = places[place] = places.get(place, 0) + 1
-                self.value(item, place if count == 1 else f"{place} #{count}", root)
+            for place, item in labelled(value, label):
+                self.value(item, place, root)
             return name, [key_token(key) for key in value]
         if is_a(value, _SETS):
             if self.in_doubt:

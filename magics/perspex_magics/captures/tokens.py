@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import types
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -198,13 +198,18 @@ class State:
     def differences(self, now: Table | State, wait: bool) -> tuple[list[Difference], bool]:
         """What differs now, and whether something could not be told without waiting."""
         by_root: dict[str, list[str]] = {}
+        # What is not read any more: by another key, or by a function that was replaced. That is
+        # told if nothing says why.
+        gone: dict[str, list[str]] = {}
         unsure = False
         for label, token in self.tokens.items():
             same = _same(token, now.tokens.get(label, _MISSING), wait)
             if same is None:
                 unsure = True
             elif not same:
-                by_root.setdefault(self.roots[label], []).append(label)
+                found = by_root if label in now.tokens else gone
+                found.setdefault(self.roots[label], []).append(label)
+        by_root = by_root or gone
         # What a replaced function read may be as it was: only what is still read has another value.
         read = {*now.names, *now.roots.values()}
         if not read.isdisjoint(by_root):
@@ -238,6 +243,15 @@ def is_same_number(old: Any, new: Any) -> bool:
 def key_token(key: Any) -> Any:
     """The token of a key of a dictionary."""
     return (type(key), repr(plain(key))) if is_a(key, NUMBERS_AND_TEXT) else Object(key)
+
+
+def labelled(values: dict[Any, Any], label: str) -> Iterator[tuple[str, Any]]:
+    """The items of a dictionary called `label`, each with a label of its own."""
+    places: dict[str, int] = {}
+    for key, item in list(values.items()):
+        place = f"{label}[{brief(key)}]"
+        count = places[place] = places.get(place, 0) + 1
+        yield place if count == 1 else f"{place} #{count}", item
 
 
 def _same(old: Any, new: Any, wait: bool) -> bool | None:

@@ -48,8 +48,8 @@ class CellMemoryError(MemoryError):
 def resident() -> int | None:
     """The bytes of memory that this process holds, or `None` where that cannot be known."""
     try:
-        with open("/proc/self/statm", encoding="ascii") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        with open("/proc/self/statm", "rb", buffering=0) as file:
+            return int(file.read(128).split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:
         return None
 
@@ -80,9 +80,10 @@ class Guard:
         # Whether this cell has been told, and when to look again.
         self.told = False
         self.due = 0.0
-        # When the files were read last, and how many faults there had been by then.
+        # When the files were read last, how many faults there had been by then, and what was held.
         self.looked = 0.0
         self.seen: int | None = None
+        self.last: int | None = None
         self._lock = threading.Lock()
         pulse.add(self._look)
 
@@ -109,14 +110,16 @@ class Guard:
 
     def look(self) -> bool:
         """End the cell if memory runs out; returns whether it did."""
-        held = self.held()
+        held = self.last = self.held()
         if self.start is None:  # a moment after the beginning, so that short cells cost nothing
             self.start = held
-        left = self.available()
-        if left is None or left > _RESERVE or held is None or self.start is None:
+        if held is None or self.start is None:
             return False
         grown = held - self.start
         if grown < _GROWTH:
+            return False
+        left = self.available()
+        if left is None or left > _RESERVE:
             return False
         said = (
             f"{units.size(left)} of memory are left, and this cell has taken "
@@ -134,8 +137,11 @@ class Guard:
         if not self.thread:
             return None
         now = time.perf_counter()
-        if now >= self.due and self._is_worth_it(now) and self.look():
-            self.due = now + _PATIENCE
+        if now >= self.due:
+            if not self._is_worth_it(now):
+                self.start = self.last if self.start is None else self.start
+            elif self.look():
+                self.due = now + _PATIENCE
         return _PERIOD
 
     def _is_worth_it(self, now: float) -> bool:
@@ -145,8 +151,7 @@ class Guard:
         """
         found, seen = self.faults(), self.seen
         if (
-            self.start is not None
-            and found is not None
+            found is not None
             and seen is not None
             and found - seen < _FEW_FAULTS
             and now - self.looked < _SELDOM

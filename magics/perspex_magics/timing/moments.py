@@ -46,6 +46,7 @@ class Moments:
         # Windows and macOS have no such clocks, and say nothing of XLA's threads either.
         clock = getattr(time, "pthread_getcpuclockid", None)
         self._clock: int | None = clock(threading.get_ident()) if clock and xla else None
+        self._ran = time.thread_time()
 
     def look(self) -> float:
         """Read the clocks, if it is time; returns in how many seconds it is. From any thread."""
@@ -60,10 +61,9 @@ class Moments:
             return _LONGEST
         xla = sum(map(threads.used, self.xla))
         moment, found = Moment(now, thread, time.process_time(), xla), self.found
-        least = _SHORTEST
-        if found:
-            piece = moment - found[-1]
-            least = _WHERE_PYTHON_RUNS if piece.thread > _RUNNING * piece.at else _SHORTEST
+        then, ran = (found[-1].at, found[-1].thread) if found else (self.begun, self._ran)
+        is_python = thread - ran > _RUNNING * (now - then)
+        least = _WHERE_PYTHON_RUNS if is_python else _SHORTEST
         found.append(moment)
         if len(found) > _MOST:
             self.found = found[::2]

@@ -17,7 +17,7 @@ from perspex.base import events
 from perspex.jitted import stale
 from perspex_magics.captures.watcher import Watcher, _watchers
 
-pytestmark = pytest.mark.usefixtures("default_policy")
+pytestmark = pytest.mark.usefixtures("default_policy", "patient")
 
 
 JIT = "@perspex.jit\n"

@@ -15,7 +15,7 @@ from support.shells import Told
 JIT = "@perspex.jit\n"
 
 
-pytestmark = pytest.mark.usefixtures("default_policy")
+pytestmark = pytest.mark.usefixtures("default_policy", "patient")
 
 
 OPTIMIZER = (

@@ -19,7 +19,7 @@ from perspex import config
 JIT = "@perspex.jit\n"
 
 
-pytestmark = pytest.mark.usefixtures("default_policy")
+pytestmark = pytest.mark.usefixtures("default_policy", "patient")
 
 
 def changed(told: Told) -> dict[str, str]:

@@ -13,7 +13,7 @@ import perspex
 from perspex import config
 from perspex.errors import StaleCaptureError
 
-pytestmark = pytest.mark.usefixtures("default_policy")
+pytestmark = pytest.mark.usefixtures("default_policy", "patient")
 
 
 JIT = "@perspex.jit\n"

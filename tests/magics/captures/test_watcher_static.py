@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 from support.shells import Told
 
-pytestmark = pytest.mark.usefixtures("default_policy")
+pytestmark = pytest.mark.usefixtures("default_policy", "patient")
 
 START = "import functools\nfrom dataclasses import dataclass, field\n"
 MODEL = (

@@ -28,11 +28,11 @@ class Machine:
         self.looks = threading.Semaphore(0)
 
     def guard(self) -> Guard:
-        return Guard(CellPulse(), self.available, lambda: self.held, lambda: next(self.faults))
+        return Guard(CellPulse(), lambda: self.left, self.look, lambda: next(self.faults))
 
-    def available(self) -> int | None:
+    def look(self) -> int:
         self.looks.release()
-        return self.left
+        return self.held
 
     def is_looked_at(self) -> None:
         """Wait until the thread has looked twice: it has done all that follows from the first."""
@@ -112,15 +112,25 @@ def test_files_are_read_only_where_memory_may_have_been_taken() -> None:
     faults = [1_000]
     watching = Guard(CellPulse(), lambda: GIB, lambda: GIB, lambda: faults[0])
     looks = watching._is_worth_it
-    assert looks(10.0) and looks(10.1)  # the cell has just begun
-    watching.start = GIB
+    assert looks(10.0) and not looks(10.1)
     faults[0] += 15  # of 2 MiB each at most
     assert not looks(10.2) and not looks(10.3)
     faults[0] += 1
     assert looks(10.4) and not looks(10.5) and not looks(11.3)
-    assert looks(11.4) and not looks(12.3)  # a second later
-    watching.faults = lambda: None
-    assert looks(12.31) and looks(12.32)
+    assert looks(11.5)  # others may have filled it
+
+
+def test_a_cell_that_has_asked_for_nothing_begins_with_what_was_held_before() -> None:
+    faults, held, read = [1_000], [5 * GIB], []
+    watching = Guard(
+        CellPulse(), lambda: GIB // 2, lambda: read.append(0) or held[0], lambda: faults[0]
+    )
+    for times in (1, 1):  # the second cell is not measured
+        watching.thread, watching.start = threading.get_ident(), None
+        watching._look()
+        assert watching.start == 5 * GIB
+        assert len(read) == times
+    watching.thread = 0
 
 
 def test_this_process() -> None:

@@ -53,6 +53,16 @@ def test_many_moments_take_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> No
     assert made.found == sorted(made.found)
 
 
+@pytest.mark.parametrize("worked", [1.0, 0.0])
+def test_a_cell_that_computes_from_its_beginning_is_looked_at_less(worked: float) -> None:
+    made = Moments((threading.get_native_id(),))
+    # It began a while ago, and has computed meanwhile or slept.
+    made.begun -= 0.02
+    made.due = made.begun
+    made._ran -= worked
+    assert (made.look() >= moments._WHERE_PYTHON_RUNS) == bool(worked)
+
+
 @pytest.mark.parametrize("order", ["device first", "idle first"])
 def test_two_threads_of_xla_count_no_more_than_the_wait(
     order: str, monkeypatch: pytest.MonkeyPatch

@@ -92,8 +92,8 @@ MEANT = [
     Meant(
         "we raise",
         r"Unknown gather mode",
-        r"\.at\[np\.array\((\[?(True|False)\]?)+, bool",
-        "a mode that jax does not look at where it knows the mask",
+        r"\.at\[(np\.array\((\[?(True|False)\]?)+, bool|(None|\.\.\.)\])",
+        "a mode that jax does not look at where it gathers nothing",
     ),
     Meant(
         "error type",
@@ -185,6 +185,51 @@ MEANT = [
         SPECIAL + r"expi\(",
         "right: it is infinite at infinity",
         "jnp.exp(",
+    ),
+    Meant(
+        NOT_FINITE,
+        r"got .*(nan|inf)[\s\S]*want [^\n]*1\.0",
+        SPECIAL + r"hyp1f1\(",
+        "right: as in SciPy where the second parameter is NaN, infinite or a pole",
+    ),
+    Meant(
+        NOT_FINITE,
+        r"got .*nan[\s\S]*want (?![^\n]*nan)",
+        r"jnp\.linalg\.(pinv|lstsq)\([\s\S]*inf",
+        "right: jax takes no factors of a matrix with infinity for zeros",
+    ),
+    Meant(
+        NOT_FINITE,
+        r"got .*nan[\s\S]*want (?![^\n]*nan)",
+        r"(?s)(digamma\(.*)jax\.jit\(",
+        "0 times infinity, which XLA leaves out of some programs",
+        r"\1(",
+    ),
+    Meant(
+        NOT_FINITE,
+        r"want .*nan",
+        r"\.at\[[^\]]*\]\.power\(",
+        "right: what nothing is raised to has no slope",
+    ),
+    Meant(
+        "value",
+        "",
+        r"jnp\.linalg\.matrix_rank\(",
+        "right: as in NumPy, where jax's limit overflows",
+        "jnp.sum(",
+    ),
+    Meant(
+        "value",
+        "",
+        r"jnp\.repeat\((\w+), (\w+), total",
+        "numbers that NumPy refuses, too",
+        r"jnp.repeat(\1, jnp.abs(\2), total",
+    ),
+    Meant(
+        "value",
+        "",
+        r"lax\.all_to_all\(jnp\.(resize|array|zeros)\(",
+        "right: jax adds an axis if only the name is mapped",
     ),
     *[
         Meant("value", r"got array bool", written, "right: 1j is true, as in NumPy", instead)

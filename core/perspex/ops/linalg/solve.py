@@ -215,7 +215,11 @@ class LogDeterminant(OfMatrices):
             packed, pivots, _ = lu(a)
             diagonal = diagonal_of(packed)
             last = (typeof(diagonal).ndim - 1,)
-            sign = _signed(reduce_prod(ew.sign(diagonal), axes=last), pivots)
+            signs = ew.sign(diagonal)
+            if not is_complex(a) and typeof(a).shape[-1] > 2:
+                # As in LAPACK's users, NumPy and JAX: a matrix with NaN has a sign.
+                signs = ew.select(ew.eq(signs, signs), signs, scalar_like(signs, 1))
+            sign = _signed(reduce_prod(signs, axes=last), pivots)
             return [sign, reduce_sum(ew.log(ew.abs(diagonal)), axes=last)]
 
         return expand(b, found, a)

@@ -17,7 +17,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help docs docs-serve lab demo panel panel-test check test test-all soak fuzz gpu-test gpu-bench bench format clean lint types house \
-	unit programs newest panel-check panel-contract panel-types panel-lint panel-models \
+	unit programs environments newest panel-check panel-contract panel-types panel-lint panel-models \
 	panel-check-if-node panel-ui-if-node ecosystem suites libraries array-api
 
 help:  ## this list
@@ -110,8 +110,9 @@ test: $(STAMP)  ## before every merge: every test of one Python, and the panel's
 	$(MAKE) --no-print-directory -j 2 lint types panel-check-if-node
 	$(MAKE) --no-print-directory unit
 
+# Meanwhile the environments are installed that come after: that is waiting for the network, mostly.
 test-all: $(STAMP)  ## what continuous integration runs besides: newest Python, browser, more programs
-	$(MAKE) --no-print-directory programs
+	$(MAKE) --no-print-directory -j 2 programs environments
 	$(MAKE) --no-print-directory newest
 	$(MAKE) --no-print-directory libraries
 	$(MAKE) --no-print-directory panel-ui-if-node
@@ -163,6 +164,9 @@ programs: $(STAMP)
 # `--version` must really run: a pyenv shim is on the path also for versions that are switched off.
 NEWEST = $(shell for python in python3.13 "$${PYENV_ROOT:-$$HOME/.pyenv}"/versions/3.13.*/bin/python3.13; \
 	do "$$python" --version >/dev/null 2>&1 && echo "$$python" && break; done)
+
+environments:
+	@if [ -n "$(NEWEST)" ]; then $(MAKE) --no-print-directory $(OTHER)/.installed $(ECOSYSTEM)/.few; fi
 
 newest:
 	@if [ -n "$(NEWEST)" ]; then $(MAKE) --no-print-directory test-newest; \

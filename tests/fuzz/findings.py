@@ -119,6 +119,13 @@ MEANT = [
     Meant("error type", r"want NotImplementedError: scatter_apply JVP", "", INNER),
     Meant("error type", r"want ValueError: Operands must have the same tree", "", INNER),
     Meant("error type", r"want AssertionError", "", "an assertion of jax"),
+    Meant("error type", r"repeats must not be neg[\s\S]*want OverflowError", "", INNER),
+    Meant(
+        "error type",
+        r"got ValueError: Reverse-mode[\s\S]*want TypeError: can't apply forward",
+        "",
+        "a program with two errors; jax raises the other one",
+    ),
     Meant("error type", r"custom_jvp.* not implemented|'custom_lin' not", "", INNER),
     Meant("error type", r"IndivisibleError", "", "a private type, which is a ValueError"),
     Meant(
@@ -204,6 +211,13 @@ MEANT = [
         r"(?s)(digamma\(.*)jax\.jit\(",
         "0 times infinity, which XLA leaves out of some programs",
         r"\1(",
+    ),
+    Meant(
+        NOT_FINITE,
+        "",
+        r"(?s)np\.nan(?=.*jnp\.interp\(.*period=)",
+        "points one of which is NaN are in no order to search in",
+        "1.7",
     ),
     Meant(
         NOT_FINITE,

@@ -52,10 +52,11 @@ def contract(
 ) -> Any:
     """`dot_general` of promoted arrays: the batch axes, then the other axes of `x`, then of `y`.
 
-    The result is weakly typed if both arrays are, or if `weak` says so.
+    The result is weakly typed if both arrays are, or if `weak` says so, but for booleans.
     """
     aval = typeof(x)
     dtype, weak = aval.dtype, weak or (aval.weak_type and typeof(y).weak_type)
+    weak = weak and dtype != bool
     if preferred_element_type is not None:
         dtype = dtypes.check_user_dtype(preferred_element_type, "preferred_element_type")
         weak = False

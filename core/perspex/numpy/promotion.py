@@ -51,7 +51,8 @@ def promote(name: str, x: Any, y: Any) -> Sequence[Array]:
     """Two operands at one dtype, and at one shape unless one is a scalar."""
     ax: Any = getattr(x, "aval", None)
     ay: Any = getattr(y, "aval", None)
-    if ax is ay and ax is not None:
+    # Weak booleans are of the promoted dtype, and still become strong.
+    if ax is ay and ax is not None and not (ax.dtype is BOOL and ax.weak_type):
         return x, y
     if ay is None:
         make = _literals.get((ax, y.__class__))

@@ -28,7 +28,7 @@ from perspex.jitted.fused import fused
 from perspex.numpy import words
 from perspex.numpy.creation import asarray
 from perspex.numpy.grids import _INT32
-from perspex.numpy.promotion import strengthened
+from perspex.numpy.promotion import strengthened, strong
 from perspex.ops import elementwise as ops
 from perspex.ops import shape as shape_ops
 from perspex.ops.keys import filled_keys
@@ -340,6 +340,8 @@ def _diagonal(a: Any, offset: int, axis1: int, axis2: int) -> Any:
     axis1, axis2 = canonical_axis(axis1, a.ndim), canonical_axis(axis2, a.ndim)
     if axis1 == axis2:
         raise ValueError(f"diagonal: axis1 and axis2 must differ, got {axis1}")
+    if a.ndim == 2 and a.shape[0] == a.shape[1] and offset == 0 and a.dtype != bool:
+        a = strong(a)  # what JAX takes as a sum of products
     kept = [i for i in range(a.ndim) if i not in (axis1, axis2)]
     order = (*kept, axis1, axis2)
     if order != tuple(range(a.ndim)):
@@ -347,7 +349,7 @@ def _diagonal(a: Any, offset: int, axis1: int, axis2: int) -> Any:
     *outer, rows, columns = a.shape
     count = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
     if count == 0:
-        return spread(a.dtype.type(0), (*outer, 0))
+        return as_dtype(spread(a.dtype.type(0), (*outer, 0)), a.dtype, shaped(a).weak_type)
     # In the elements one after another, those of a diagonal are `columns + 1` apart.
     start = offset if offset >= 0 else -offset * columns
     lines = reshape(a, new_sizes=(*outer, rows * columns))

@@ -199,7 +199,7 @@ def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """
     exponent = _static_exponent(x2)
     if exponent is None:
-        return _power(x1, x2)
+        return power_of_arrays(x1, x2)
     check_arraylike("power", x1, x2)
     return integer_power(x1, exponent)
 
@@ -233,7 +233,8 @@ def _counting(dtype: np.dtype) -> np.dtype:
 
 
 @fused
-def _power(x: Any, y: Any) -> Any:
+def power_of_arrays(x: Any, y: Any) -> Any:
+    """`x ** y` for an exponent that may be any: that of integers is never refused."""
     check_arraylike("power", x, y)
     if dtypes.issubdtype(shaped(x).dtype, np.inexact) and _is_integer(shaped(y)):
         # Not promoted: with an integer exponent the derivative at x = 0 comes out right.

@@ -69,9 +69,14 @@ def _horner(p: Any, x: Any) -> Any:
 
 
 # The slope is a polynomial, too: nothing of the steps is kept for it.
-_horner.defjvps(
-    lambda t, out, p, x: _steps(t, x), lambda t, out, p, x: ops.mul(t, _horner(_slope(p), x))
-)
+_horner.defjvps(lambda t, out, p, x: _steps(t, x), lambda t, out, p, x: _by_x(t, p, x))
+
+
+def _by_x(t: Any, p: Any, x: Any) -> Any:
+    """What a tangent of x adds: nothing to a constant, however large it is."""
+    if p.shape[0] < 2:
+        return spread(p.dtype.type(0), typeof(x).shape)
+    return ops.mul(t, _horner(_slope(p), x))
 
 
 def _slope(p: Any) -> Any:

@@ -56,7 +56,7 @@ def contract(
     """
     aval = typeof(x)
     dtype, weak = aval.dtype, weak or (aval.weak_type and typeof(y).weak_type)
-    weak = weak and dtype != bool
+    weak = weak and dtype.kind != "b"
     if preferred_element_type is not None:
         dtype = dtypes.check_user_dtype(preferred_element_type, "preferred_element_type")
         weak = False

@@ -242,6 +242,26 @@ MEANT = [
     Meant(
         "value",
         "",
+        r"custom_vmap\([\s\S]*(jvp|linearize|jacfwd|hessian)\(",
+        "right: jax maps tangents of a rule of `custom_vmap` twice",
+    ),
+    Meant(
+        "value",
+        "",
+        r"jnp\.intersect1d\(",
+        "right: jax finds the one element of an array in an empty one",
+        "jnp.union1d(",
+    ),
+    Meant(
+        "value",
+        "",
+        r"lax\.tanh\(([^()]*), accuracy=[\w.]*\)",
+        "digits that 1 - tanh(x) ** 2 loses",
+        r"lax.tanh(\1)",
+    ),
+    Meant(
+        "value",
+        "",
         r"lax\.all_to_all\(jnp\.(resize|array|zeros)\(",
         "right: jax adds an axis if only the name is mapped",
     ),

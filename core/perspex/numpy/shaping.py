@@ -253,7 +253,7 @@ def _resize(x: Any, sizes: tuple[int, ...]) -> Any:
     x = flat(x)
     if x.size < total:
         x = tile(x, reps=(-(-total // x.size),))
-    return reshape(part(x, 0, total, 0, x.shape), sizes)
+    return reshape(x if x.size == total else part(x, 0, total, 0, x.shape), sizes)
 
 
 def view(a: ArrayLike, dtype: DTypeLike | None = None) -> Array:

@@ -52,8 +52,7 @@ from perspex.tracing.trace import typeof
 
 def _raised(x: Any, y: Any) -> Any:
     """As for arrays where the exponent of integers is a negative number, too."""
-    is_negative = isinstance(y, np.integer) and y < 0
-    return (power_of_arrays if is_negative else power)(x, y)
+    return (power_of_arrays if isinstance(y, np.integer) and y < 0 else power)(x, y)
 
 
 # What each update makes of an element and the value, and the scatter that does so for many.

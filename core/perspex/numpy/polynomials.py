@@ -74,9 +74,8 @@ _horner.defjvps(lambda t, out, p, x: _steps(t, x), lambda t, out, p, x: _by_x(t,
 
 def _by_x(t: Any, p: Any, x: Any) -> Any:
     """What a tangent of x adds: nothing to a constant, however large it is."""
-    if p.shape[0] < 2:
-        return spread(p.dtype.type(0), typeof(x).shape)
-    return ops.mul(t, _horner(_slope(p), x))
+    slope = _horner(_slope(p), x)
+    return ops.mul(t, slope) if p.shape[0] > 1 else slope
 
 
 def _slope(p: Any) -> Any:

@@ -196,7 +196,8 @@ class Parts:
         kind = type(value)
         if is_a(value, tuple):
             field = next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
-            return (field.__get__(value),) if isinstance(field, _FIELD) else None
+            if isinstance(field, _FIELD):
+                return (field.__get__(value),)
         held = dict_of(value)
         if held is None or name not in held:
             return None

@@ -217,10 +217,12 @@ class LogDeterminant(OfMatrices):
             last = (typeof(diagonal).ndim - 1,)
             signs = ew.sign(diagonal)
             if not is_complex(a) and typeof(a).shape[-1] > 2:
-                # As in LAPACK's users, NumPy and JAX: a matrix with NaN has a sign.
+                # As in NumPy and JAX: a matrix with NaN has a sign.
                 signs = ew.select(ew.eq(signs, signs), signs, scalar_like(signs, 1))
             sign = _signed(reduce_prod(signs, axes=last), pivots)
-            return [sign, reduce_sum(ew.log(ew.abs(diagonal)), axes=last)]
+            size = reduce_sum(ew.log(ew.abs(diagonal)), axes=last)
+            is_zero = ew.eq(sign, scalar_like(sign, 0))
+            return [sign, ew.select(is_zero, scalar_like(size, -np.inf), size)]
 
         return expand(b, found, a)
 

@@ -110,7 +110,7 @@ test: $(STAMP)  ## before every merge: every test of one Python, and the panel's
 	$(MAKE) --no-print-directory -j 2 lint types panel-check-if-node
 	$(MAKE) --no-print-directory unit
 
-# Meanwhile the environments are installed that come after: that is waiting for the network, mostly.
+# While programs run, the environments of the later stages are installed, which mostly waits for the network.
 test-all: $(STAMP)  ## what continuous integration runs besides: newest Python, browser, more programs
 	$(MAKE) --no-print-directory -j 2 programs environments
 	$(MAKE) --no-print-directory newest

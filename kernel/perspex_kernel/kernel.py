@@ -69,9 +69,7 @@ def _sendable(text: str) -> str:
 def _is_usable(stream: Any) -> bool:
     """Whether a stream can be written to, and flushed before a reply."""
     try:
-        # The notebook's own may wait for a thread, as it does when IPython flushes it in any case.
-        if type(stream) is not Stream or "flush" in vars(stream):
-            stream.flush()
+        stream.flush()
         return callable(stream.write) and not getattr(stream, "closed", False)
     except BaseException:
         return False

@@ -68,14 +68,14 @@ def _horner(p: Any, x: Any) -> Any:
     return _steps(p, x)
 
 
-# The slope is a polynomial, too: nothing of the steps is kept for it.
-_horner.defjvps(lambda t, out, p, x: _steps(t, x), lambda t, out, p, x: _by_x(t, p, x))
-
-
-def _by_x(t: Any, p: Any, x: Any) -> Any:
+def _by_x(t: Any, out: Any, p: Any, x: Any) -> Any:
     """What a tangent of x adds: nothing to a constant, however large it is."""
     slope = _horner(_slope(p), x)
     return ops.mul(t, slope) if p.shape[0] > 1 else slope
+
+
+# The slope is a polynomial, too: nothing of the steps is kept for it.
+_horner.defjvps(lambda t, out, p, x: _steps(t, x), _by_x)
 
 
 def _slope(p: Any) -> Any:

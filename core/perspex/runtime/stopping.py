@@ -349,11 +349,6 @@ def _given_up(arrays: Sequence[Any], what: str) -> Outcome:
     return Outcome(programs, tuple(arrays), twins, is_stopped=True)
 
 
-def is_quiet() -> bool:
-    """Whether nothing that was stopped is still to be settled, closed or deleted."""
-    return _halted is None and not pending and not _unclosed
-
-
 def drop() -> bool:
     """Delete arrays that were given up and are computed by now; whether some are not.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import types
+from collections import namedtuple
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,6 +17,8 @@ from perspex.base.xla import PjitFunction
 from perspex_magics.notebook.kinds import Parts, dict_of, is_a, items
 
 _HOMES = (type, types.ModuleType)
+# What a named tuple's class has under the name of a field.
+NAMED_FIELD: type[Any] = type(vars(namedtuple("_Example", "field"))["field"])
 # Slots that are no data.
 _NO_DATA = ("__dict__", "__weakref__")
 
@@ -33,6 +36,11 @@ def step_text(step: Any) -> str:
     ('.weight', "['weight']", '[0]')
     """
     return step if isinstance(step, Text) else f"[{step!r}]"
+
+
+def class_member(kind: type, name: str) -> Any:
+    """What a class has under a name, or inherits. Runs no code of the user's."""
+    return next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
 
 
 def attributes(value: Any) -> Iterator[tuple[str, Any]]:

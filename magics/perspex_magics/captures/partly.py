@@ -18,8 +18,9 @@ import numpy as np
 from perspex import tree
 from perspex.runtime.array import ArrayImpl
 from perspex_magics.captures.codes import known_code
+from perspex_magics.captures.objects import NAMED_FIELD, class_member
 from perspex_magics.captures.paths import CALLED_LATER, STRUCTURE, WRITTEN, Path, Step
-from perspex_magics.captures.tokens import PLAIN_KINDS, Table, labelled
+from perspex_magics.captures.tokens import MOST_ITEMS, PLAIN_KINDS, Table, labelled
 from perspex_magics.display.summaries import brief
 from perspex_magics.notebook.kinds import dict_of, is_a
 from perspex_magics.notebook.own_modules import is_own
@@ -32,9 +33,6 @@ _ARRAYS = (np.ndarray, ArrayImpl)
 # What arrays say of themselves without their elements.
 _OF_TYPE = {"shape", "dtype", "ndim", "size", "nbytes", "itemsize", "weak_type"}
 _ENVIRONMENT = type(os.environ)
-_FIELD: type[Any] = type(vars(collections.namedtuple("_Example", "field"))["field"])
-# Of a dict of more items the whole counts where it is not known which of them are read.
-_MOST_ITEMS = 32
 _MOST_DEPTH = 16
 _MISSING = object()
 
@@ -70,17 +68,16 @@ class Parts:
 
     def _follow(self, value: Any, root: str, path: Path, names: Mapping[str, Any]) -> None:
         label, before = root, {id(value): root}
-        for taken in path:
-            kind, step = type(value), taken
-            if step.kind == "at key" and not self.in_doubt:
-                if (key := self._key(step.key, names)) is not None:
-                    step = Step("item", key[0])
-                elif kind in _DICTS and len(value) <= _MOST_ITEMS:
-                    # Each was there when it was read: no new one is.
-                    self._container(value, label, root)
-                    for place, item in labelled(value, label):
-                        self.walk.value(item, place, root)
-                    return
+        for each in path:
+            kind, step = type(value), self._looked_up(each, names)
+            if step.kind == "at key":
+                if self.in_doubt or kind not in _DICTS or len(value) > MOST_ITEMS:
+                    break
+                # The item that was read was there: no new one is.
+                self._container(value, label, root)
+                for place, item in labelled(value, label):
+                    self.walk.value(item, place, root)
+                return
             if step is WRITTEN:
                 if kind not in _WRITABLE:
                     break
@@ -161,17 +158,18 @@ class Parts:
             for inside in list(value.values() if type(value) is dict else value):
                 self._containers(inside, f"{label} (inside)", root)
 
-    def _key(self, source: tuple[str, Path] | None, names: Mapping[str, Any]) -> tuple[Any] | None:
-        """The key that a variable holds now, in a tuple; `None` where that is not known."""
-        if source is None or source[0] not in names:
-            return None
-        key = names[source[0]]
-        for step in source[1]:
-            take = self._item if step.kind == "item" else self._attribute
-            if (part := take(key, step.key)) is None:
-                return None
-            key = part[0]
-        return (key,) if type(key) in PLAIN_KINDS else None
+    def _looked_up(self, step: Step, names: Mapping[str, Any]) -> Step:
+        """The step to the item of the key that a variable holds now, where that is known."""
+        if step.kind != "at key" or self.in_doubt or step.key is None or step.key[0] not in names:
+            return step
+        name, path = step.key
+        key = names[name]
+        for part in path:
+            take = self._item if part.kind == "item" else self._attribute
+            if (found := take(key, part.key)) is None:
+                return step
+            key = found[0]
+        return Step("item", key) if type(key) in PLAIN_KINDS else step
 
     def _length(self, value: Any) -> Any:
         if type(value) in _SIZED:
@@ -195,8 +193,8 @@ class Parts:
         """An attribute in a tuple, `None` where the whole counts."""
         kind = type(value)
         if is_a(value, tuple):
-            field = next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
-            if isinstance(field, _FIELD):
+            field = class_member(kind, name)
+            if isinstance(field, NAMED_FIELD):
                 return (field.__get__(value),)
         held = dict_of(value)
         if held is None or name not in held:

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 import types
-from collections import namedtuple
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from perspex_magics.captures.codes import Code, Write
 from perspex_magics.captures.homes import Homes
-from perspex_magics.captures.objects import attributes, unwrapped
+from perspex_magics.captures.objects import NAMED_FIELD, attributes, class_member, unwrapped
 from perspex_magics.notebook.kinds import is_a
 from perspex_magics.notebook.own_modules import is_own
 
@@ -25,7 +24,7 @@ CLASS = "__class__"
 _FIELDS = (
     types.MemberDescriptorType,
     types.GetSetDescriptorType,
-    type(vars(namedtuple("_Example", "field"))["field"]),
+    NAMED_FIELD,
 )
 _BY_ANY_NAME = {"getattr", "vars", "__dict__"}
 # Attributes by which code that was installed tells arrays from other objects.
@@ -181,7 +180,7 @@ class Readings:
         it is dropped, and the user's may do more than write to their object.
         """
         for write in writes:
-            if not is_a(_class_member(type(value), write.method), types.MethodDescriptorType):
+            if not is_a(class_member(type(value), write.method), types.MethodDescriptorType):
                 is_users = self.homes.has_class(type(value)) or is_own(value)
                 if is_users or not write.is_dropped:
                     return False
@@ -218,8 +217,3 @@ class Readings:
 def is_special(name: str) -> bool:
     """Whether a name is one of those that Python itself looks up."""
     return name.startswith("__") and name.endswith("__")
-
-
-def _class_member(kind: type, name: str) -> Any:
-    """What a class has under a name, or inherits. Runs no code of the user's."""
-    return next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)

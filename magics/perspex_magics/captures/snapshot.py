@@ -38,6 +38,7 @@ from perspex_magics.captures.functions import Functions
 from perspex_magics.captures.homes import Homes
 from perspex_magics.captures.readings import CLASS, Readings
 from perspex_magics.captures.tokens import (
+    MOST_ITEMS,
     NUMBERS_AND_TEXT,
     PLAIN_KINDS,
     DeviceArray,
@@ -52,8 +53,6 @@ from perspex_magics.notebook.own_modules import is_own
 
 # What lies beyond so many is not looked at; following 2,000 takes some 5 ms.
 _MOST = 2_000
-# Containers of more items are taken as a whole where they hold nothing but numbers and strings.
-_WHOLE = 32
 # The content of NumPy arrays of no more bytes is kept, and not a digest of it.
 _SMALL = 256
 _CONTAINERS = (list, deque, tuple, set, frozenset, dict)
@@ -312,7 +311,7 @@ class Snapshot:
                 if is_a(value, collections.defaultdict):
                     self.value(value.default_factory, f"{label}.default_factory", root)
             value = _own(value)
-        if len(value) > _WHOLE:
+        if len(value) > MOST_ITEMS:
             inside = [*value, *value.values()] if is_a(value, dict) else value
             if PLAIN_KINDS.issuperset(map(type, inside)):
                 # Version 2 writes equal values as equal bytes.

@@ -19,6 +19,9 @@ from perspex_magics.notebook.kinds import is_a, plain, stops
 
 PLAIN = (str, bytes, int, complex, bool, type(None), type(...), range)
 NUMBERS_AND_TEXT = (*PLAIN, float)
+# Containers of more items are taken as a whole where they hold nothing but numbers and strings, and
+# dictionaries where it is not known which items are read.
+MOST_ITEMS = 32
 PLAIN_KINDS = frozenset(NUMBERS_AND_TEXT)
 # Device arrays up to this size are kept for comparison; of larger ones only what lives anyway.
 _KEPT_BYTES = 1 << 12
@@ -198,8 +201,8 @@ class State:
     def differences(self, now: Table | State, wait: bool) -> tuple[list[Difference], bool]:
         """What differs now, and whether something could not be told without waiting."""
         by_root: dict[str, list[str]] = {}
-        # What is not read any more: by another key, or by a function that was replaced. That is
-        # told if nothing says why.
+        # Parts that nothing reads any more, since a key or a function was replaced. They are told
+        # only if nothing else has changed.
         gone: dict[str, list[str]] = {}
         unsure = False
         for label, token in self.tokens.items():

@@ -31,7 +31,6 @@ INTERRUPTED = (KeyboardInterrupt, CancelledError)
 NAME = "_stopped"
 # Seconds that programs have to end by themselves, if the interrupt came some time ago.
 _LEAST_GRACE = 0.02
-_NOTHING = stopping.Outcome()
 
 
 def names_of(shell: InteractiveShell, arrays: list[Any]) -> list[str]:
@@ -52,7 +51,7 @@ class Stopping:
     def __init__(self, shell: InteractiveShell) -> None:
         self.shell = shell
         # What the last interrupt has done.
-        self.outcome = _NOTHING
+        self.outcome = stopping.Outcome()
         # When an interrupt arrived, by `time.monotonic`, and what it did before Python saw it.
         self.pressed = 0.0
         self.early: stopping.Outcome | None = None
@@ -76,17 +75,12 @@ class Stopping:
             stopping.release()
 
     def _end(self, result: Any) -> None:
-        error = getattr(result, "error_in_exec", None)
-        is_quiet = stopping.is_quiet() and not watching.stopped
-        if error is None and self.early is None and is_quiet:
-            self.outcome = _NOTHING
-            return
         stopping.drop()
         self.settle()
         found, self.early = self.early, None
-        self.outcome = found or _NOTHING
+        self.outcome = found or stopping.Outcome()
         runs, watching.stopped[:] = watching.stopped[:], []
-        if not isinstance(error, INTERRUPTED):
+        if not isinstance(getattr(result, "error_in_exec", None), INTERRUPTED):
             return
         imports.free_lock()
         if found is None:

@@ -37,8 +37,6 @@ class Calls(ast.NodeTransformer):
           text: the cell's text; `None` for the body of a cell under a magic.
         """
         if text is not None:
-            if "def" not in text and "lambda" not in text and "import" not in text:
-                return tree
             words = set(_WORD.findall(text))
             is_text = "{" in text and not {"f", "rf", "fr", "F"}.isdisjoint(words)
             is_text = is_text or _PERCENT.search(text) is not None

@@ -111,10 +111,11 @@ class Guard:
     def look(self) -> bool:
         """End the cell if memory runs out; returns whether it did."""
         held = self.last = self.held()
-        if self.start is None:  # a moment after the beginning, so that short cells cost nothing
-            self.start = held
-        if held is None or self.start is None:
+        if held is None:
             return False
+        # From a moment after the beginning, so that short cells cost nothing; or from the least
+        # since, as memory may have been freed between cells.
+        self.start = held if self.start is None else min(self.start, held)
         grown = held - self.start
         if grown < _GROWTH:
             return False

@@ -2,8 +2,8 @@
 
 Each is run by an interpreter in NumPy, eagerly, compiled, and mapped over a batch, which must all
 agree; its derivative must be what central differences of the NumPy interpreter give. Every program
-is drawn anew from a fixed seed. `make test` runs 100 of them; `make test-all` sets
-`PERSPEX_PROGRAMS` to 2,000, and `make soak` to 20,000, which are others in each run.
+is drawn anew from a fixed seed. `make test` runs 100 of them. `PERSPEX_PROGRAMS` asks for more:
+`make test-all` runs 2,000, and `make soak` runs 20,000 new ones each time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Notebooks in which something is fitted or simulated, and what their users change afterwards.
+"""Notebooks that fit or simulate something, and the changes that their users make afterwards.
 
 `call` is what is compiled, with arguments that no change touches. A change is stale if the same
 cells without `jit` give another number after it; then the notice names the variable beside it.

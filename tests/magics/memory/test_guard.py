@@ -117,19 +117,24 @@ def test_files_are_read_only_where_memory_may_have_been_taken() -> None:
     assert not looks(10.2) and not looks(10.3)
     faults[0] += 1
     assert looks(10.4) and not looks(10.5) and not looks(11.3)
-    assert looks(11.5)  # others may have filled it
+    assert looks(11.4) and not looks(12.3)  # a second later
+    watching.faults = lambda: None
+    assert looks(12.31) and looks(12.32)
 
 
-def test_a_cell_that_has_asked_for_nothing_begins_with_what_was_held_before() -> None:
-    faults, held, read = [1_000], [5 * GIB], []
-    watching = Guard(
-        CellPulse(), lambda: GIB // 2, lambda: read.append(0) or held[0], lambda: faults[0]
-    )
-    for times in (1, 1):  # the second cell is not measured
+def test_a_cell_that_took_nothing_starts_from_the_last_reading(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    readings = iter([5 * GIB, 2 * GIB])
+    watching = Guard(CellPulse(), lambda: GIB // 2, lambda: next(readings), lambda: 1_000)
+    monkeypatch.setattr(guard.time, "perf_counter", lambda: 10.0)
+    for _ in range(2):  # the second cell reads nothing
         watching.thread, watching.start = threading.get_ident(), None
         watching._look()
         assert watching.start == 5 * GIB
-        assert len(read) == times
+    # What was freed between the cells does not hide what this one takes.
+    assert not watching.look()
+    assert watching.start == 2 * GIB
     watching.thread = 0
 
 

@@ -19,7 +19,7 @@ from perspex.base import source
 from perspex.ir.avals import PYTHON_SCALARS, ShapedArray, shaped
 from perspex.ir.jaxpr import ClosedJaxpr
 from perspex.jitted.fused import fused
-from perspex.numpy.arithmetic import power, power_of_arrays, true_divide
+from perspex.numpy.arithmetic import power_of_arrays, true_divide
 from perspex.numpy.indexing.parse import Index, Point
 from perspex.numpy.indexing.read import FILL, restored
 from perspex.numpy.indexing.windows import (
@@ -49,12 +49,6 @@ from perspex.ops.windows import GatherScatterMode, ScatterDimensionNumbers
 from perspex.tracing.staging import stage
 from perspex.tracing.trace import typeof
 
-
-def _raised(x: Any, y: Any) -> Any:
-    """As for arrays where the exponent of integers is a negative number, too."""
-    return (power_of_arrays if isinstance(y, np.integer) and y < 0 else power)(x, y)
-
-
 # What each update makes of an element and the value, and the scatter that does so for many.
 OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "set": lambda old, value: value,
@@ -62,7 +56,7 @@ OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "subtract": ops.sub,
     "multiply": ops.mul,
     "divide": true_divide,
-    "power": _raised,
+    "power": power_of_arrays,
     "min": ops.min,
     "max": ops.max,
 }

@@ -217,7 +217,7 @@ class LogDeterminant(OfMatrices):
             last = (typeof(diagonal).ndim - 1,)
             signs = ew.sign(diagonal)
             if not is_complex(a) and typeof(a).shape[-1] > 2:
-                # As in NumPy and JAX: a matrix with NaN has a sign.
+                # As in NumPy and JAX, NaN has a sign. (JAX takes two rows or fewer otherwise.)
                 signs = ew.select(ew.eq(signs, signs), signs, scalar_like(signs, 1))
             sign = _signed(reduce_prod(signs, axes=last), pivots)
             size = reduce_sum(ew.log(ew.abs(diagonal)), axes=last)

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from typing import Any
 
 from ipykernel.kernelapp import IPKernelApp
-from traitlets import DottedObjectName, Type, default
+from traitlets import Bunch, DottedObjectName, Type, default, observe
 
 from perspex_kernel import again
+from perspex_kernel.clients import Peers, Subscriptions
 from perspex_kernel.kernel import PerspexKernel
-from perspex_kernel.restarting import Peers
 from perspex_kernel.streams import Stream
 
 _PACKAGES = {"site-packages", "dist-packages"}
@@ -54,19 +54,27 @@ class PerspexKernelApp(IPKernelApp):
 
     def init_sockets(self) -> None:
         """Open the sockets, and count who connects to them."""
-        self.peers: list[Peers] = []
+        self.clients: list[Peers | Subscriptions] = []
         super().init_sockets()
 
     def _bind_socket(self, s: Any, port: int) -> int:
-        if s in (self.shell_socket, self.iopub_socket):
-            self.peers.append(Peers(s))
+        if s is self.shell_socket:
+            self.clients.append(Peers(s))
+        elif s is self.iopub_socket:
+            self.clients.append(Subscriptions(s))
         bound: int = super()._bind_socket(s, port)
         return bound
+
+    @observe("iopub_thread")
+    def _listen(self, change: Bunch) -> None:
+        if (thread := change.new) is not None:
+            subscriptions = next(one for one in self.clients if isinstance(one, Subscriptions))
+            subscriptions.listen(thread)
 
     def init_kernel(self) -> None:
         """Make the kernel, which knows who is connected."""
         super().init_kernel()
-        self.kernel.restarting.peers = self.peers
+        self.kernel.restarting.clients = self.clients
 
     def close(self) -> None:
         """Close the sockets."""

@@ -19,11 +19,10 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import IO, Any
 
-import zmq
 from jupyter_client.session import DELIM
-from zmq.utils.monitor import recv_monitor_message
 
 from perspex_kernel import again
+from perspex_kernel.clients import Peers, Subscriptions
 from perspex_magics.compiling.abandoned import Behind
 from perspex_magics.restart.archive import Reader
 from perspex_magics.restart.contents import Lost, Restored, Saved, load, save
@@ -40,32 +39,6 @@ _MOST_TOLD = 200
 _GRACE = 1.0
 
 
-class Peers:
-    """Counts who is connected to a socket."""
-
-    def __init__(self, socket: zmq.Socket[Any]) -> None:
-        self.socket = socket
-        events = zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED
-        self.monitor: zmq.Socket[Any] | None = socket.get_monitor_socket(events)
-        self.number = 0
-        self._lock = threading.Lock()
-
-    def count(self) -> int:
-        """How many are connected now."""
-        with self._lock:
-            while self.monitor is not None and self.monitor.poll(0):
-                event = recv_monitor_message(self.monitor)["event"]
-                self.number += 1 if event == zmq.EVENT_HANDSHAKE_SUCCEEDED else -1
-        return self.number
-
-    def close(self) -> None:
-        """Count no more."""
-        self.count()
-        with self._lock:
-            self.monitor = None
-            self.socket.disable_monitor()
-
-
 class Restarting:
     """The restarts of one kernel."""
 
@@ -74,7 +47,7 @@ class Restarting:
         # Requests that have not begun by their headers, and those that run by their threads.
         self.waiting: dict[bytes, list[bytes]] = {}
         self.current: dict[int, list[bytes]] = {}
-        self.peers: list[Peers] = []
+        self.clients: list[Peers | Subscriptions] = []
         self._counts: list[int] = []
         self._restored: Restored | None = None
         self._left: dict[str, Any] = {}
@@ -200,7 +173,7 @@ class Restarting:
                 {
                     "running": [(frames, thread != asking) for thread, frames in running],
                     "waiting": list(self.waiting.values()),
-                    "peers": self._counts,
+                    "clients": self._counts,
                 }
             )
             return file
@@ -214,14 +187,15 @@ class Restarting:
 
     def collect(self) -> None:
         """Count the clients."""
-        self._counts = self._counts or [peers.count() for peers in self.peers]
+        self._counts = self._counts or [clients.count() for clients in self.clients]
 
     def close(self) -> None:
         """The sockets are about to be closed."""
         if again.is_armed():
             self.collect()
-        for peers in self.peers:
-            peers.close()
+        for clients in self.clients:
+            if isinstance(clients, Peers):
+                clients.close()
 
     # ---- the first steps --------------------------------------------------------------------
 
@@ -255,10 +229,9 @@ class Restarting:
 
     def _wait_for_clients(self) -> None:
         end = time.monotonic() + _PATIENCE
-        for peers, number in zip(self.peers, self._left["peers"], strict=False):
-            while peers.count() < number and time.monotonic() < end:
+        for clients, number in zip(self.clients, self._left["clients"], strict=False):
+            while clients.count() < number and time.monotonic() < end:
                 time.sleep(_LOOK)
-        time.sleep(_LOOK)  # what clients subscribe to comes right behind the handshake
 
     def _reply(self, frames: list[bytes], is_cut: bool) -> None:
         kernel = self.kernel

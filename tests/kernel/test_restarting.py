@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import zmq
 from support.session import TIMEOUT, Ran, Session, open_session
+from zmq.utils.monitor import recv_monitor_message
 
 KIND = "application/vnd.perspex.restarted+json"
 # A thread that no signal and no exception reaches, as one that waits inside XLA.
@@ -164,6 +167,21 @@ def test_requests_that_have_not_begun_are_handed_on(own: Session) -> None:
     assert [replies[one]["status"] for one in sent] == ["ok"] * 3
     assert [replies[one]["execution_count"] for one in sent] == [1, 2, 3]
     assert own.ok("n").text == "2"
+
+
+def test_outputs_wait_for_subscriptions(own: Session) -> None:
+    """A client that is slow to subscribe again misses nothing."""
+    socket = own.client.iopub_channel.socket
+    events = zmq.EVENT_DISCONNECTED | zmq.EVENT_HANDSHAKE_SUCCEEDED
+    with socket.get_monitor_socket(events) as monitor:
+        sent = [own.send(code) for code in ("%restart", "'after it'")]
+        assert recv_monitor_message(monitor)["event"] == zmq.EVENT_DISCONNECTED
+        socket.unsubscribe(b"")
+        assert recv_monitor_message(monitor)["event"] == zmq.EVENT_HANDSHAKE_SUCCEEDED
+        socket.disable_monitor()
+    time.sleep(0.3)
+    socket.subscribe(b"")
+    assert own.wait(sent[1]).text == "'after it'"
 
 
 def test_a_thread_that_hangs_is_ended(own: Session) -> None:

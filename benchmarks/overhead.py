@@ -3,10 +3,10 @@
     python benchmarks/overhead.py [--rounds 60] [--cells 6]
 
 Two kernels run the same cells, in turn: IPython's with the core alone (`bare`), and Perspex's. The
-latter is measured as it is (`on`), with what the extension does around cells left out (`off`), and
-with the extension unloaded (`none`). Each round begins with the notebook's first cells, so that
-what is watched is what a notebook has: jitted functions that captured arrays, lists and NumPy
-arrays, and some sixty names.
+latter is measured as it is (`on`), with what it does around cells left out and the streams of
+IPython's kernel (`off`), and with the extension unloaded (`none`). Each round begins with the
+notebook's first cells, so that what is watched is what a notebook has: jitted functions that
+captured arrays, lists and NumPy arrays, and some sixty names.
 
 Machines become faster and slower by the minute, and each run of the notebook lays its memory out
 anew, which alone moves 10,000 calls by some per cent. So `on` and `off` take turns cell by cell in
@@ -68,6 +68,7 @@ MOST_EMPTY, MOST_CALLS = 1e-3, 0.01
 LOAD, UNLOAD = "%load_ext perspex_magics", "%unload_ext perspex_magics"
 # Run without a word of IPython's about a cell, so that none is begun and never ended.
 OFF = """
+import ipykernel.iostream, perspex_kernel.streams
 _shell = get_ipython()
 _lists = [*_shell.events.callbacks.values()]
 _lists += [_shell.input_transformers_cleanup, _shell.input_transformers_post]
@@ -75,15 +76,20 @@ _shell.left_out = [(each, each.copy()) for each in _lists]
 for _each in _lists:
     _each[:] = [
         one for one in _each
-        if not str(getattr(one, "__module__", type(one).__module__)).startswith("perspex_magics")
+        if not str(getattr(one, "__module__", type(one).__module__)).startswith("perspex_")
     ]
 _shell.hook_left_out = vars(_shell).pop("transform_ast")
+_shell.flush_left_out = perspex_kernel.streams.Stream.flush
+perspex_kernel.streams.Stream.flush = ipykernel.iostream.OutStream.flush
+_shell.kernel._check_streams = lambda: None
 del _shell, _lists, _each
 """
 ON = """
 for _each, _all in get_ipython().left_out:
     _each[:] = _all
 get_ipython().transform_ast = get_ipython().hook_left_out
+perspex_kernel.streams.Stream.flush = get_ipython().flush_left_out
+del get_ipython().kernel._check_streams
 del _each, _all
 """
 

@@ -99,16 +99,25 @@ class Pair:
         lost = {n for n in left if found[n].kind == "NaN or infinity"}
         if lost:
             # Numbers may overflow on the way: in float64 they do not.
-            wider = [Statement(s.text.replace("float32", "float64"), s.target) for s in kept]
+            wider = [Statement(_widened(s.text), s.target) for s in kept]
             wide = self.theirs.ask(wider, True, self.seconds)
             left -= {n for n in lost if recovered(got[n], want[n], wide[n], runs[n])}
-        if any("float16" in s.text for s in kept) and left:
-            # A step of half precision is large: ours may be the nearer of two rounded results.
-            wider = [Statement(re.sub("b?float16", "float32", s.text), s.target) for s in kept]
-            wide = self.theirs.ask(wider, x64, self.seconds)
-            left -= {n for n in left if nearer(got[n], want[n], wide[n])}
+        # Ours may be the nearer of two rounded results: of 0 and 6e-8 where the number is 0.
+        for widened, in_x64 in ((_widened_halves, x64), (_widened, True)):
+            wider = [Statement(widened(s.text), s.target) for s in kept]
+            if left and any(s.text != w.text for s, w in zip(kept, wider, strict=True)):
+                wide = self.theirs.ask(wider, in_x64, self.seconds)
+                left -= {n for n in left if nearer(got[n], want[n], wide[n])}
         return names - left
 
     def stop(self) -> None:
         self.ours.stop()
         self.theirs.stop()
+
+
+def _widened(text: str) -> str:
+    return text.replace("float32", "float64").replace("complex64", "complex128")
+
+
+def _widened_halves(text: str) -> str:
+    return re.sub("b?float16", "float32", text)

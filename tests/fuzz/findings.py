@@ -386,6 +386,26 @@ MEANT = [
         "right: the upper half of the product",
         "lax.bitwise_and(",
     ),
+    Meant(
+        "error type",
+        r"got TypeError: p\w+ does not accept[\s\S]*want ValueError: shard_map applied",
+        "",
+        "a program with two errors; jax raises the other one",
+    ),
+    Meant(
+        "value",
+        r"got array bool",
+        r"jnp\.signbit\(",
+        "the sign of NaN, which no standard gives",
+        "jnp.isnan(",
+    ),
+    Meant(
+        "value",
+        "",
+        r"jax\.random\.gamma\((?=[\s\S]*(jvp|vjp|linearize|jac\w+|hessian|grad)\()",
+        "right: the slope of a draw by a large shape is 1",
+        "(lambda key, a, *rest, **options: a)(",
+    ),
     # In JAX it is 0.5 there.
     Meant(NOT_FINITE, r"got .*nan", BESSEL, "right: the slope at NaN is NaN", "lax.tanh("),
     Meant("value", r"", BESSEL, "right: the slope at NaN is NaN", "lax.tanh("),

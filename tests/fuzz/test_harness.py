@@ -116,7 +116,11 @@ def test_of_two_rounded_numbers_one_is_nearer() -> None:
     want, wide = array([0.0615234375], "float16"), array([0.0706])
     assert nearer(array([0.07666015625], "float16"), want, wide)
     assert not nearer(array([0.09], "float16"), want, wide)
-    assert not nearer(array([1.0]), array([2.0]), wide)
+    assert not nearer(array([1.0], "float64"), array([2.0], "float64"), wide)
+    want, wide = array([6e-8, 1.0, np.nan]), array([0.0, 1.0, np.nan], "float64")
+    assert nearer(array([0.0, 1.0, np.nan]), want, wide)
+    assert not nearer(array([0.0, 1.1, np.nan]), want, wide)
+    assert not nearer(array([0.0, 1.0, 0.0]), want, wide)
 
 
 def test_only_longer_shapes_are_those_of_an_exchange() -> None:

@@ -171,7 +171,9 @@ def _zeta_slope(x: Any, q: Any, y: Any) -> Any:
 def _zeta_change(x: Any, q: Any) -> Any:
     """How zeta changes with `q` (25.11.17), and NaN where the sum has no value."""
     one = scalar_like(x, 1)
-    return select(gt(x, one), mul(neg(x), zeta(add(x, one), q)), scalar_like(x, math.nan))
+    # A factor, so that what is derived from this has no value there either.
+    factor = select(gt(x, one), neg(x), scalar_like(x, math.nan))
+    return mul(factor, zeta(add(x, one), q))
 
 
 # zeta(x, q) is the sum of (q + k)^-x over k = 0, 1, 2, ...

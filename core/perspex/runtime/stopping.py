@@ -354,6 +354,8 @@ def drop() -> bool:
 
     Not before: another thread may wait for one, and would be left in C++ for ever.
     """
+    if not _unclosed and not pending:
+        return False
     with _lock:
         unclosed = _unclosed[:]
         _unclosed.clear()

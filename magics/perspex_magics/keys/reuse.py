@@ -101,6 +101,8 @@ class Watch:
             return
         # A cell without random calls costs this comparison.
         is_same = recorder is self._of and recorder.total == self._seen
+        if is_same and not loops and not recorder.unmapped:
+            return
         keys = [] if is_same else self._new_uses(recorder)
         unmapped = list(recorder.unmapped)
         recorder.unmapped.clear()

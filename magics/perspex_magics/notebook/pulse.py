@@ -15,7 +15,7 @@ from perspex_magics.session import Session
 Look = Callable[[], float | None]
 
 # The first look while cells run, in seconds: the thread of a cell must wait for each.
-_FIRST = 0.01
+_FIRST = 0.04
 
 
 class Pulse:

@@ -123,7 +123,7 @@ class Reading:
         self.reserved = ""
         # What other processes used of the machine meanwhile, if that was much.
         self.load: load.Load | None = None
-        # Read by another thread, so that short cells need not wait for it.
+        # Read by another thread, once the cell is no short one.
         self.machine: load.Sample | None = None
         self._is_looked_at = False
         # Begin and length of phases, the outermost of those that ended.
@@ -158,7 +158,7 @@ class Reading:
 
         Returns in how many seconds to look again.
         """
-        if not self._is_looked_at:
+        if not self._is_looked_at and time.perf_counter() - self.start >= _LONG_CELL:
             self._is_looked_at, self.machine = True, load.sample()
         return self.moments.look()
 

@@ -14,7 +14,7 @@ from perspex.runtime import threads
 _PART, _SHORTEST, _LONGEST = 0.02, 0.01, 0.1
 # The least where Python runs, which must stop for each, and where nothing is to be told apart: this
 # part of the time.
-_WHERE_PYTHON_RUNS, _RUNNING = 0.05, 0.9
+_WHERE_PYTHON_RUNS, _RUNNING = 0.06, 0.9
 # When there are so many, every other one is forgotten.
 _MOST = 4096
 

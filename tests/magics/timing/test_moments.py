@@ -9,7 +9,7 @@ import pytest
 
 from perspex.base import events
 from perspex.runtime import threads
-from perspex_magics.timing import moments
+from perspex_magics.timing import load, moments
 from perspex_magics.timing.clock import Reading
 from perspex_magics.timing.moments import Moment, Moments
 
@@ -61,6 +61,17 @@ def test_a_cell_that_computes_from_its_beginning_is_looked_at_less(worked: float
     made.due = made.begun
     made._ran -= worked
     assert (made.look() >= moments._WHERE_PYTHON_RUNS) == bool(worked)
+
+
+def test_files_of_the_machine_are_read_in_long_cells_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = []
+    monkeypatch.setattr(load, "sample", lambda: read.append("sample"))
+    for ago, count in ((-60.0, 0), (0.2, 1)):
+        reading = Reading("x")
+        reading.start -= ago
+        for _ in range(3):
+            reading.look()
+        assert len(read) == count
 
 
 @pytest.mark.parametrize("order", ["device first", "idle first"])

@@ -135,19 +135,20 @@ house: $(STAMP)
 # Tests that start, stop, kill and connect processes take minutes, and few changes touch what they
 # test. `make test-all` runs them.
 PROCESSES = $(addprefix tests/kernel/test_,abuse.py cache.py cluster.py command.py \
-	compiler_process.py ending.py interrupt.py out_of_memory.py portability.py restarting.py \
-	run.py) \
+	compiler_process.py ending.py interrupt.py out_of_memory.py portability.py protocol.py \
+	restarting.py run.py) \
 	$(addprefix tests/core/runtime/,compiler/test_compiling.py processes test_fork.py \
 	test_interruptible.py test_plugins.py) \
 	tests/core/base/test_environment.py tests/core/test_distributed.py \
-	tests/fuzz/test_stress.py \
+	$(addprefix tests/fuzz/test_,harness.py notebook.py stress.py) \
 	tests/notebooks/test_truth.py tests/notebooks/test_widgets_exported.py
 # The notebook that starts a cluster.
 CLUSTER = 'tests/notebooks/test_notebooks.py::test_notebook_runs_and_shows_what_it_should[cluster.ipynb]'
 
 # `perspex.as_jax` acts when it is imported, so its examples run in processes of their own (tests/core).
-# No more processes than processors: each imports and collects all tests, which takes it 17 seconds.
-WORKERS = -n logical --maxprocesses 6
+# One more process than processors, as a tenth of the time is waited for something; not many, as each
+# imports and collects all tests, which takes it 12 seconds.
+WORKERS = -n $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )) --maxprocesses 6
 unit: $(STAMP)
 	$(BIN)/python -m pytest -q $(WORKERS) --dist worksteal --doctest-modules --doctest-glob='*.md' \
 		--ignore=core/perspex/as_jax --ignore=tests/devices --ignore=tests/soak \

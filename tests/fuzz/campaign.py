@@ -123,8 +123,12 @@ class Campaign:
         given: Sequence[Statement],
         difference: Difference,
         abstract: bool,
+        most: int = 3,
     ) -> str:
-        """Why a difference is as it should be; the empty string if it is not."""
+        """Why a difference is as it should be; the empty string if it is not.
+
+        Behind one there may be others, `most` in all.
+        """
         mark = "\n#\n"
         reason, other = meant(difference, mark.join(s.text for s in given))
         if not other:
@@ -137,7 +141,10 @@ class Campaign:
             )
         except Broken:
             return ""
-        return "" if any(d.name == difference.name for d in found) else reason
+        left = next((d for d in found if d.name == difference.name), None)
+        if left is None:
+            return reason
+        return self.reason(program, changed, left, abstract, most - 1) if most > 1 else ""
 
     def shrunk(
         self,

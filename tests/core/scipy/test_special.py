@@ -277,6 +277,18 @@ def test_the_rest_of_a_gamma_function_is_exact_where_it_is_small(a):
     np.testing.assert_allclose(slope, sp.exp1(x), rtol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_rising_factorial_of_a_large_number_keeps_its_digits(dtype):
+    z = np.array([12.0, 40.0, 1e4, 1e4, 2.0**31, 3e7, 25.0, 1e6])
+    m = np.array([0.25, -20.5, 2.5, -3.5, 2.5, -2.0, 1e-3, 1.0])
+    # The beginning of the series in 1/z (DLMF 5.11.13), where SciPy has lost digits as well.
+    series = z**m * (1 + m * (m - 1) / (2 * z))
+    known = np.where(z < 100, sp.poch(z, m), series)
+    with perspex.enable_x64(dtype == np.float64):
+        found = special.poch(z.astype(dtype), m.astype(dtype))
+    np.testing.assert_allclose(found, known, rtol=1e-5 if dtype == np.float32 else 1e-6)
+
+
 def test_where_the_sum_of_zeta_has_no_value_it_has_no_slope():
     assert np.isnan([grad(special.zeta, 1)(x, 2.0) for x in (1.0, 0.5)]).all()
 

@@ -308,7 +308,12 @@ def poch(z: ArrayLike, m: ArrayLike) -> Array:
     z, m = real("poch", *promote_inexact("poch", z, m))
     sign = gammasgn(z) * gammasgn(z + m)
     ratio = sign * pnp.exp(special.lgamma(z + m) - special.lgamma(z))
-    return pnp.where(m == 0, 1, ratio)
+    # The difference of two large logarithms has few digits, and that of a beta function has all.
+    low, size = pnp.minimum(z, z + m), abs(m)
+    is_large = (low > 10) & (m != 0)
+    low, size = (pnp.where(is_large, x, 10) for x in (low, size))
+    log = pnp.sign(m) * (special.lgamma(size) - betaln(low, size))
+    return pnp.where(m == 0, 1, pnp.where(is_large, pnp.exp(log), ratio))
 
 
 @fused(static=("exact",))

@@ -12,6 +12,9 @@ from zmq.utils.monitor import recv_monitor_message
 class Peers:
     """Counts who is connected to a socket."""
 
+    # Seconds to wait for those that were connected.
+    patience = 10.0
+
     def __init__(self, socket: zmq.Socket[Any]) -> None:
         self.socket = socket
         events = zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED
@@ -39,7 +42,10 @@ class Subscriptions:
     """Counts the subscriptions to what the kernel publishes.
 
     A client gets nothing before its subscription has come, which is a while after its handshake.
+    One that waits for a reply, and listens to nothing else meanwhile, subscribes after the wait.
     """
+
+    patience = 5.0
 
     def __init__(self, socket: zmq.Socket[Any]) -> None:
         # Also those to a topic that somebody else has, and their ends.

@@ -31,8 +31,8 @@ from perspex_magics.session import find
 
 # Seconds after which the process begins again even if it does not come to its end.
 _LAST = 5.0
-# Seconds to wait for clients that were connected, and between two looks.
-_PATIENCE, _LOOK = 10.0, 0.02
+# Seconds between two looks.
+_LOOK = 0.02
 # So much is told of an error.
 _MOST_TOLD = 200
 # Seconds that an interrupted cell has to end by itself.
@@ -228,9 +228,9 @@ class Restarting:
         self._left = {}
 
     def _wait_for_clients(self) -> None:
-        end = time.monotonic() + _PATIENCE
+        begun = time.monotonic()
         for clients, number in zip(self.clients, self._left["clients"], strict=False):
-            while clients.count() < number and time.monotonic() < end:
+            while clients.count() < number and time.monotonic() < begun + clients.patience:
                 time.sleep(_LOOK)
 
     def _reply(self, frames: list[bytes], is_cut: bool) -> None:

@@ -140,7 +140,7 @@ test('2,000 programs and 2,000 cells: none is lost, though the page is loaded ag
   const tab = page.tab('program');
   const counted = async () =>
     whole((await tab.locator('.pspx-picker summary').innerText()).match(/\(([\d,]+)\)/)?.[1]);
-  await page.until(async () => (await counted()) >= 0);
+  await page.until(async () => (await counted()) > 0);
   await page.tab('program').getByLabel('Follow').uncheck();
   const known = await counted();
 

@@ -55,7 +55,8 @@ def test_on_by_default_and_after_all_other_outputs(live: Session, work: float) -
 
 @undisturbed
 def test_python_alone_shows_nothing(live: Session) -> None:
-    live.ok("[x.block_until_ready() for x in perspex.live_arrays()]")  # of the cells before
+    # Of the cells before.
+    live.ok("import perspex\n[x.block_until_ready() for x in perspex.live_arrays()]")
     assert outputs(live.ok("x = 1")) == []
     assert outputs(live.ok("1 + 1")) == ["execute_result"]
     assert outputs(live.ok("")) == []

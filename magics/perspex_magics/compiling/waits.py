@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextvars
 import sys
+import threading
 import time
 import uuid
 from types import FrameType
@@ -29,6 +30,7 @@ from perspex_magics.display.table import Report
 from perspex_magics.display.units import count, duration
 from perspex_magics.restart.magic import Restart
 from perspex_magics.session import find
+from perspex_magics.timing.inside import Inside
 
 # Seconds until a wait is shown, and between two updates.
 _LONG, _REFRESH = 2.0, 0.95
@@ -45,6 +47,7 @@ class Wait:
 
     def __init__(self, shell: InteractiveShell, thread: int, times: Times) -> None:
         self.shell, self.thread, self.times = shell, thread, times
+        self.inside = Inside(thread, threading.get_native_id())
         self.context = contextvars.copy_context()
         self.publisher = shell.display_pub
         self.began = time.monotonic()
@@ -65,17 +68,21 @@ class Wait:
             self.place, self.since = place, now
             return
         missing = stopping.unready()
-        if not missing:
+        what = self._missing(missing) if missing else self.inside.look()
+        if not what:
             self.end(now)
             return
-        # The oldest is the one that runs.
-        names = names_of(self.shell, missing)
-        made = stopping.maker(missing[0])
-        self.what = listed(names) or (f"a result of `{made[0].name}`" if made else "unnamed arrays")
-        if names and made:
-            self.what += f" (`{made[0].name}`)"
+        self.what = what
         if now - self.since >= _LONG and now - self.shown >= _REFRESH:
             self._show(now, frame)
+
+    def _missing(self, arrays: list[Any]) -> str:
+        """What is not computed yet."""
+        # The oldest is the one that runs.
+        names, made = names_of(self.shell, arrays), stopping.maker(arrays[0])
+        if names and made:
+            return f"{listed(names)} (`{made[0].name}`)"
+        return listed(names) or (f"a result of `{made[0].name}`" if made else "unnamed arrays")
 
     def _look_at(self, run: Any, now: float) -> None:
         """Show how far the loop of a call has come that is made in turns."""

@@ -131,7 +131,7 @@ class Reading:
         # Until when they are kept as one.
         self.merged_to = 0.0
         self.before, self.xla = events.outside_of_phases(), threads.times()
-        self.moments = Moments(tuple(self.xla or ()))
+        self.moments = Moments(tuple(self.xla or ()), self.spans)
         self.start = time.perf_counter()
 
     def add(self, event: events.Event) -> None:
@@ -169,7 +169,7 @@ class Reading:
             # XLA in a process of its own works for this one.
             ours = self.seconds["compile"] if "own process" in self.sources else 0.0
             self.load = load.load(self.machine, load.sample(), ours)
-        spans, self.spans = self.spans, []
+        spans, self.spans, self.moments.spans = self.spans, [], ()
         if spans:
             left = max(0.0, left - sum(self.seconds.values()))
         self.python = left
@@ -179,19 +179,22 @@ class Reading:
         thread, process = [
             now - then for now, then in zip(events.outside_of_phases(), self.before, strict=True)
         ]
-        if left - thread <= least:
-            return
         pieces = list(self.moments.between(spans, self.merged_to))
-        whole = Moment(left, thread, process, self._by_xla())
+        lent = sum([piece.lent for piece in pieces])
+        if left - thread + lent <= least:
+            return
+        whole = Moment(left, thread, process, self._by_xla(), lent)
         # The rest: there phases began or ended, or nobody looked.
         for piece in pieces:
             whole -= piece
         away = device = others = 0.0
         for piece in [*pieces, whole]:
-            gone = max(0.0, piece.at - piece.thread)
-            # While this thread waited, other threads have worked so long, and XLA's among them.
-            worked = min(gone, max(0.0, piece.process - piece.thread))
-            of_xla = worked if self.xla is None else min(worked, max(0.0, piece.xla))
+            ran = piece.thread - piece.lent
+            gone = max(0.0, piece.at - ran)
+            # While this thread waited, or worked for XLA, other threads have worked so long, and
+            # XLA's among them.
+            worked = min(gone, max(0.0, piece.process - ran))
+            of_xla = worked if self.xla is None else min(worked, max(0.0, piece.xla + piece.lent))
             away, device, others = away + gone, device + of_xla, others + worked - of_xla
         if device > _LONG_IDLE or device > away / 2:
             self.seconds["wait"] += device

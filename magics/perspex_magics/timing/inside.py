@@ -1,0 +1,106 @@
+"""Which program a thread computes inside of its own call, seen from another thread.
+
+On CPUs, XLA runs a program in the thread that calls it if it takes it for cheap. It counts the
+operations in a loop once, and those that only move numbers not at all, so such a call may take
+seconds. Nothing speaks of it, as C++ repeats calls without Python. But where the thread stands can
+be seen, and that it does not wait for Python's lock while somebody else has it.
+"""
+
+from __future__ import annotations
+
+import ast
+import ctypes
+import inspect
+import os
+import re
+import sys
+from types import FrameType
+from typing import Any
+
+import perspex
+from perspex.base import source
+from perspex.runtime.executable import Executable
+from perspex_magics.keys.lineage import expression_at
+from perspex_magics.timing.unfinished import is_compiled
+
+_CORE = os.path.dirname(perspex.__file__) + os.sep
+_UNKNOWN = object()
+# C's functions, called with Python's lock: whoever gave it away would get it back 5 ms later.
+_libc = ctypes.PyDLL(None) if sys.platform == "linux" else None
+_MOST_BYTES = 4096
+
+
+class Inside:
+    """Says what one thread computes in calls of programs; to be asked by one other thread."""
+
+    def __init__(self, thread: int, number: int) -> None:
+        """`number` is the thread's `native_id`."""
+        self.thread = thread
+        self._file = f"/proc/self/task/{number}/status".encode()
+        # Where the thread stood the last time, and how often it had waited by then.
+        self._last: tuple[int, int, int | None] = 0, 0, None
+        # Whether the last look has found a program for the first time.
+        self.is_unsure = False
+
+    def look(self) -> str:
+        """The program that the thread has computed since the last look.
+
+        It is empty if the thread does something else, or nobody can tell.
+        """
+        frame = sys._current_frames().get(self.thread)
+        found = "" if frame is None else _program(frame)
+        waits = _waits(self._file) if found else None
+        if frame is None or waits is None:
+            self._last, self.is_unsure = (0, 0, None), False
+            return ""
+        now = id(frame), frame.f_lasti, waits
+        before, self._last = self._last, now
+        self.is_unsure = now != before
+        return "" if self.is_unsure else found
+
+
+def _waits(file: bytes) -> int | None:
+    """How often a thread has waited for anything so far; `None` if nobody counts that."""
+    if _libc is None or (number := _libc.open(file, os.O_RDONLY | os.O_CLOEXEC)) < 0:
+        return None
+    buffer = ctypes.create_string_buffer(_MOST_BYTES)
+    size = _libc.read(number, buffer, _MOST_BYTES)
+    _libc.close(number)
+    found = re.search(rb"^voluntary_ctxt_switches:\s*(\d+)", buffer.raw[:size], re.MULTILINE)
+    return None if found is None else int(found[1])
+
+
+def _program(frame: FrameType) -> str:
+    """What runs at a place that has called C++."""
+    if not frame.f_code.co_filename.startswith(_CORE):
+        return _called(frame)
+    at: FrameType | None = frame
+    while at is not None and at.f_code.co_filename.startswith(_CORE):
+        if at.f_code is Executable.run.__code__:
+            executable: Executable = at.f_locals["self"]
+            return f"`{executable.name}`"
+        at = at.f_back
+    return "an operation"
+
+
+def _called(frame: FrameType) -> str:
+    """The program that a line of the user's calls; empty if it calls something else."""
+    at = source.Source(frame.f_code, frame.f_lasti)
+    try:
+        tree = ast.parse(expression_at(at), mode="eval").body
+    except (SyntaxError, ValueError):
+        return ""
+    function: Any = _value(tree.func, frame) if isinstance(tree, ast.Call) else None
+    return f"`{function.__name__}`" if is_compiled(function) else ""
+
+
+def _value(node: ast.expr, frame: FrameType) -> Any:
+    """What a name or an attribute stands for, found without running anything."""
+    if isinstance(node, ast.Name):
+        known = frame.f_locals
+        return known[node.id] if node.id in known else frame.f_globals.get(node.id, _UNKNOWN)
+    if isinstance(node, ast.Attribute):
+        owner = _value(node.value, frame)
+        found = inspect.getattr_static(owner, node.attr, _UNKNOWN)
+        return found.__func__ if isinstance(found, staticmethod) else found
+    return _UNKNOWN

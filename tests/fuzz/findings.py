@@ -133,7 +133,8 @@ MEANT = [
     Meant("we raise", r"does not support complex", "stats", "a density of a complex number"),
     Meant("we raise", r"repeats must be integers", r"repeat\(", "a dtype that NumPy refuses, too"),
     Meant("we raise", r"repeats must not be neg", r"repeat\(", "numbers that NumPy refuses, too"),
-    Meant("error type", r"want NotImplementedError: scatter_apply JVP", "", INNER),
+    Meant("error type", r"want NotImplementedError: scatter_(apply JVP|mul grad)", "", INNER),
+    Meant("error type", r"want ValueError: Invalid integer data type 'V'", "", INNER),
     Meant("error type", r"want ValueError: Operands must have the same tree", "", INNER),
     Meant("error type", r"want AssertionError", "", "an assertion of jax"),
     Meant("error type", r"repeats must not be neg[\s\S]*want OverflowError", "", INNER),
@@ -153,13 +154,16 @@ MEANT = [
     ),
     Meant("shape", EMPTY, r"fft\.i?[rh]fft", "right: jax cannot compile that of an empty axis"),
     # A primal that is in a batch, and whose tangent is not.
-    Meant(
-        "shape",
-        TWICE,
-        r"jax\.custom_batching\.custom_vmap\(",
-        "right: jax returns an axis too many in forward mode",
-        "without_rule(",
-    ),
+    *[
+        Meant(
+            "shape",
+            said,
+            r"jax\.custom_batching\.custom_vmap\(",
+            "right: jax returns an axis too many in forward mode",
+            "without_rule(",
+        )
+        for said in (TWICE, rf"got {SIZES}(\d[\d, ]*)\][\s\S]*want {SIZES}2, \1\]")
+    ],
     Meant(
         NOT_FINITE,
         "",
@@ -320,7 +324,7 @@ MEANT = [
     Meant(
         "value",
         r"inf",
-        r"digamma\(",
+        r"(digamma|lgamma)\(",
         "right: the limit at -0.0, as in SciPy",
         "(lambda x: 1 / jnp.square(x))(",
     ),
@@ -403,6 +407,13 @@ MEANT = [
         r"got TypeError: p\w+ does not accept[\s\S]*want ValueError: shard_map applied",
         "",
         "a program with two errors; jax raises the other one",
+    ),
+    Meant(
+        "value",
+        r"2147483647",
+        r"jax\.random\.poisson\(",
+        "an infinite rate, which NumPy refuses",
+        "(lambda key, lam, *rest, **options: jnp.zeros(jnp.shape(lam), jnp.int32))(",
     ),
     Meant(
         "value",

@@ -90,8 +90,11 @@ def _called(frame: FrameType) -> str:
         tree = ast.parse(expression_at(at), mode="eval").body
     except (SyntaxError, ValueError):
         return ""
-    function: Any = _value(tree.func, frame) if isinstance(tree, ast.Call) else None
-    return f"`{function.__name__}`" if is_compiled(function) else ""
+    function = _value(tree.func, frame) if isinstance(tree, ast.Call) else None
+    if not is_compiled(function):
+        return ""
+    name = getattr(function, "__name__", "")  # that of a `partial` has none
+    return f"`{name}`" if name else "a program"
 
 
 def _value(node: ast.expr, frame: FrameType) -> Any:

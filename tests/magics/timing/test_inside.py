@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import threading
 import time
@@ -82,6 +83,11 @@ def test_a_loop_is_seen_by_the_name_that_calls_it() -> None:
     for call in (lambda: long(10**8), lambda: held.program(10**8)):
         call()
         assert seen(call, "`long`")
+
+
+def test_a_program_without_a_name_is_seen() -> None:
+    nameless = perspex.jit(functools.partial(long.__wrapped__))
+    assert seen(lambda: nameless(10**8), "a program")
 
 
 def test_operations_are_seen_in_the_core() -> None:

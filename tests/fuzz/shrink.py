@@ -8,7 +8,6 @@ remains: statements, arguments, calls around a value, elements of arrays.
 from __future__ import annotations
 
 import ast
-import copy
 import time
 import types
 import warnings
@@ -61,6 +60,20 @@ def shrink(
             break
         best = smaller
     return best
+
+
+def _copied(node: Any) -> Any:
+    """A copy of a tree.
+
+    `deepcopy` follows what others hang onto nodes: `executing`, for one, gives parents to those
+    that all trees share.
+    """
+    if isinstance(node, list):
+        return [_copied(part) for part in node]
+    if not isinstance(node, ast.AST):
+        return node
+    new = type(node)(**{name: _copied(part) for name, part in ast.iter_fields(node)})
+    return ast.copy_location(new, node)
 
 
 def _text(statements: Sequence[Statement]) -> str:
@@ -170,7 +183,7 @@ def candidates(
 
 def _copies(tree: ast.AST) -> Iterator[tuple[ast.AST, int]]:
     for number, _ in enumerate(ast.walk(tree)):
-        yield copy.deepcopy(tree), number
+        yield _copied(tree), number
 
 
 def _node(tree: ast.AST, number: int) -> ast.AST:
@@ -184,7 +197,7 @@ def _statements(tree: ast.AST) -> Iterator[ast.AST]:
         if not isinstance(body, list):
             continue
         for position in range(len(body) - 1):
-            again = copy.deepcopy(changed)
+            again = _copied(changed)
             del _node(again, number).body[position]  # type: ignore[attr-defined]
             yield again
 
@@ -198,12 +211,12 @@ def _hoisted(tree: ast.AST) -> Iterator[ast.AST]:
                 if not isinstance(item, ast.expr):
                     continue
                 for part in _parts(item):
-                    again = copy.deepcopy(tree)
+                    again = _copied(tree)
                     node = _node(again, number)
                     if isinstance(value, list):
-                        getattr(node, field)[position] = copy.deepcopy(part)
+                        getattr(node, field)[position] = _copied(part)
                     else:
-                        setattr(node, field, copy.deepcopy(part))
+                        setattr(node, field, _copied(part))
                     yield again
 
 
@@ -232,7 +245,7 @@ def _keywords(tree: ast.AST) -> Iterator[ast.AST]:
         node = _node(changed, number)
         if isinstance(node, ast.Call):
             for position in range(len(node.keywords)):
-                again = copy.deepcopy(changed)
+                again = _copied(changed)
                 del _node(again, number).keywords[position]  # type: ignore[attr-defined]
                 yield again
 
@@ -247,7 +260,7 @@ def _elements(tree: ast.AST) -> Iterator[ast.AST]:
         cuts = [slice(0, half), slice(half, None)] if half > 1 else []
         cuts += [slice(i, i + 1) for i in range(len(node.elts))]
         for cut in cuts:
-            again = copy.deepcopy(changed)
+            again = _copied(changed)
             del _node(again, number).elts[cut]  # type: ignore[attr-defined]
             yield again
 
@@ -260,6 +273,6 @@ def _simpler(tree: ast.AST) -> Iterator[ast.AST]:
             for value in (0.0, 1.0, 2.0, 0.5):
                 if node.value == value:
                     break
-                again = copy.deepcopy(changed)
+                again = _copied(changed)
                 _node(again, number).value = value  # type: ignore[attr-defined]
                 yield again

@@ -201,8 +201,8 @@ class State:
     def differences(self, now: Table | State, wait: bool) -> tuple[list[Difference], bool]:
         """What differs now, and whether something could not be told without waiting."""
         by_root: dict[str, list[str]] = {}
-        # Parts that nothing reads any more, since a key or a function was replaced. They are told
-        # only if nothing else has changed.
+        # Parts that the function no longer reads, because a key or a function was replaced. They
+        # are reported only if nothing else has changed.
         gone: dict[str, list[str]] = {}
         unsure = False
         for label, token in self.tokens.items():

@@ -77,7 +77,7 @@ class Wait:
             self._show(now, frame)
 
     def _missing(self, arrays: list[Any]) -> str:
-        """What is not computed yet."""
+        """Names the variables and the program of arrays that are not computed yet."""
         # The oldest is the one that runs.
         names, made = names_of(self.shell, arrays), stopping.maker(arrays[0])
         if names and made:

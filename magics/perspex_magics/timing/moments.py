@@ -17,7 +17,7 @@ _PART, _SHORTEST, _LONGEST = 0.02, 0.01, 0.1
 # The least where Python runs, which must stop for each, and where nothing is to be told apart: this
 # part of the time.
 _WHERE_PYTHON_RUNS, _RUNNING = 0.06, 0.9
-# The least part for which a thread runs that may compute a program of XLA's.
+# A thread that ran for a smaller part of the time was not inside a program of XLA's.
 _SOME = 0.2
 # When there are so many, every other one is forgotten.
 _MOST = 4096

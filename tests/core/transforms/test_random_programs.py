@@ -1,9 +1,9 @@
 """Random programs of five to thirty operations, loops and branches nested in them.
 
 Each is run by an interpreter in NumPy, eagerly, compiled, and mapped over a batch, which must all
-agree; its derivative must be what central differences of the NumPy interpreter give. Every program
-is drawn anew from a fixed seed. `make test` runs 100 of them. `PERSPEX_PROGRAMS` asks for more:
-`make test-all` runs 2,000, and `make soak` runs 20,000 new ones each time.
+agree; its derivative must be what central differences of the NumPy interpreter give. Fixed
+seeds give the same programs in every run: 100 in `make test`, and 2,000 in `make test-all`.
+`make soak` draws 20,000 new ones each time. `PERSPEX_PROGRAMS` sets the number.
 """
 
 from __future__ import annotations

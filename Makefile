@@ -110,9 +110,13 @@ test: $(STAMP)  ## before every merge: every test of one Python, and the panel's
 	$(MAKE) --no-print-directory -j 2 lint types panel-check-if-node
 	$(MAKE) --no-print-directory unit
 
-# While programs run, the environments of the later stages are installed, which mostly waits for the network.
+# Programs wait for processes, the browser for its pages: side by side they keep both processors busy.
 test-all: $(STAMP)  ## what continuous integration runs besides: newest Python, browser, more programs
-	$(MAKE) --no-print-directory -j 2 programs environments
+	$(MAKE) --no-print-directory -j 2 programs elsewhere
+
+.PHONY: elsewhere
+elsewhere:
+	$(MAKE) --no-print-directory environments
 	$(MAKE) --no-print-directory newest
 	$(MAKE) --no-print-directory libraries
 	$(MAKE) --no-print-directory panel-ui-if-node

@@ -61,6 +61,7 @@ MEANT = [
     Meant("error type", r"has no derivative with respect to", "", "one that jax misses later"),
     Meant("text", r"perspex\.|Tracer", "", "names of ours in texts"),
     Meant("structure", r"got python (int|float|bool)", r"custom_vmap\(", "right: a Python number"),
+    Meant("structure", r"want numpy array", "", "right: an array of the library, not of NumPy"),
     Meant("we raise", r"with more axes than the array", "where=", "a mask that NumPy refuses, too"),
     Meant(
         "we raise", r"reduce\w*: axes .* are out of range", "", "jax leaves that to the compiler"
@@ -206,6 +207,13 @@ MEANT = [
         r"jax\.scipy\.stats\.gamma\.(log)?pdf\(",
         "right: the density at NaN is NaN",
         "(lambda x, *rest: sum(rest, x))(",
+    ),
+    Meant(
+        NOT_FINITE,
+        r"want .*nan",
+        SPECIAL + r"(xlogy|xlog1py)\(",
+        "right: what is constant has no tangent, whatever the slope is",
+        "(lambda x, y: x + y)(",
     ),
     Meant(
         NOT_FINITE,

@@ -20,7 +20,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-# The elements of an array whose values are compared. `bincount` of the greatest integer has more.
+# The elements of an array whose values are compared.
 MOST_ELEMENTS = 10**7
 
 

@@ -375,11 +375,14 @@ def _transpose_body(
     consts, _, xs = cut(linear, *sizes)
     my_consts, my_xs = sum(consts), sum(xs)
     start, ct_ys = cut(nonzero, sizes.carry)
+    # What is carried backwards is as the results are: a first carry may be weakly typed.
+    constant, _, each = cut(jaxpr.in_avals, *sizes)
+    like = tuple(pick([*constant, *jaxpr.out_avals[: sizes.carry], *each], linear))
 
     def step(carry: tuple[bool, ...]) -> Any:
         full = (*carry, *ct_ys)
         wanted = (*[False] * my_consts, *carry, *[False] * my_xs)
-        body, found = transpose_jaxpr(jaxpr, linear, full, wanted)
+        body, found = transpose_jaxpr(jaxpr, linear, full, wanted, None, like)
         return (body, full, found), found[my_consts : my_consts + sizes.carry]
 
     body, full, found = fixpoint(step, start)

@@ -114,17 +114,13 @@ def emit_windows(
     )
 
 
-# ---- Sums ---------------------------------------------------------------------------------------
+class WindowReduction(Primitive):
+    """One number for each window."""
 
-
-class ReduceWindowSum(Structural):
-    """The sum of each window."""
-
-    name = "reduce_window_sum"
-    makes_nan = True
+    accepts = ORDERED
 
     def type(self, x: ShapedArray, **params: Any) -> ShapedArray:
-        check_dtype(self.name, x.dtype, NUMBER)
+        check_dtype(self.name, x.dtype, self.accepts)
         return ShapedArray(window_type(self.name, x, **params), x.dtype, x.weak_type)
 
     def cut(self, out: ShapedArray, x: ShapedArray, **params: Any) -> cuts.Parts:
@@ -132,6 +128,17 @@ class ReduceWindowSum(Structural):
 
     def flops(self, operands: Any, results: Any, params: dict[str, Any]) -> float:
         return float(results[0].size * math.prod(params["window_dimensions"]))
+
+
+# ---- Sums ---------------------------------------------------------------------------------------
+
+
+class ReduceWindowSum(Structural, WindowReduction):
+    """The sum of each window."""
+
+    name = "reduce_window_sum"
+    accepts = NUMBER
+    makes_nan = True
 
     def lower(self, b: Any, x: Any, **params: Any) -> Any:
         return _lower_monoid(b, ew.add, 0, x, params)
@@ -167,7 +174,7 @@ def _lower_monoid(b: Any, combine: Primitive, identity: Any, x: Any, params: Any
 # ---- Extrema ------------------------------------------------------------------------------------
 
 
-class ReduceWindowExtremum(Primitive):
+class ReduceWindowExtremum(WindowReduction):
     """The greatest or the least element of each window; where there is none, the limit."""
 
     def __init__(self, name: str, combine: Primitive, select: str) -> None:
@@ -178,16 +185,6 @@ class ReduceWindowExtremum(Primitive):
 
     def identity(self, dtype: np.dtype) -> Any:
         return lowest(dtype) if self.combine is ew.max else highest(dtype)
-
-    def type(self, x: ShapedArray, **params: Any) -> ShapedArray:
-        check_dtype(self.name, x.dtype, ORDERED)
-        return ShapedArray(window_type(self.name, x, **params), x.dtype, x.weak_type)
-
-    def cut(self, out: ShapedArray, x: ShapedArray, **params: Any) -> cuts.Parts:
-        return cuts.resized(self.name, x, out)
-
-    def flops(self, operands: Any, results: Any, params: dict[str, Any]) -> float:
-        return float(results[0].size * math.prod(params["window_dimensions"]))
 
     def lower(self, b: Any, x: Any, **params: Any) -> Any:
         return _lower_monoid(b, self.combine, self.identity(b.out_avals[0].dtype), x, params)

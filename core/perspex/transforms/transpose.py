@@ -129,6 +129,7 @@ def transpose_jaxpr(
     nonzero: tuple[bool, ...],
     instantiate: tuple[bool, ...] | bool = False,
     weak: tuple[bool, ...] | None = None,
+    like: tuple[ShapedArray, ...] | None = None,
 ) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
     """The transpose of a program by its arguments marked `linear`.
 
@@ -136,7 +137,7 @@ def transpose_jaxpr(
     `nonzero`; it returns the cotangents of the linear arguments that the second value returned
     marks. Those marked `instantiate` are returned in any case, as zeros if need be. `weak` says
     which of the cotangents taken are weakly typed; those returned then are as the rules leave them.
-    Without it, all are as their primals are, as loops need it.
+    Without it, all are as their primals are, or as the types `like` for these.
     """
     others, mine = partition(closed.in_avals, linear)
     wanted = (instantiate,) * len(mine) if isinstance(instantiate, bool) else instantiate
@@ -157,6 +158,6 @@ def transpose_jaxpr(
             for ct, aval, want in zip(found, mine, wanted, strict=True)
         ]
         out_nonzero = tuple([ct is not None for ct in found])
-        return pick(found, out_nonzero) if weak is not None else like_primals(found, mine)
+        return pick(found, out_nonzero) if weak is not None else like_primals(found, like or mine)
 
     return program(backward, [*others, *ct_avals], closed.jaxpr.name), out_nonzero

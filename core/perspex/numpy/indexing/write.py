@@ -108,7 +108,7 @@ def masked(x: Any, mask: Any, value: Any, operation: str) -> Any:
 
 def updated(x: Any, index: Index, value: Any, options: Options) -> Any:
     """`x` with what the parsed index names updated."""
-    shape, dtype, weak = x.shape, x.dtype, x.aval.weak_type
+    given, shape, dtype, weak = x, x.shape, x.dtype, x.aval.weak_type
     x, value = _prepared(x, value, options.operation)
     if index.grown:
         x = expand(x, index.grown)
@@ -116,6 +116,8 @@ def updated(x: Any, index: Index, value: Any, options: Options) -> Any:
         out = _written(x, index, value, options)
     else:
         out = _scattered(x, index, value, options)
+    if out is x:  # the index names nothing: no element takes the way to another dtype and back
+        return given
     if index.grown:
         out = reshape(out, new_sizes=shape)
     return _as_result(out, options.operation, dtype, weak)
@@ -218,6 +220,8 @@ def _written(x: Any, index: Index, value: Any, options: Options) -> Any:
         block.append(size)
         result.append(size)
     value = fitted(value, tuple(result))
+    if 0 in block and options.operation not in _FREE:
+        return x
     if np.ndim(value):
         value = reshape(value, new_sizes=tuple(block)) if result != block else value
         value = rev(value, dimensions=tuple(backwards)) if backwards else value

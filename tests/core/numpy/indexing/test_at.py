@@ -166,6 +166,11 @@ def test_large_integers_survive_a_float_beside_them() -> None:
     with pytest.warns(FutureWarning):
         got = x.at[0].set(jnp.float32(5))
     np.testing.assert_array_equal(got, [5, 2**30 + 1])
+    for index in (slice(0), jnp.array([], jnp.int32), np.array([False, False]), (None, slice(0))):
+        for operation in ("add", "multiply", "min"):  # of no element
+            with pytest.warns(FutureWarning):
+                got = perspex.jit(lambda x, i=index, op=operation: getattr(x.at[i], op)(2.5))(x)
+            np.testing.assert_array_equal(got, x)
 
 
 def test_integers_divided_become_floats_and_the_divisor_an_integer() -> None:

@@ -332,7 +332,7 @@ MEANT = [
     Meant(
         "value",
         r"inf",
-        r"(digamma|lgamma)\(",
+        r"[\w.]+\.(digamma|lgamma)\(",
         "right: the limit at -0.0, as in SciPy",
         "(lambda x: 1 / jnp.square(x))(",
     ),
@@ -392,14 +392,14 @@ MEANT = [
     Meant(
         NOT_FINITE,
         r"want .*nan",
-        r"(igamma|gammainc)\(",
+        r"[\w.]+\.(igamma|gammainc)\(",
         "right: all of the mass is at 0 for the shape 0, as in SciPy",
         "(lambda a, x: a * x)(",
     ),
     Meant(
         NOT_FINITE,
         r"want .*nan",
-        r"stats\.(poisson|beta)\.\w+\(",
+        r"[\w.]+\.stats\.(poisson|beta)\.\w+\(",
         "right: outside of the support the slope is that of a constant",
         "(lambda x, *rest: x)(",
     ),

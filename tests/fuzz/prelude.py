@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 PRELUDE = '''
+import importlib
 import operator
 from functools import partial
 
 import numpy as np
 
 P = jax.sharding.PartitionSpec
+segments = importlib.import_module(
+    jax.__name__ + (".ops" if jax.__name__ == "jax" else ".numpy.segments")
+)
 
 def is_inexact(x):
     return jnp.issubdtype(jnp.result_type(x), jnp.inexact)

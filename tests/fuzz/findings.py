@@ -251,6 +251,20 @@ MEANT = [
         "1.7",
     ),
     Meant(
+        "value",
+        "",
+        r"(?s)np\.(?:nan|inf)(?=.*jnp\.histogram(?:2d|dd)\()",
+        "limits that are not finite, which NumPy refuses",
+        "1.7",
+    ),
+    Meant(
+        NOT_FINITE,
+        r"want .*nan",
+        r"jax\.scipy\.linalg\.toeplitz\(",
+        "right: each number stays where it is; jax multiplies it by 0",
+        "(lambda *a: [jnp.outer(x, x) for x in a])(",
+    ),
+    Meant(
         NOT_FINITE,
         r"want .*nan",
         r"(\.at\[[^\]]*\])\.power\(",

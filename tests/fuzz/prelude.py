@@ -68,6 +68,14 @@ def batched(f):
         return out, jax.tree.map(lambda _: True, out)
     return rule
 
+def positive(x):
+    """A parameter of a distribution from 0.4 to 2.7."""
+    return jnp.exp(jnp.sin(x))
+
+def between(x):
+    """A probability from 0.1 to 0.9."""
+    return 0.5 + 0.4 * jnp.sin(x)
+
 def summed(x, start, f, axes):
     """What stands in for `lax.reduce` where a report asks what it is that differs."""
     return jnp.sum(x, axes).astype(x.dtype)

@@ -26,8 +26,6 @@ from perspex.ops.structural import convert, full_like, reduce_sum, scalar_like
 
 __all__ = ["qdwh"]
 
-_INT = np.dtype("int32")
-
 
 def qdwh(
     x: ArrayLike,
@@ -47,7 +45,7 @@ def qdwh(
       dynamic_shape: not available.
 
     Returns:
-      `u`, `h`, the number of steps (int32), and whether they have converged.
+      `u`, `h`, the number of steps, and whether they have converged.
 
     Raises:
       ValueError: for fewer rows than columns or a batch.
@@ -89,7 +87,7 @@ def qdwh(
         far = ew.bitwise_or(
             ew.gt(change, tolerance), ew.gt(ew.abs(ew.sub(low, scalar_like(low, 1))), tolerance)
         )
-        return ew.bitwise_and(ew.lt(step, _INT.type(limit)), far)
+        return ew.bitwise_and(ew.lt(step, limit), far)
 
     def iterate(state: Any) -> Any:
         u, low, step, _ = state
@@ -110,9 +108,9 @@ def qdwh(
         low = ew.min(low, scalar_like(low, 1))
         gap = ew.sub(moved, u)
         change = ew.sqrt(reduce_sum(real(ew.mul(gap, conj(gap))), axes=(0, 1)))
-        return moved, low, ew.add(step, _INT.type(1)), change
+        return moved, low, ew.add(step, 1), change
 
-    first = (start, full_like(norm, precision), _INT.type(0), full_like(norm, np.inf))
+    first = (start, full_like(norm, precision), 0, full_like(norm, np.inf))
     u, _, steps, change = while_loop(go_on, iterate, first)
     # One step of Newton and Schulz restores the last digits.
     gram = matmul(u, u, "H")

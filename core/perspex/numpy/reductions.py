@@ -329,7 +329,7 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
 def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Whether two arrays broadcast to one shape and have equal elements there.
 
-    As in NumPy, arrays that cannot be broadcast are not equivalent; JAX raises an error for them.
+    Arrays that cannot be broadcast, and those whose dtypes never meet, are not equivalent.
 
     >>> import perspex.numpy as jnp
     >>> jnp.array_equiv(jnp.ones((2, 3)), 1)
@@ -338,9 +338,9 @@ def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
     a1, a2 = asarray(a1), asarray(a2)
     try:
         np.broadcast_shapes(a1.shape, a2.shape)
+        return _equal(a1, a2, False)
     except ValueError:
         return as_array(np.bool_(False))
-    return _equal(a1, a2, False)
 
 
 @fused(static=("equal_nan",))

@@ -68,27 +68,21 @@ class Generator:
         return self.tag
 
 
-THREEFRY = Generator(
-    "threefry2x32",
-    "fry",
-    (2,),
-    seed=bits.seed,
-    split=bits.split,
-    fold_in=bits.fold_in,
-    random_bits=bits.random_bits,
-    repeats=1,
-)
+def _of(how: Any, name: str, tag: str, length: int, repeats: int = 0) -> Generator:
+    return Generator(
+        name,
+        tag,
+        (length,),
+        seed=how.seed,
+        split=how.split,
+        fold_in=how.fold_in,
+        random_bits=how.random_bits,
+        repeats=repeats,
+    )
 
-RBG = Generator(
-    "rbg",
-    "rbg",
-    (4,),
-    seed=rbg.seed,
-    split=rbg.split,
-    fold_in=rbg.fold_in,
-    random_bits=rbg.random_bits,
-    repeats=2,
-)
+
+THREEFRY = _of(bits, "threefry2x32", "fry", 2, 1)
+RBG = _of(rbg, "rbg", "rbg", 4, 2)
 UNSAFE_RBG = Generator(
     "unsafe_rbg",
     "urbg",
@@ -99,23 +93,14 @@ UNSAFE_RBG = Generator(
     random_bits=rbg.random_bits,
     repeats=2,
 )
-
-
-def _of_counters(how: counters.Counters, tag: str) -> Generator:
-    return Generator(
-        how.hash.name,
-        tag,
-        (how.length,),
-        seed=how.seed,
-        split=how.split,
-        fold_in=how.fold_in,
-        random_bits=how.random_bits,
+PHILOX_2, PHILOX_4, THREEFRY_4 = [
+    _of(how, how.hash.name, tag, how.length)
+    for how, tag in (
+        (counters.PHILOX_2, "phx2"),
+        (counters.PHILOX_4, "phx4"),
+        (counters.THREEFRY_4, "fry4"),
     )
-
-
-PHILOX_2 = _of_counters(counters.PHILOX_2, "phx2")
-PHILOX_4 = _of_counters(counters.PHILOX_4, "phx4")
-THREEFRY_4 = _of_counters(counters.THREEFRY_4, "fry4")
+]
 
 GENERATORS: dict[str, Generator] = {
     g.name: g for g in (THREEFRY, RBG, UNSAFE_RBG, PHILOX_2, PHILOX_4, THREEFRY_4)

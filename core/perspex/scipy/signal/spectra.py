@@ -264,6 +264,10 @@ def _spectra(
     place = canonical_axis(axis, operands[0].ndim)
     moved = [pnp.moveaxis(v, place, -1) for v in operands]
     n = max([v.shape[-1] for v in moved])
+    if not all([v.size for v in moved]):  # as in SciPy
+        shape = (*moved[0].shape[:-1], min([v.shape[-1] for v in moved]))
+        empty = pnp.moveaxis(pnp.zeros(shape, moved[0].real.dtype), -1, place)
+        return empty, empty, empty + 0j
     if cutting.is_named(window):
         size = min(cutting.segment(name, asked.nperseg, 256), n)
         win = cutting.window_of(window, size)

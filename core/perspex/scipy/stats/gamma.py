@@ -37,7 +37,8 @@ def _mass(y: Array, a: Array) -> Array:
 
 def _tail(y: Array, a: Array) -> Array:
     above = ~(y <= 0)
-    return at(above, gammaincc(a, at(above, y, 1)), 1.0)
+    value = at(above, gammaincc(a, at(above, y, 1)), 1.0)
+    return at((a > 0) | (y != 0), value, math.nan)
 
 
 logpdf = _gamma.define("logpdf", -1.193, lambda y, a: xlogy(a - 1, y) - y - lgamma(a))

@@ -25,10 +25,15 @@ collect_ignore = [f"oracle/recorders/{name}.py" for name in RECORDERS.split()]
 collect_ignore.append("oracle/on_devices.py")
 
 
-def pytest_collection_finish() -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
     """Tens of thousands of tests are no garbage: keep the collector from looking through them."""
+    gc.disable()
+    result = yield
+    gc.enable()
     gc.collect()
     gc.freeze()
+    return result
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -251,6 +251,13 @@ MEANT = [
         "1.7",
     ),
     Meant(
+        NOT_FINITE,
+        r"got .*inf",
+        r"jax\.scipy\.stats\.cauchy\.log(sf|cdf)\(",
+        "right: no mass is behind infinity",
+        "(lambda x, *rest: x)(",
+    ),
+    Meant(
         "value",
         "",
         r"(?s)np\.(?:nan|inf)(?=.*jnp\.histogram(?:2d|dd)\()",

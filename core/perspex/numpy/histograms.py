@@ -327,15 +327,17 @@ def histogramdd(
       range: a pair of outermost edges for each axis, or `None`.
 
     Returns:
-      The counts, an array of `D` axes, and a list of `D` vectors of edges. Counts are int32, of the
-      dtype of `weights`, or floats with `density`.
+      The counts, an array of `D` axes, and a list of `D` vectors of edges. Counts are integers, of
+      the dtype at which `sample` and `weights` meet, or of that of the edges with `density`.
 
     >>> import perspex.numpy as jnp
     >>> jnp.histogramdd(jnp.array([[0.0], [1.0], [1.0]]), bins=2)[0]
     Array([1, 2], dtype=int32)
     """
-    check_arraylike("histogramdd", sample, *([] if weights is None else [weights]))
-    x = asarray(sample)
+    given = [sample] if weights is None else [sample, weights]
+    promoted = promote_dtypes("histogramdd", *given, to=dtypes.to_inexact_dtype)
+    x, *rest = [asarray(strong(v)) for v in promoted]
+    weights = rest[0] if rest else None
     if x.ndim != 2:
         raise ValueError(f"histogramdd: sample must have two axes, got shape {x.shape}")
     count, axes = x.shape
@@ -346,8 +348,8 @@ def histogramdd(
         )
     if range is not None and len(range) != axes:
         raise ValueError(f"histogramdd: range must have one pair for each of {axes} axes")
-    given: Any = bins
-    each = given if isinstance(given, (list, tuple)) or np.ndim(given) else [given] * axes
+    asked: Any = bins
+    each = asked if isinstance(asked, (list, tuple)) or np.ndim(asked) else [asked] * axes
     if len(each) != axes:
         raise ValueError(
             f"histogramdd: there must be bins for each of {axes} axes, got {len(each)}"
@@ -373,10 +375,11 @@ def _histogramdd(x: Any, edges: Any, weights: Any, density: bool) -> Any:
         line = add(multiply(line, shape[d]), subtract(place, 1))
     size = int(np.prod(shape))
     line = where(outside, INT32.type(size), line)
-    values = arraylike("histogramdd", INT32.type(1) if weights is None else weights)
+    values = arraylike("histogramdd", place_dtype().type(1) if weights is None else weights)
     counts = reshape(tally(line, values, size), shape)
     if not density:
         return counts
+    counts = as_dtype(counts, x.dtype)
     total = divide(counts, sum_(counts))
     for d, edge in enumerate(edges):
         width = expand(diff(edge), [k for k in np.arange(len(shape)).tolist() if k != d])

@@ -66,6 +66,7 @@ MEANT = [
     Meant(
         "we raise", r"reduce\w*: axes .* are out of range", "", "jax leaves that to the compiler"
     ),
+    Meant("we raise", r"gather: slice_sizes .* do not", "", "jax misses it where nothing is read"),
     Meant("we raise", r"jacfwd requires .* got bool", "", "jax refuses it where numbers are known"),
     Meant("error type", r"want CustomVJPException", "", "a private type, for values closed over"),
     Meant(
@@ -204,7 +205,7 @@ MEANT = [
     Meant(
         NOT_FINITE,
         r"got .*nan",
-        r"jax\.scipy\.stats\.gamma\.(log)?pdf\(",
+        r"jax\.scipy\.stats\.\w+\.(log)?(pdf|pmf|sf)\(",
         "right: the density at NaN is NaN",
         "(lambda x, *rest: sum(rest, x))(",
     ),
@@ -239,7 +240,7 @@ MEANT = [
     Meant(
         NOT_FINITE,
         r"got .*nan[\s\S]*want (?![^\n]*nan)",
-        r"(?s)(digamma\(.*)jax\.jit\(",
+        r"(?s)((?:digamma|hessian)\(.*)jax\.jit\(",
         "0 times infinity, which XLA leaves out of some programs",
         r"\1(",
     ),
@@ -249,6 +250,23 @@ MEANT = [
         r"(?s)np\.nan(?=.*jnp\.interp\(.*period=)",
         "points have no order if one of them is NaN",
         "1.7",
+    ),
+    Meant("value", "", r"linalg\.invhilbert\(", "right: whole numbers", "linalg.hilbert("),
+    Meant("dtype", "", r"linalg\.pascal\(", "right: whole numbers in float64", "linalg.hilbert("),
+    Meant("we raise", r"eigh_tridiagonal takes vectors", "", "a matrix of nothing"),
+    Meant(
+        "dtype",
+        r"float64",
+        SPECIAL + r"owens_t\(",
+        "right: the dtype of its arguments, as that of other functions",
+        "jnp.hypot(",
+    ),
+    Meant(
+        NOT_FINITE,
+        r"want .*nan",
+        SPECIAL + r"bessel_jn\(([^()]*), v=(\d), n_iter=20\)",
+        "right: 1 and 0 at 0, which jax divides by",
+        r"[jnp.sin(\1)] * \2",
     ),
     Meant(
         NOT_FINITE,
@@ -267,7 +285,7 @@ MEANT = [
     Meant(
         NOT_FINITE,
         r"want .*nan",
-        r"jax\.scipy\.linalg\.toeplitz\(",
+        r"jax\.scipy\.linalg\.(toeplitz|hankel)\(",
         "right: each number stays where it is; jax multiplies it by 0",
         "(lambda *a: [jnp.outer(x, x) for x in a])(",
     ),
@@ -420,7 +438,7 @@ MEANT = [
     Meant(
         NOT_FINITE,
         r"want .*nan",
-        r"[\w.]+\.stats\.(poisson|beta)\.\w+\(",
+        r"[\w.]+\.stats\.(poisson|beta|truncnorm|pareto)\.\w+\(",
         "right: outside of the support the slope is that of a constant",
         "(lambda x, *rest: x)(",
     ),

@@ -21,6 +21,7 @@ from perspex.ops.families import COMPLEX, FLOAT, Elementwise, binary, unary
 from perspex.ops.infix import Formula, call, emit, exp, horner, log, sign, where
 from perspex.ops.special import digamma, erf, erfc, lgamma, unknown
 from perspex.ops.structural import scalar_like
+from perspex.tracing.trace import typeof
 
 _DOUBLE = np.dtype("float64")
 _EULER = float(np.euler_gamma)
@@ -381,6 +382,18 @@ def _sinc(t: Any, x: Any, y: Any) -> Any:
     return ops.mul(t, ops.select(zero, one, ops.div(ops.sin(x), ops.select(zero, one, x))))
 
 
+def _erfcx_jvp(t: Any, x: Any, y: Any) -> Any:
+    # -2 exp(x^2) ierfc(x): where x is large, 7.18.7 as a continued fraction, which keeps digits.
+    far = ops.gt(x, scalar_like(x, 2))
+    twice = ops.mul(scalar_like(x, 2), ops.max(x, scalar_like(x, 2)))
+    below = twice
+    for k in range(36 if typeof(x).dtype == _DOUBLE else 16, 0, -1):
+        below = ops.add(twice, ops.div(scalar_like(x, 2 * k + 2), below))
+    large = ops.div(ops.mul(scalar_like(x, -2), y), below)
+    small = ops.sub(ops.mul(ops.mul(scalar_like(x, 2), x), y), scalar_like(x, 2 / _ROOT_PI))
+    return ops.mul(t, ops.select(far, large, small))
+
+
 def _spence_slope(t: Any, x: Any, y: Any) -> Any:
     # log(x) / (1 - x), and -1 at 1.
     one = scalar_like(x, 1)
@@ -424,14 +437,7 @@ fresnel_s = unary(
 fresnel_c = unary(
     "fresnel_c", in_double(_fresnel(True)), FLOAT, lambda t, x, y: ops.mul(t, ops.cos(_phase(x)))
 )
-erfcx = unary(
-    "erfcx",
-    in_double(_erfcx),
-    FLOAT,
-    lambda t, x, y: ops.mul(
-        t, ops.sub(ops.mul(ops.mul(scalar_like(x, 2), x), y), scalar_like(x, 2 / _ROOT_PI))
-    ),
-)
+erfcx = unary("erfcx", in_double(_erfcx), FLOAT, _erfcx_jvp)
 dawsn = unary(
     "dawsn",
     in_double(_dawsn),

@@ -11,6 +11,7 @@ import scipy.special as sp
 from support import harness
 from support.harness import Op, Sample, normal, sample, uniform
 
+import perspex
 from perspex import config
 from perspex.ops import hypergeometric as hyper
 from perspex.ops import incomplete
@@ -200,3 +201,18 @@ def test_derivatives_without_a_formula(op: Any, at: str) -> None:
         match=f"{op.name.split('_')[0]} has no derivative with respect to `{at}`",
     ):
         op.jvp([x] * len(names), [x if n == at else None for n in names])
+
+
+@pytest.mark.parametrize("dtype", FEW)
+def test_slopes_of_erfcx_keep_their_digits_where_x_is_large(dtype: str) -> None:
+    x = np.array([10, 30, 1e3, 1e6], dtype)
+    # 7.12.1, term by term.
+    terms = [sp.factorial2(2 * k - 1) * (-0.5) ** k for k in range(1, 18)]
+    wide = x.astype(np.float64)
+    slope = sum(2 / np.sqrt(np.pi) * c * wide ** (-2 * k) for k, c in enumerate(terms, 1))
+    bend = sum(-4 * k / np.sqrt(np.pi) * c * wide ** (-2 * k - 1) for k, c in enumerate(terms, 1))
+    with config.enable_x64(dtype == "float64"):
+        each = perspex.grad(ops.erfcx)
+        tolerance = 8 * np.finfo(dtype).eps
+        np.testing.assert_allclose(perspex.vmap(each)(x), slope, rtol=tolerance)
+        np.testing.assert_allclose(perspex.vmap(perspex.grad(each))(x), bend, rtol=2 * tolerance)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from perspex import dtypes
 from perspex import numpy as pnp
 from perspex.arguments.arrays import arraylike, check_arraylike
 from perspex.arguments.glossary import describe
@@ -170,7 +171,7 @@ def companion(a: ArrayLike) -> Array:
            [ 1.,  0.]], dtype=float32)
     """
     a = pnp.asarray(_vectors("companion", a, 2))
-    a = a if pnp.issubdtype(a.dtype, pnp.inexact) else a.astype(float)
+    a = a.astype(dtypes.to_inexact_dtype(a.dtype))
     first = -a[..., 1:] / a[..., :1]
     n = first.shape[-1]
     rest = pnp.broadcast_to(pnp.eye(n - 1, n, dtype=a.dtype), (*first.shape[:-1], n - 1, n))

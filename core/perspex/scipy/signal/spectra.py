@@ -90,7 +90,7 @@ def csd(
 
     Returns:
       The frequencies, and the density with the frequencies in the place of `axis`: complex, or real
-      if `y` is `None` or `x` itself.
+      if `y` is `None`.
 
     Raises:
       TypeError: if `x` or `y` is not an array or a number.
@@ -107,7 +107,7 @@ def csd(
     """
     if average not in ("mean", "median"):
         raise ValueError(f"average must be 'median' or 'mean', got {average}")
-    given = [x] if y is None or y is x else [x, y]
+    given = [x] if y is None else [x, y]
     asked = Segments(nperseg, noverlap, nfft, detrend, return_onesided, scaling)
     frequencies, _, power = _spectra("csd", given, fs, window, axis, asked)
     if power.ndim < 2 or power.size == 0:
@@ -291,6 +291,7 @@ def _spectra(
 def _spectrum(operands: tuple[Any, ...], fs: Any, win: Any, *, segments: Segments) -> Any:
     size, length, onesided = segments.nperseg, segments.nfft, segments.onesided
     step = size - segments.noverlap
+    rate = fs.astype(operands[0].real.dtype)
     longest = max([v.shape[-1] for v in operands])
     spectra = []
     total = 0
@@ -311,7 +312,7 @@ def _spectrum(operands: tuple[Any, ...], fs: Any, win: Any, *, segments: Segment
         spectra.append(transform(parts.real if onesided else parts, length))
     win = win.astype(spectra[0].real.dtype)
     density = segments.scaling == "density"
-    scale = 1 / (fs * pnp.sum(win**2)) if density else 1 / pnp.sum(win) ** 2
+    scale = 1 / (rate * pnp.sum(win**2)) if density else 1 / pnp.sum(win) ** 2
     if segments.power:
         out = pnp.conj(spectra[0]) * spectra[-1] * scale
         if onesided:
@@ -321,10 +322,10 @@ def _spectrum(operands: tuple[Any, ...], fs: Any, win: Any, *, segments: Segment
         out = out.real if len(spectra) == 1 else out
     else:
         out = spectra[0] * pnp.sqrt(scale)
-    times = pnp.arange(size / 2, total - size / 2 + 1, step) / fs
+    times = pnp.arange(size / 2, total - size / 2 + 1, step, rate.dtype) / fs
     if segments.boundary is not None:
         times = times - (size / 2) / fs
-    d = 1 / fs
+    d = 1 / rate
     frequencies = nfft.rfftfreq(length, d) if onesided else nfft.fftfreq(length, d)
     return frequencies, times, pnp.moveaxis(out, -1, -2)
 

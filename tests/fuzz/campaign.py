@@ -9,8 +9,9 @@ from pathlib import Path
 from fuzz.compare import Difference
 from fuzz.coverage import Matrix
 from fuzz.differential import Pair
-from fuzz.findings import ERRORS, Finding, Findings, cause, errors, meant
+from fuzz.findings import ERRORS, Finding, Findings, cause, errors
 from fuzz.generator import Generator, Preferences
+from fuzz.meant import meant
 from fuzz.process import Broken, Worker
 from fuzz.programs import Program, Statement
 from fuzz.shrink import shrink

@@ -15,8 +15,9 @@ import pytest
 from fuzz.compare import Difference, differences, nearer, recovered
 from fuzz.coverage import Counted, Matrix
 from fuzz.differential import Pair
-from fuzz.findings import Finding, Findings, cause, meant, oracle_case
+from fuzz.findings import Finding, Findings, cause, oracle_case
 from fuzz.generator import ENTRIES, Generator
+from fuzz.meant import meant
 from fuzz.process import Broken, Worker
 from fuzz.programs import Program, Statement, noisy, notebook
 from fuzz.scope import Scope

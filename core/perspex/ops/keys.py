@@ -69,16 +69,8 @@ class Generator:
 
 
 def _of(how: Any, name: str, tag: str, length: int, repeats: int = 0) -> Generator:
-    return Generator(
-        name,
-        tag,
-        (length,),
-        seed=how.seed,
-        split=how.split,
-        fold_in=how.fold_in,
-        random_bits=how.random_bits,
-        repeats=repeats,
-    )
+    functions = {part: getattr(how, part) for part in ("seed", "split", "fold_in", "random_bits")}
+    return Generator(name, tag, (length,), repeats=repeats, **functions)
 
 
 THREEFRY = _of(bits, "threefry2x32", "fry", 2, 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 
+from perspex import dtypes
 from perspex import numpy as pnp
 from perspex.arguments.dtypes import float_dtype, inexact_dtype
 from perspex.arguments.shapes import common_shape, iterated_shape
@@ -37,7 +38,7 @@ def multivariate_normal(
       method: how `cov` is factored: `"cholesky"`, `"eigh"` or `"svd"`.
 
     Returns:
-      An array of shape `(*shape, n)` and dtype `dtype`.
+      An array of shape `(*shape, n)`, of the dtype at which `mean`, `cov` and `dtype` meet.
 
     Raises:
       TypeError: if `key` is not a key, `shape` is not a sequence of sizes, or `mean` or `cov` is
@@ -49,10 +50,11 @@ def multivariate_normal(
     >>> random.multivariate_normal(random.key(0), pnp.zeros(2), pnp.eye(2), (3,)).shape
     (3, 2)
     """
-    dtype = float_dtype("multivariate_normal", dtype)
     if method not in ("svd", "eigh", "cholesky"):
         raise ValueError(f"method must be one of 'svd', 'eigh', 'cholesky'; got {method!r}")
-    mean, cov = (pnp.asarray(x, dtype=dtype) for x in (mean, cov))
+    meeting = dtypes.to_inexact_dtype(pnp.result_type(pnp.asarray(mean), pnp.asarray(cov)))
+    mean, cov = (pnp.asarray(x, dtype=meeting) for x in (mean, cov))
+    dtype = float_dtype("multivariate_normal", meeting if dtype is None else dtype)
     if mean.ndim < 1 or cov.ndim < 2:
         raise ValueError(
             "multivariate_normal requires mean.ndim >= 1 and cov.ndim >= 2, got the shapes "

@@ -128,11 +128,9 @@ def _padding(
     name: str, shape: Sequence[int], windows: ops.WindowParams, padding: Any
 ) -> sliding.Pads:
     if isinstance(padding, (str, sliding.PaddingType)):
-        places = map(sliding.dilated, shape, windows.base_dilation)
-        reach = map(sliding.dilated, windows.window_dimensions, windows.window_dilation)
-        return tuple(
-            sliding.pads_by_name(list(places), list(reach), windows.window_strides, padding)
-        )
+        # As in JAX, by the size before it is dilated.
+        reach = list(map(sliding.dilated, windows.window_dimensions, windows.window_dilation))
+        return tuple(sliding.pads_by_name(shape, reach, windows.window_strides, padding))
     return pairs(name, padding, len(shape))
 
 

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from perspex import lax, tree
 from perspex import numpy as pnp
-from perspex import tree
 from perspex.arguments.static import concrete
 from perspex.arguments.types import Array, ArrayLike
 from perspex.experimental.sparse.base import JAXSparse, check_aux, diagonal, unflattened
@@ -102,6 +102,12 @@ class COO(JAXSparse):
         rows, cols = diagonal(N, M, k, index_dtype)
         parts = (pnp.ones(rows.size, dtype), rows, cols)
         return cls(parts, shape=(N, M), rows_sorted=True, cols_sorted=True)
+
+    def _sort_indices(self) -> COO:
+        if self._rows_sorted:
+            return self
+        row, col, data = lax.sort((self.row, self.col, self.data), num_keys=2)
+        return COO((data, row, col), shape=self.shape, rows_sorted=True)
 
     def todense(self) -> Array:
         return coo_todense(self)

@@ -35,6 +35,7 @@ def multivariate_normal(
       cov: shape `(..., n, n)`, positive definite; semidefinite for the other methods.
       shape: the shape of the result without its last axis; the batch axes of `mean` and `cov` must
         broadcast to it. By default what these broadcast to.
+      dtype: a floating dtype; by default that at which `mean` and `cov` meet.
       method: how `cov` is factored: `"cholesky"`, `"eigh"` or `"svd"`.
 
     Returns:

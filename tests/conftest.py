@@ -29,11 +29,12 @@ collect_ignore.append("oracle/on_devices.py")
 def pytest_collection() -> Iterator[None]:
     """Tens of thousands of tests are no garbage: keep the collector from looking through them."""
     gc.disable()
-    result = yield
-    gc.enable()
-    gc.collect()
-    gc.freeze()
-    return result
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.collect()
+        gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

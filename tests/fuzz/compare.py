@@ -161,7 +161,7 @@ _ROUNDED = {name: name for name in ("float16", "bfloat16", "float32")} | {"compl
 
 
 def nearer(got: Any, want: Any, wide: Any) -> bool:
-    """Whether each rounded number of `got` is beside `wide`, or no farther than that of `want`."""
+    """Whether no rounded number in `got` is farther from `wide` than that in `want`."""
     if want[0] in ("tuple", "list") and got[0] == wide[0] == want[0]:
         items = zip(got[1], want[1], wide[1], strict=True)
         return all(nearer(g, w, d) for g, w, d in items)
@@ -170,8 +170,7 @@ def nearer(got: Any, want: Any, wide: Any) -> bool:
         return differences(got, want) is None
     mine, theirs, exact = (decode(x).astype(np.complex128) for x in (got, want, wide))
     with np.errstate(invalid="ignore", over="ignore"):
-        part = _ROUNDED[want[1]]
-        step = UNITS[part] * float(ml_dtypes.finfo(part).eps) * np.abs(exact)
+        step = float(ml_dtypes.finfo(_ROUNDED[want[1]]).eps) * np.abs(exact)
         is_near = np.abs(mine - exact) <= np.maximum(np.abs(theirs - exact), step)
     return bool((is_near | (mine == theirs) | (np.isnan(mine) & np.isnan(theirs))).all())
 

@@ -199,7 +199,7 @@ MEANT = [
     Meant(
         NOT_FINITE,
         r"got .*nan",
-        r"jax\.scipy\.stats\.\w+\.(log)?(pdf|pmf|sf)\(",
+        r"jax\.scipy\.stats\.(gamma|binom|bernoulli)\.(log)?(pdf|pmf|sf)\(",
         "right: the density at NaN is NaN",
         "(lambda x, *rest: sum(rest, x))(",
     ),
@@ -266,9 +266,11 @@ MEANT = [
         "right: there are zeros below the diagonal",
         "jnp.matmul(",
     ),
-    Meant("value", "", r"linalg\.invhilbert\(", "right: whole numbers", "linalg.hilbert("),
-    Meant("dtype", "", r"linalg\.pascal\(", "right: whole numbers in float64", "linalg.hilbert("),
-    Meant("we raise", r"eigh_tridiagonal takes vectors", "", "a matrix of nothing"),
+    Meant(
+        "value", "", r"linalg\.invhilbert\(", "right: these are whole numbers", "linalg.hilbert("
+    ),
+    Meant("dtype", "", r"linalg\.pascal\(", "right: float64 holds them", "linalg.hilbert("),
+    Meant("we raise", r"eigh_tridiagonal takes vectors", "", "an empty matrix, which jax takes"),
     Meant(
         "dtype",
         r"float64",
@@ -423,7 +425,7 @@ MEANT = [
         NOT_FINITE,
         "",
         r"jnp\.linalg\.det\(",
-        "right: the adjugate of what is not finite",
+        "right: the slope is the adjugate, which jax loses where a pivot is NaN",
         "jnp.trace(",
     ),
     # grad(lambda x: lax.reduce(x, 1.0, lax.max, (0,)))([0.0]) is 0, and 1 in jax.
@@ -498,7 +500,7 @@ MEANT = [
 
 
 def meant(difference: Difference, program: str) -> tuple[str, str]:
-    """Why a difference may be as it should be, and the program in which it must be gone then.
+    """The reason why a difference may be as it should be, and a program without that reason.
 
     The first is empty if it is not. The second is empty if there is no need to look.
     """

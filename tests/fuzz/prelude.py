@@ -69,11 +69,11 @@ def batched(f):
     return rule
 
 def positive(x):
-    """A parameter of a distribution from 0.4 to 2.7."""
+    """A parameter of a distribution, from 0.4 to 2.7."""
     return jnp.exp(jnp.sin(x))
 
 def between(x):
-    """A probability from 0.1 to 0.9."""
+    """A probability, from 0.1 to 0.9."""
     return 0.5 + 0.4 * jnp.sin(x)
 
 def summed(x, start, f, axes):

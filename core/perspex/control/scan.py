@@ -375,7 +375,7 @@ def _transpose_body(
     consts, _, xs = cut(linear, *sizes)
     my_consts, my_xs = sum(consts), sum(xs)
     start, ct_ys = cut(nonzero, sizes.carry)
-    # What is carried backwards is as the results are: a first carry may be weakly typed.
+    # Cotangents of the carry are typed as its results, since it may start weakly typed.
     constant, _, each = cut(jaxpr.in_avals, *sizes)
     like = tuple(pick([*constant, *jaxpr.out_avals[: sizes.carry], *each], linear))
 

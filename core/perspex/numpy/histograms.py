@@ -327,8 +327,8 @@ def histogramdd(
       range: a pair of outermost edges for each axis, or `None`.
 
     Returns:
-      The counts, an array of `D` axes, and a list of `D` vectors of edges. Counts are integers, of
-      the dtype at which `sample` and `weights` meet, or of that of the edges with `density`.
+      The counts, an array of `D` axes, and a list of `D` vectors of edges. Counts are
+      integers; with `weights` or `density` they have the dtype of the edges.
 
     >>> import perspex.numpy as jnp
     >>> jnp.histogramdd(jnp.array([[0.0], [1.0], [1.0]]), bins=2)[0]

@@ -85,9 +85,10 @@ UNSAFE_RBG = Generator(
     random_bits=rbg.random_bits,
     repeats=2,
 )
-PHILOX_2 = _of(counters.PHILOX_2, "philox2x32", "phx2", 1)
-PHILOX_4 = _of(counters.PHILOX_4, "philox4x32", "phx4", 2)
-THREEFRY_4 = _of(counters.THREEFRY_4, "threefry4x32", "fry4", 4)
+_COUNTERS = {"phx2": counters.PHILOX_2, "phx4": counters.PHILOX_4, "fry4": counters.THREEFRY_4}
+PHILOX_2, PHILOX_4, THREEFRY_4 = [
+    _of(how, how.hash.name, tag, how.length) for tag, how in _COUNTERS.items()
+]
 
 GENERATORS: dict[str, Generator] = {
     g.name: g for g in (THREEFRY, RBG, UNSAFE_RBG, PHILOX_2, PHILOX_4, THREEFRY_4)

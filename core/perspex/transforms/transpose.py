@@ -137,7 +137,7 @@ def transpose_jaxpr(
     `nonzero`; it returns the cotangents of the linear arguments that the second value returned
     marks. Those marked `instantiate` are returned in any case, as zeros if need be. `weak` says
     which of the cotangents taken are weakly typed; those returned then are as the rules leave them.
-    Without it, all are as their primals are, or as the types `like` for these.
+    Without it, all are weakly typed where their primals are, or where the types in `like` are.
     """
     others, mine = partition(closed.in_avals, linear)
     wanted = (instantiate,) * len(mine) if isinstance(instantiate, bool) else instantiate

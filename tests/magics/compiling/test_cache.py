@@ -69,7 +69,7 @@ def test_where_a_program_came_from(cells: Notebook, tmp_path: Path) -> None:
         trace, lower, compile, by_xla = map(seconds, times)
         assert min(trace, lower, compile) >= 0 and size.endswith("KiB")
         assert compile >= by_xla or where != "xla"
-    # What XLA took once is told of the program wherever it came from later.
+    # Each row gives the time that XLA took, wherever the program came from.
     assert len({row[-2] for row in found}) == 1
     assert "memory: 1 hit, 2 misses; 1 program kept." in text
     assert "disk: 1 hit, 1 miss; 1 program written by this session." in text

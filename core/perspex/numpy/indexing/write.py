@@ -116,7 +116,7 @@ def updated(x: Any, index: Index, value: Any, options: Options) -> Any:
         out = _written(x, index, value, options)
     else:
         out = _scattered(x, index, value, options)
-    if out is x:  # the index names nothing: no element takes the way to another dtype and back
+    if out is x:  # the index names no element, and none is rounded in another dtype
         return given
     if index.grown:
         out = reshape(out, new_sizes=shape)

@@ -20,6 +20,8 @@ from perspex_magics.captures.probes import AnyProbe, ArrayProbe, make_probe
 from perspex_magics.captures.tokens import Table, is_same_number
 from perspex_magics.notebook.kinds import is_a
 
+# As many objects are looked at, however busy the machine is.
+_ALWAYS = 8
 _MISSING = object()
 _CODE = (types.FunctionType, type)
 
@@ -217,7 +219,7 @@ class Watched(Generic[R]):
         """The objects that have changed, among those that there is time for.
 
         Each time it goes on where it ended the last time. What may have been loaded again is looked
-        at in any case.
+        at in any case, and so are some objects: on a busy machine a moment may be over at once.
 
         Args:
           is_begin: whether a cell begins; then NumPy arrays, which cost most, are not read.
@@ -233,13 +235,13 @@ class Watched(Generic[R]):
             return found
         count = len(order)
         at = self._turn if self._turn < count else 0
-        for _ in order:
+        for looked in range(1, count + 1):
             held = order[at]
             at = at + 1 if at + 1 < count else 0
             probe = held.probe
             if not (is_begin and type(probe) is ArrayProbe) and probe.changed():
                 found.append(held)
-            if now() > end:
+            if looked >= _ALWAYS and now() > end:
                 if not is_begin:
                     self._turn = at
                 break

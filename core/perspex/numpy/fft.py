@@ -129,7 +129,8 @@ def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
     >>> ihfft(jnp.array([6.0, 0.0, -2.0, 0.0])).real
     Array([1., 2., 1.], dtype=float32)
     """
-    return conj(_along("ihfft", FftType.RFFT, a, n, axis, _SWAPPED[_norm(norm)]))
+    out = conj(_along("ihfft", FftType.RFFT, a, n, axis, "backward"))
+    return _scaled(out, FftType.RFFT, n or typeof(a).shape[axis], _SWAPPED[_norm(norm)])
 
 
 # ---- Several axes -------------------------------------------------------------------------------
@@ -407,9 +408,8 @@ def _along(name: str, kind: FftType, a: Any, n: Any, axis: Any, norm: str | None
         raise ValueError(
             f"{name} does not support multiple axes, got axis={axis}; use {name}n for several"
         )
-    axes = (canonical_axis(axis, x.ndim),)
     sizes = None if n is None else positive_sizes(name, (n,))
-    return _transformed(x, kind, sizes, axes, _norm(norm))
+    return _transformed(x, kind, sizes, (canonical_axis(axis, x.ndim),), _norm(norm))
 
 
 def _two(name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: str | None) -> Any:

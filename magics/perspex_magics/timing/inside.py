@@ -3,7 +3,7 @@
 On CPUs, XLA runs a program in the thread that calls it if it takes it for cheap. It counts the
 operations in a loop once, and those that only move numbers not at all, so such a call may take
 seconds. Nothing speaks of it, as C++ repeats calls without Python. But where the thread stands can
-be seen, and that it does not wait for Python's lock while somebody else has it.
+be seen, and that it runs on while somebody else has Python's lock.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import inspect
 import os
 import re
 import sys
+import time
 from types import FrameType
 from typing import Any
 
@@ -28,6 +29,11 @@ _UNKNOWN = object()
 # C's functions, called with Python's lock: whoever gave it away would get it back 5 ms later.
 _libc = ctypes.PyDLL(None) if sys.platform == "linux" else None
 _MOST_BYTES = 4096
+_STATE = re.compile(rb"^State:\s*(\w).*^voluntary_ctxt_switches:\s*(\d+)", re.MULTILINE | re.DOTALL)
+# For how many seconds a thread runs on without Python's lock where it is in a long call, and how
+# long somebody who has it waits for that: another program may have the processor.
+_RUNS_ON, _PATIENCE = 300e-6, 10e-3
+_NAP = 50  # microseconds
 
 
 class Inside:
@@ -39,7 +45,7 @@ class Inside:
         self._file = f"/proc/self/task/{number}/status".encode()
         # Where the thread stood the last time, and how often it had waited by then.
         self._last: tuple[int, int, int | None] = 0, 0, None
-        # Whether the last look has found a program for the first time.
+        # Whether the last look has found a program that the thread may have called since.
         self.is_unsure = False
 
     def look(self) -> str:
@@ -49,25 +55,46 @@ class Inside:
         """
         frame = sys._current_frames().get(self.thread)
         found = "" if frame is None else _program(frame)
-        waits = _waits(self._file) if found else None
-        if frame is None or waits is None:
+        state = _state(self._file) if found else None
+        if frame is None or state is None:
             self._last, self.is_unsure = (0, 0, None), False
             return ""
+        waits, sleeps = state
         now = id(frame), frame.f_lasti, waits
         before, self._last = self._last, now
-        self.is_unsure = now != before
+        self.is_unsure = now != before or not (sleeps or self._runs_on(waits))
         return "" if self.is_unsure else found
 
+    def _runs_on(self, waits: int) -> bool:
+        """Whether the thread still computes while this one has Python's lock.
 
-def _waits(file: bytes) -> int | None:
-    """How often a thread has waited for anything so far; `None` if nobody counts that."""
+        A short call ends and waits for the lock. On a busy machine it may not have come to that
+        when the other thread has looked and gives the lock away again.
+        """
+        end = time.perf_counter() + _PATIENCE
+        try:
+            clock = time.pthread_getcpuclockid(self.thread)
+            least = time.clock_gettime(clock) + _RUNS_ON
+            while _libc and _state(self._file) == (waits, False):
+                if time.clock_gettime(clock) > least:
+                    return True
+                if time.perf_counter() > end:
+                    break
+                _libc.usleep(_NAP)
+        except OSError:  # it has ended
+            pass
+        return False
+
+
+def _state(file: bytes) -> tuple[int, bool] | None:
+    """How often a thread has waited so far, and whether it waits; `None` if nobody says that."""
     if _libc is None or (number := _libc.open(file, os.O_RDONLY | os.O_CLOEXEC)) < 0:
         return None
     buffer = ctypes.create_string_buffer(_MOST_BYTES)
     size = _libc.read(number, buffer, _MOST_BYTES)
     _libc.close(number)
-    found = re.search(rb"^voluntary_ctxt_switches:\s*(\d+)", buffer.raw[:size], re.MULTILINE)
-    return None if found is None else int(found[1])
+    found = _STATE.search(buffer.raw[:size])
+    return None if found is None else (int(found[2]), found[1] != b"R")
 
 
 def _program(frame: FrameType) -> str:

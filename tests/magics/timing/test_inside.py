@@ -67,7 +67,7 @@ def seen(call: Callable[[], object], wanted: str = "") -> list[str]:
                 before = calls
         is_over.set()
 
-    thread = threading.Thread(target=watch)
+    thread = threading.Thread(target=watch, daemon=True)
     thread.start()
     end = time.monotonic() + TIMEOUT
     while not is_over.is_set() and time.monotonic() < end:

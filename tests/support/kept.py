@@ -25,7 +25,7 @@ from perspex.runtime.compiler import disk, storage
 ROOT = Path(__file__).resolve().parents[2]
 PLACE = os.environ.get("PERSPEX_TEST_CACHE", str(ROOT / "build" / "test-cache"))
 # Besides those that are quick, folders whose programs are compiled as users' are.
-FOLDERS = quick.FOLDERS | {"experimental", "export", "typing"}
+FOLDERS = quick.FOLDERS | {"typing"}
 # Files outside of them that compile much, and ask what it computes.
 FILES = {"test_resumable.py", "test_stopping.py"}
 # Folders in which tests ask what was compiled, what it took, and what the user is told of it.
@@ -38,10 +38,9 @@ def place(path: Path) -> str | None:
     """Where the programs of the tests in a file are kept; `None` for nowhere."""
     if not PLACE:
         return None
-    is_doctest = not path.is_relative_to(quick.TESTS)
     is_value = quick.lies_in(path, FOLDERS) and not quick.lies_in(path, TOLD)
     is_value |= path.name in FILES
-    return PLACE if is_doctest or is_value else None
+    return PLACE if quick.is_doctest(path) or is_value else None
 
 
 def environment() -> dict[str, str]:

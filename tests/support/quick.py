@@ -1,10 +1,10 @@
 """Options under which XLA compiles fast instead of writing fast code.
 
 Most of the time of the tests is XLA's, which looks for the best code for programs that run once.
-The folders in `FOLDERS`, where nearly all the tests are, do without: single programs compile in
-half of the time, large ones in a quarter. Tests with the fixture `optimized` and all other folders
-have the options that users have, and with `PERSPEX_OPTIMIZED=1` all tests have. So has a process
-that a test starts, unless it has `environment()`.
+The folders in `FOLDERS`, where nearly all the tests are, and all doctests do without: single
+programs compile in half of the time, large ones in a quarter. Tests with the fixture `optimized`
+and all other folders have the options that users have, and with `PERSPEX_OPTIMIZED=1` all tests
+have. So has a process that a test starts, unless it has `environment()`.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any
 from perspex.base.xla import jaxlib_version
 
 TESTS = Path(__file__).resolve().parents[1]
-FOLDERS = {"api", "control", "fuzz", "lax", "nn", "numpy", "ops", "oracle", "random", "rules"}
-FOLDERS |= {"jitted", "magics", "scipy", "tracing", "transforms"}
+FOLDERS = {"api", "control", "experimental", "export", "fuzz", "jitted", "lax", "magics", "nn"}
+FOLDERS |= {"numpy", "ops", "oracle", "random", "rules", "scipy", "tracing", "transforms"}
 OPTIONS: dict[str, Any] = {
     "xla_backend_optimization_level": 0,
     # One module of LLVM instead of many: each needs its own description of the processor.
@@ -41,7 +41,12 @@ def lies_in(path: Path, folders: set[str]) -> bool:
     return inside and bool(folders.intersection(path.relative_to(TESTS).parts[:-1]))
 
 
+def is_doctest(path: Path) -> bool:
+    """Whether a file has its tests in its documentation."""
+    return not path.is_relative_to(TESTS)
+
+
 def options(path: Path) -> dict[str, Any]:
     """The options for the tests in a file."""
-    quick = lies_in(path, FOLDERS) and not os.environ.get("PERSPEX_OPTIMIZED")
-    return OPTIONS if quick else {}
+    quick = is_doctest(path) or lies_in(path, FOLDERS)
+    return OPTIONS if quick and not os.environ.get("PERSPEX_OPTIMIZED") else {}

@@ -103,7 +103,7 @@ MEANT = [
     ),
     Meant(
         "error type",
-        r"want NotImpl\w+: Diff\w+ rule for '(zeta|igamma_grad_a|pmax|pmin)'",
+        r"want NotImpl\w+: Diff\w+ rule for '(zeta|igamma_grad_a|pmax|pmin|geqrf)'",
         "",
         "a derivative that jax lacks",
     ),
@@ -276,6 +276,20 @@ MEANT = [
         r"float64",
         SPECIAL + r"owens_t\(",
         "right: the dtype of its arguments, as that of other functions",
+        "jnp.hypot(",
+    ),
+    Meant(
+        "dtype",
+        r"complex128",
+        SPECIAL + r"sph_harm_y\((.*), n_max=3\)",
+        "right: the dtype of the angles, as that of other functions",
+        r"(lambda n, m, x, y: jnp.exp(x + y + 0j))(\1)",
+    ),
+    Meant(
+        NOT_FINITE,
+        r"want .*nan",
+        SPECIAL + r"comb\(",
+        "right: there is one way to take all, of however many",
         "jnp.hypot(",
     ),
     Meant(

@@ -129,8 +129,9 @@ def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
     >>> ihfft(jnp.array([6.0, 0.0, -2.0, 0.0])).real
     Array([1., 2., 1.], dtype=float32)
     """
-    out = conj(_along("ihfft", FftType.RFFT, a, n, axis, "backward"))
-    return _scaled(out, FftType.RFFT, n or typeof(a).shape[axis], _SWAPPED[_norm(norm)])
+    x = arraylike("ihfft", a)
+    out = conj(_along("ihfft", FftType.RFFT, x, n, axis, "backward"))
+    return _scaled(out, FftType.RFFT, n or x.shape[axis], _SWAPPED[_norm(norm)])
 
 
 # ---- Several axes -------------------------------------------------------------------------------
@@ -503,6 +504,5 @@ def _scaled(out: Any, kind: FftType, n: int, norm: str) -> Any:
         return out
     if n == 0:
         return zeros_like(out)
-    forward = kind in (FftType.FFT, FftType.RFFT)
-    power = 0.5 if norm == "ortho" else 1.0
-    return mul(out, out.dtype.type(n ** (-power if forward else power)))
+    sign = -1 if kind in (FftType.FFT, FftType.RFFT) else 1
+    return mul(out, out.dtype.type(n ** (sign * (0.5 if norm == "ortho" else 1.0))))

@@ -140,10 +140,10 @@ def _before(line: str, column: int) -> str:
 
 def _parsed(lines: list[str]) -> ast.Module | None:
     python = [line if not _MAGIC.match(line) else "" for line in lines]
-    for text in (lines, python):
+    for text in (lines, python, python):
         try:
             return ast.parse("\n".join(text))
-        except (SyntaxError, ValueError):
+        except (SyntaxError, ValueError, SystemError):  # two threads of 3.11
             continue
     return None
 

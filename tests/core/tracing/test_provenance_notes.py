@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import gc
 import json
 import os
@@ -27,7 +28,7 @@ from support.wrong_programs import (
 
 from perspex import errors, jit
 from perspex import numpy as pnp
-from perspex.advice import messages
+from perspex.advice import code, messages
 from perspex.tracing import provenance
 
 
@@ -162,6 +163,19 @@ def test_python_shows_the_way_of_operands_with_the_error(call: str) -> None:
     rows = [" ".join(row.split()) for row in shown]
     rows = rows[rows.index("From the arguments to here:") + 1 :]
     assert rows == [row.format(os.path.basename(name)) for row in NOTES[call]]
+
+
+def test_a_parse_that_another_thread_disturbs(monkeypatch: pytest.MonkeyPatch) -> None:
+    parse, texts = ast.parse, []
+
+    def disturbed(text: str, *args: Any, **kwargs: Any) -> ast.AST:
+        texts.append(text)
+        if len(texts) == 1:  # as in Python 3.11 where two threads parse at once
+            raise SystemError("AST constructor recursion depth mismatch (before=60, after=56)")
+        return parse(text, *args, **kwargs)
+
+    monkeypatch.setattr(ast, "parse", disturbed)
+    assert code.File("a.py", ["x = 1\n"]).tree is not None and len(texts) == 2
 
 
 def test_threads_are_told_their_own_way() -> None:

@@ -287,7 +287,7 @@ MEANT = [
     ),
     Meant(
         NOT_FINITE,
-        r"want .*nan",
+        r"got [^\n]*\[1\.0\d*\][\s\S]*want .*nan",
         SPECIAL + r"comb\(",
         "right: there is one way to take all, of however many",
         "jnp.hypot(",

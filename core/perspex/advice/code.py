@@ -143,7 +143,7 @@ def _parsed(lines: list[str]) -> ast.Module | None:
     for text in (lines, python, python):
         try:
             return ast.parse("\n".join(text))
-        except (SyntaxError, ValueError, SystemError):  # two threads of 3.11
+        except (SyntaxError, ValueError, SystemError):  # of threads that parse at once, in 3.11
             continue
     return None
 

@@ -24,6 +24,8 @@ from perspex.transforms.jvp import tangent_aval
 __all__ = ["custom_linear_solve", "custom_root"]
 
 Solver = Callable[[Callable[[PyTree], PyTree], PyTree], PyTree]
+# Containers, and the types of what they hold.
+Typed = tuple[Any, Sequence[ShapedArray]]
 
 
 def custom_linear_solve(
@@ -71,13 +73,13 @@ def custom_linear_solve(
     count = len(leaves)
 
     product = stage_body(what, matvec, in_tree, avals)
-    _check_shapes("matvec", matvec, product.out_tree, product.out_avals, structure, avals)
+    wanted = structure, avals
+    _check_shapes("matvec", matvec, (product.out_tree, product.out_avals), wanted)
 
     def staged(name: str, solver: Callable[..., Any], by: Callable[[Any], Any]) -> Body:
         body = stage_body(what, functools.partial(solver, by), in_tree, avals)
         found = _solution_tree(name, solver, body.out_tree, has_aux)
-        mine = body.out_avals[: found.num_leaves]
-        _check_shapes(name, solver, found, mine, structure, avals)
+        _check_shapes(name, solver, (found, body.out_avals[: found.num_leaves]), wanted)
         return body
 
     forward = staged("solve", solve, matvec)
@@ -154,11 +156,11 @@ def custom_root(
     avals = [shaped(leaf) for leaf in leaves]
     in_tree = tree.structure((initial_guess,))
     value = stage_body(what, f, in_tree, avals)
-    _check_types("f", f, value.out_tree, value.out_avals, structure, avals)
+    wanted = structure, avals
+    _check_types("f", f, (value.out_tree, value.out_avals), wanted)
     forward = stage_body(what, functools.partial(solve, f), in_tree, avals)
     found = _solution_tree("solve", solve, forward.out_tree, has_aux)
-    mine = forward.out_avals[: found.num_leaves]
-    _check_types("solve", solve, found, mine, structure, avals)
+    _check_types("solve", solve, (found, forward.out_avals[: found.num_leaves]), wanted)
 
     def tangent(x: PyTree, y: PyTree) -> PyTree:
         by_x = linear_at(value.closed, value.consts, tree.leaves(x))
@@ -217,43 +219,29 @@ def _solution_tree(name: str, solver: Callable[..., Any], out_tree: Any, has_aux
     return tree.structure(out[0])
 
 
-def _check_shapes(
-    name: str,
-    function: Callable[..., Any],
-    found_tree: Any,
-    found: Sequence[ShapedArray],
-    structure: Any,
-    avals: Sequence[ShapedArray],
-) -> None:
-    shapes, wanted = [aval.shape for aval in found], [aval.shape for aval in avals]
-    if shapes != wanted:
+def _check_shapes(name: str, function: Callable[..., Any], found: Typed, wanted: Typed) -> None:
+    shapes = [[aval.shape for aval in avals] for _, avals in (found, wanted)]
+    if shapes[0] != shapes[1]:
         raise ValueError(
-            f"{name}() output shapes must match b, got {shapes} and {wanted}, from "
+            f"{name}() output shapes must match b, got {shapes[0]} and {shapes[1]}, from "
             f"{place(function)}"
         )
-    if found_tree != structure:
+    if found[0] != wanted[0]:
         raise TypeError(
-            f"{name}() output pytree structure must match b, got {found_tree} and {structure}, "
+            f"{name}() output pytree structure must match b, got {found[0]} and {wanted[0]}, "
             f"from {place(function)}"
         )
 
 
-def _check_types(
-    name: str,
-    function: Callable[..., Any],
-    found_tree: Any,
-    found: Sequence[ShapedArray],
-    structure: Any,
-    avals: Sequence[ShapedArray],
-) -> None:
-    if found_tree != structure:
+def _check_types(name: str, function: Callable[..., Any], found: Typed, wanted: Typed) -> None:
+    if found[0] != wanted[0]:
         raise TypeError(
-            f"{name}() output pytree structure must match initial_guess, got {found_tree} and "
-            f"{structure}, from {place(function)}"
+            f"{name}() output pytree structure must match initial_guess, got {found[0]} and "
+            f"{wanted[0]}, from {place(function)}"
         )
-    types, wanted = [(a.shape, a.dtype) for a in found], [(a.shape, a.dtype) for a in avals]
-    if types != wanted:
-        shown = [[a.str_short(short_dtypes=False) for a in group] for group in (found, avals)]
+    types = [[(a.shape, a.dtype) for a in avals] for _, avals in (found, wanted)]
+    if types[0] != types[1]:
+        shown = [[a.str_short(short_dtypes=False) for a in avals] for _, avals in (found, wanted)]
         raise TypeError(
             f"{name}() output types must match initial_guess, got {shown[0]} and {shown[1]}, from "
             f"{place(function)}; convert one of them"

@@ -269,6 +269,7 @@ def interp(
     Raises:
       TypeError: if `x`, `xp` or `fp` is not an array or a number.
       ValueError: if `xp` and `fp` are not vectors of one size, or for another text as `left`.
+      IndexError: if there are no points.
 
     >>> import perspex.numpy as jnp
     >>> jnp.interp(1.5, jnp.array([0.0, 1.0, 2.0]), jnp.array([0.0, 10.0, 30.0]))
@@ -285,6 +286,8 @@ def interp(
             "interp: xp and fp must be one-dimensional arrays of equal size, got shapes "
             f"{np.shape(xp)} and {np.shape(fp)}"
         )
+    if not np.size(xp):
+        raise IndexError("interp: there are no points: index 0 is out of bounds for xp of size 0")
     beyond = (left == "extrapolate", right == "extrapolate")
     low, high = (None if isinstance(v, str) else v for v in (left, right))
     return _interp(x, xp, fp, low, high, period, (bool(beyond[0]), bool(beyond[1])))

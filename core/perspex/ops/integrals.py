@@ -384,14 +384,16 @@ def _sinc(t: Any, x: Any, y: Any) -> Any:
 
 def _erfcx_jvp(t: Any, x: Any, y: Any) -> Any:
     # -2 exp(x^2) ierfc(x): where x is large, 7.18.7 as a continued fraction, which keeps digits.
-    far = ops.gt(x, scalar_like(x, 2))
-    twice = ops.mul(scalar_like(x, 2), ops.max(x, scalar_like(x, 2)))
+    # Both formulas are computed everywhere: of numbers at which also their derivatives are finite.
+    two, zero = scalar_like(x, 2), scalar_like(x, 0)
+    far = ops.gt(x, two)
+    twice = ops.mul(two, ops.max(x, two))
     below = twice
     for k in range(36 if typeof(x).dtype == _DOUBLE else 16, 0, -1):
         below = ops.add(twice, ops.div(scalar_like(x, 2 * k + 2), below))
-    large = ops.div(ops.mul(scalar_like(x, -2), y), below)
-    small = ops.sub(ops.mul(ops.mul(scalar_like(x, 2), x), y), scalar_like(x, 2 / _ROOT_PI))
-    return ops.mul(t, ops.select(far, large, small))
+    large = ops.div(ops.mul(scalar_like(x, -2), ops.select(far, y, zero)), below)
+    near = ops.mul(ops.mul(two, ops.select(far, zero, x)), ops.select(far, zero, y))
+    return ops.mul(t, ops.select(far, large, ops.sub(near, scalar_like(x, 2 / _ROOT_PI))))
 
 
 def _spence_slope(t: Any, x: Any, y: Any) -> Any:

@@ -184,7 +184,7 @@ def _inverse(y: Any, n: int, ortho: bool) -> Any:
     if n % 2:
         odd = pnp.concatenate([odd, pnp.zeros_like(even[..., :1])], -1)
     x = pnp.stack([even, odd], -1)
-    return x.reshape(*x.shape[:-2], -1)[..., :n]
+    return x.reshape(*x.shape[:-2], 2 * x.shape[-2])[..., :n]
 
 
 describe(

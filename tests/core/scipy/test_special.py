@@ -121,6 +121,19 @@ def test_pairs_and_arrays_of_orders() -> None:
     )
 
 
+def test_slopes_of_bessel_functions() -> None:
+    z = np.array([0.0, 1e-3, 1.0, -2.5, 30.0])
+
+    def slope(z: Any) -> Any:
+        return perspex.jvp(lambda z: special.bessel_jn(z, v=3, n_iter=80), (z,), (np.ones(5),))[1]
+
+    with config.enable_x64(True):
+        found, second = perspex.jvp(slope, (z,), (np.ones(5),))
+    for k in range(4):
+        np.testing.assert_allclose(found[k], sp.jvp(k, z), rtol=1e-10, atol=1e-13)
+        np.testing.assert_allclose(second[k], sp.jvp(k, z, 2), rtol=1e-10, atol=1e-13)
+
+
 def test_spherical_harmonics() -> None:
     degrees = [(n, m) for n in range(6) for m in range(-n, n + 1)]
     n, m = np.array(degrees).T

@@ -270,14 +270,14 @@ def fiedler_companion(a: ArrayLike) -> Array:
     """Matrix of five diagonals whose eigenvalues are the roots of a polynomial.
 
     Args:
-      a: a vector of coefficients, the highest power first.
+      a: coefficients of shape `(..., n)`, the highest power first.
 
     Returns:
-      A matrix of shape `(n - 1, n - 1)`, of floating or complex dtype.
+      An array of shape `(..., n - 1, n - 1)`, of floating or complex dtype.
 
     Raises:
       TypeError: if `a` is not an array or a number.
-      ValueError: if `a` is not a vector.
+      ValueError: if there are no coefficients.
 
     References:
       M. Fiedler, "A note on companion matrices" (2003).
@@ -288,13 +288,11 @@ def fiedler_companion(a: ArrayLike) -> Array:
     Array([[ 3., -2.],
            [ 1.,  0.]], dtype=float32)
     """
-    a = pnp.asarray(_vectors("fiedler_companion", a))
-    if a.ndim != 1:
-        raise ValueError(f"fiedler_companion takes a vector, got the shape {a.shape}")
-    a = inexact("fiedler_companion", a)
-    n = max(a.size - 1, 0)
+    a = inexact("fiedler_companion", _vectors("fiedler_companion", a, 1))
+    shape = (*a.shape[:-1], n := a.shape[-1] - 1, n)
+    scaled = -a / a[..., :1]
     if n < 2:
-        return -(a[1:] / a[0]).reshape(n, n)
+        return scaled[..., 1:].reshape(shape)
     # Each even row has two coefficients; ones stand two places beside the diagonal.
     even = np.arange(0, n, 2)
     left = [(r, max(r - 1, 0), r + 1) for r in even]
@@ -305,7 +303,8 @@ def fiedler_companion(a: ArrayLike) -> Array:
         place = r + 2 if r % 2 == 0 else max(r - 2, 0)
         if place < n:
             ones[r, place] = 1
-    return pnp.asarray(ones, dtype=a.dtype).at[rows, columns].set(-a[which] / a[0])
+    start = pnp.broadcast_to(pnp.asarray(ones, dtype=a.dtype), shape)
+    return start.at[..., rows, columns].set(scaled[..., which])
 
 
 def hadamard(n: int, dtype: DTypeLike = int) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
 from perspex.numpy.promotion import inexact, promote_inexact, strengthened, strong
 from perspex.ops import hypergeometric, integrals
+from perspex.rules.custom_jvp import custom_jvp
 from perspex.scipy.special.gammas import RAISES, RAISES_FOR_ONE, RETURNS, floats, real
 from perspex.tracing.trace import typeof
 
@@ -222,13 +224,17 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
 
 @fused(static=("v", "n_iter"))
 def _bessel_jn(z: Any, v: int, n_iter: int) -> Array:
-    z = inexact("bessel_jn", z)
+    return pnp.stack(_orders(strong(inexact("bessel_jn", z)), v, n_iter))
+
+
+@partial(custom_jvp, nondiff_argnums=(1, 2))
+def _orders(z: Array, v: int, n_iter: int) -> list[Array]:
     zero = z == 0
     safe = pnp.where(zero, 1, z)
     ratios = [pnp.zeros_like(z)]
     for k in range(n_iter, 0, -1):
         ratios.append(1 / (2 * k / safe - ratios[-1]))
-    ratios = ratios[:0:-1]
+    ratios = [pnp.where(zero, 0, ratios[-1]), *ratios[-2:0:-1]]
     # 10.12.4: J_0 + 2 (J_2 + J_4 + ...) = 1.
     products, total, product = [pnp.ones_like(z)], pnp.ones_like(z), pnp.ones_like(z)
     for k, ratio in enumerate(ratios, 1):
@@ -236,9 +242,15 @@ def _bessel_jn(z: Any, v: int, n_iter: int) -> Array:
         products.append(product)
         if k % 2 == 0:
             total = total + 2 * product
-    found = pnp.stack([p / total for p in products[: v + 1]])
-    at_zero = pnp.stack([pnp.full_like(z, float(k == 0)) for k in range(v + 1)])
-    return pnp.where(zero, at_zero, found)
+    return [p / total for p in products[: v + 1]]
+
+
+@_orders.defjvp
+def _(v: int, n_iter: int, primals: Any, tangents: Any) -> Any:
+    """By 10.6.1, where the order -1 is minus the order 1 (10.4.1)."""
+    found = _orders(primals[0], v + 1, max(n_iter, v + 2))
+    pairs = zip([-found[1], *found], found[1:], strict=False)
+    return found[: v + 1], [0.5 * (below - above) * tangents[0] for below, above in pairs]
 
 
 def sph_harm_y(

@@ -56,7 +56,7 @@ _DOCSTRING = """{line}
     Raises:
       TypeError: for arguments that are not arrays or numbers, and for shapes that do not broadcast
         (ValueError if their ranks differ).
-      ValueError: for complex arguments.
+      TypeError or ValueError: for complex arguments, as in JAX.
 
     >>> from perspex.scipy import stats
     >>> round(float(stats.{call}), 3)
@@ -96,6 +96,8 @@ _WEAK = {
     "t": {"logpdf pdf": "s -"},
     "truncnorm": {"cdf logcdf logsf sf": "c c", "logpdf pdf": "sc sc"},
 }  # fmt: skip
+# Functions whose error for complex arguments is not that of an operation inside.
+_REFUSED = {"beta.cdf", "beta.logcdf", "beta.logsf", "beta.sf", "uniform.cdf"}
 _AS = {"s": strengthened, "c": strong, "-": lambda x: x}
 
 
@@ -111,7 +113,8 @@ def floats(name: str, *operands: Any) -> list[Array]:
     """Arguments at one floating dtype, and one shape unless they are scalars."""
     args = promote_all(name, *operands, to=dtypes.to_inexact_dtype)
     if typeof(args[0]).dtype.kind == "c":
-        raise ValueError(f"{name} does not support complex arguments; take real ones")
+        refused = ValueError if name in _REFUSED else TypeError
+        raise refused(f"{name} does not support complex arguments; take real ones")
     return args
 
 

@@ -21,7 +21,7 @@ _gennorm = Continuous(
 
 def _mass(x: Array, beta: Array) -> Array:
     half = 0.5 * gammaincc(1 / beta, pnp.abs(x) ** beta)
-    return pnp.where(x <= 0, half, 1 - half)
+    return pnp.where(x <= 0, half, pnp.where(x > 0, 1 - half, x))
 
 
 logpdf = _gennorm.define(

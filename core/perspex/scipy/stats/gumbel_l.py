@@ -24,13 +24,14 @@ _gumbel_l = Continuous(
 )
 
 
-def _log_density(y: Array) -> Array:
+def log_density(y: Array) -> Array:
+    """That of the standard distribution at `y`."""
     inside = y != math.inf  # where it is infinity minus infinity
     y = at(inside, y, 0)
     return at(inside, y - pnp.exp(y), -math.inf)
 
 
-logpdf = _gumbel_l.define("logpdf", -1.149, _log_density)
+logpdf = _gumbel_l.define("logpdf", -1.149, log_density)
 pdf = _gumbel_l.define("pdf", 0.317)
 logsf = _gumbel_l.define("logsf", -1.649, lambda y: -pnp.exp(y))
 sf = _gumbel_l.define("sf", 0.192)

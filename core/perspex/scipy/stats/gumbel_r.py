@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
-
 from perspex import numpy as pnp
-from perspex.arguments.types import Array
-from perspex.scipy.stats.families import Continuous, at
+from perspex.scipy.stats.families import Continuous
+from perspex.scipy.stats.gumbel_l import log_density
 
 __all__ = ["cdf", "logcdf", "logpdf", "logsf", "pdf", "ppf", "sf"]
 
@@ -23,14 +21,7 @@ _gumbel_r = Continuous(
     probability="p",
 )
 
-
-def _log_density(y: Array) -> Array:
-    inside = y != -math.inf  # where it is infinity minus infinity
-    y = at(inside, y, 0)
-    return at(inside, -(y + pnp.exp(-y)), -math.inf)
-
-
-logpdf = _gumbel_r.define("logpdf", -1.107, _log_density)
+logpdf = _gumbel_r.define("logpdf", -1.107, lambda y: log_density(-y))
 pdf = _gumbel_r.define("pdf", 0.331)
 logcdf = _gumbel_r.define("logcdf", -0.607, lambda y: -pnp.exp(-y))
 cdf = _gumbel_r.define("cdf", 0.545)

@@ -53,8 +53,7 @@ def entropy(mu: ArrayLike, loc: ArrayLike = 0) -> Array:
       An array of the shape to which the arguments broadcast, of floating dtype.
 
     Raises:
-      TypeError: for an argument that is not an array or a number.
-      ValueError: for complex arguments.
+      TypeError: for an argument that is not an array or a number, or is complex.
 
     >>> from perspex.scipy import stats
     >>> round(float(stats.poisson.entropy(2.0)), 3)

@@ -49,7 +49,7 @@ def mode(
 
     Returns:
       A named tuple `(mode, count)` of arrays: the values, of the dtype of `a`, and how often they
-      occur, of integer dtype.
+      occur, of integer dtype; NaN and 0.0 if there are none.
 
     Raises:
       TypeError: if `a` is not an array or a number.
@@ -74,8 +74,10 @@ def _mode(a: Any, axis: int | None, keepdims: bool) -> tuple[Array, Array]:
     if not ndim and axis in (0, -1):
         return a, pnp.ones((), int)
     lines = a.reshape(-1) if axis is None else pnp.moveaxis(a, axis, -1)
-    ordered = pnp.sort(lines, axis=-1)
-    size = ordered.shape[-1]
+    size = lines.shape[-1]
+    # As in SciPy, NaN, which occurs 0 times, is the most frequent value of none.
+    none = pnp.zeros((*lines.shape[:-1], 1), float)
+    ordered = pnp.sort(lines, axis=-1) if size else none + np.nan
     # The count of each value so far: its place minus that of its first occurrence.
     new = pnp.concatenate(
         [pnp.ones_like(ordered[..., :1], bool), ordered[..., 1:] != ordered[..., :-1]], axis=-1
@@ -84,9 +86,9 @@ def _mode(a: Any, axis: int | None, keepdims: bool) -> tuple[Array, Array]:
         missing = pnp.isnan(ordered)
         again = pnp.concatenate([~new[..., :1], missing[..., :-1]], axis=-1)
         new = new & ~(missing & again)
-    places = pnp.arange(size)
+    places = pnp.arange(max(size, 1))
     first = cummax(pnp.where(new, places, 0), axis=ordered.ndim - 1)
-    counts = places - first + 1
+    counts = places - first + 1 if size else none
     best = pnp.argmax(counts, axis=-1, keepdims=True)
     found = [pnp.take_along_axis(v, best, axis=-1) for v in (ordered, counts)]
     if not keepdims:

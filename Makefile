@@ -181,7 +181,7 @@ newest:
 test-newest: $(OTHER)/.installed
 	PYTHONPATH=core PERSPEX_PROGRAMS=200 $(OTHER)/bin/python -m pytest -q -n 2 --dist worksteal \
 		tests/test_tiny.py tests/core/test_*.py tests/core/api/test_jit.py \
-		$(addprefix tests/core/,as_jax base control jitted runtime tracing) \
+		$(addprefix tests/core/,as_jax base control jitted ops/test_linear.py runtime tracing) \
 		tests/core/transforms/test_random_programs.py
 
 # Notebooks with libraries in the Perspex kernel, held against figures that jax had.

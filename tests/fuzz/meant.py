@@ -510,6 +510,49 @@ MEANT = [
     # In JAX it is 0.5 there.
     Meant(NOT_FINITE, r"got .*nan", BESSEL, "right: the slope at NaN is NaN", "lax.tanh("),
     Meant("value", r"", BESSEL, "right: the slope at NaN is NaN", "lax.tanh("),
+    *[
+        Meant(
+            kind,
+            r"want [^\n]*(-inf|0\.0)",
+            r"jax\.scipy\.stats\.dirichlet\.(log)?pdf\(",
+            "right: the border of the simplex, as in SciPy",
+            "(lambda x, alpha: jnp.sum(x) + jnp.sum(alpha))(",
+        )
+        for kind in (NOT_FINITE, "value")
+    ],
+    Meant(
+        NOT_FINITE,
+        r"got [^\n]*\b0\.0[\s\S]*want [^\n]*nan",
+        r"jax\.scipy\.stats\.\w+\.(pdf|pmf|cdf|sf)\(",
+        "right: slopes are 0 where the density is 0, and not NaN",
+        "(lambda x, *given: sum(given, x))(",
+    ),
+    Meant(
+        "error type",
+        r"got ValueError: i?dctn?: Shape should be positive[\s\S]*want TypeError",
+        "",
+        "SciPy's error for a transform of nothing",
+    ),
+    Meant(
+        "error type",
+        r"got TypeError: jac\w+ requires[\s\S]*want NotImplementedError: \w+ rule for",
+        "",
+        "a program with two errors; jax raises the other one",
+    ),
+    Meant(
+        NOT_FINITE,
+        r"got [^\n]*nan",
+        r"(lax|jnp)\.linalg\.svd\((?=[\s\S]*inf)",
+        "right: a matrix with infinite numbers has no singular values",
+        "(lambda x, *rest, **options: [x, x, x])(",
+    ),
+    Meant(
+        NOT_FINITE,
+        r"got [^\n]*inf[\s\S]*want [^\n]*nan",
+        r"special\.loggamma\(",
+        "right: infinite at 0, as in SciPy",
+        "special.digamma(",
+    ),
 ]
 
 

@@ -201,13 +201,8 @@ def itemsize_bits(dtype: Any) -> int:
     if isinstance(dtype, KeyType):
         return dtype.itemsize * 8
     dtype = np.dtype(dtype)
-    if dtype in SMALL_INTS:
-        return _bits(iinfo, dtype)
-    return _bits(finfo, dtype) if dtype in SMALL_FLOATS else dtype.itemsize * 8
-
-
-def _bits(info: Any, dtype: DType) -> int:
-    return int(info(dtype).bits)
+    info: Any = iinfo if dtype in SMALL_INTS else finfo
+    return int(info(dtype).bits) if dtype in SMALL_INTS + SMALL_FLOATS else dtype.itemsize * 8
 
 
 _short_names: dict[Any, str] = {}

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from perspex import dtypes
+from perspex.base.dtype_families import SMALL_INTS
 from perspex.errors import ShardingTypeError
 from perspex.hlo import types
 from perspex.ir.avals import ShapedArray
@@ -253,8 +254,11 @@ class DotGeneral(Primitive):
         plan = Plan(left, right, out.dtype, None)
         if isinstance(precision, Algorithm):
             plan = planned(precision, b.platform, left, right, out.dtype)
-        # XLA multiplies operands of one dtype, but any two float8s.
-        elif left != right and not (_is_float8(left) and _is_float8(right)):
+        # XLA multiplies operands of one dtype, but any two float8s. With jaxlib 0.12 it fails on
+        # CPUs to sum products of narrow integers in a wider dtype.
+        elif (left != right and not (_is_float8(left) and _is_float8(right))) or (
+            left in SMALL_INTS and out.dtype not in SMALL_INTS and b.platform == "cpu"
+        ):
             plan = Plan(out.dtype, out.dtype, out.dtype, None)
         lhs, rhs = [
             v if a.dtype == wanted else b.convert(v, a.update(dtype=wanted))

@@ -133,9 +133,10 @@ def test_the_clock_counts_them_for_the_device(notebook: Notebook, call: str) -> 
 
 def test_a_long_one_is_told_while_it_runs(notebook: Notebook, monkeypatch) -> None:
     told: list[str] = []
+    monkeypatch.setattr(waits, "_LONG", 0.5)
     monkeypatch.setattr(waits.Wait, "_has_kernel", True)
     monkeypatch.setattr(waits.Wait, "_publish", lambda wait, data, text: told.append(text))
     notebook.ok(LONG)
     notebook.ns["told"] = told
-    notebook.ok("while not told: long(20 * n)")
+    notebook.ok("while not told: long(5 * n)")
     assert told[0].startswith("the device is computing `long`: ")

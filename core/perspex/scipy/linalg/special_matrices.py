@@ -290,9 +290,8 @@ def fiedler_companion(a: ArrayLike) -> Array:
     """
     a = inexact("fiedler_companion", _vectors("fiedler_companion", a, 1))
     shape = (*a.shape[:-1], n := a.shape[-1] - 1, n)
-    scaled = -a / a[..., :1]
     if n < 2:
-        return scaled[..., 1:].reshape(shape)
+        return -(a[..., 1:] / a[..., :1]).reshape(shape)
     # Each even row has two coefficients; ones stand two places beside the diagonal.
     even = np.arange(0, n, 2)
     left = [(r, max(r - 1, 0), r + 1) for r in even]
@@ -304,7 +303,7 @@ def fiedler_companion(a: ArrayLike) -> Array:
         if place < n:
             ones[r, place] = 1
     start = pnp.broadcast_to(pnp.asarray(ones, dtype=a.dtype), shape)
-    return start.at[..., rows, columns].set(scaled[..., which])
+    return start.at[..., rows, columns].set(-a[..., which] / a[..., :1])
 
 
 def hadamard(n: int, dtype: DTypeLike = int) -> Array:

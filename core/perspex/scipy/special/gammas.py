@@ -125,7 +125,7 @@ def loggamma(x: ArrayLike) -> Array:
     """Principal branch of the logarithm of the gamma function.
 
     It is analytic but for a cut along the negative axis, where `gammaln` gives the logarithm of the
-    absolute value; for real numbers below zero it is NaN.
+    absolute value; NaN at complex poles, and for real numbers below zero.
 
     >>> from perspex.scipy import special
     >>> complex(special.loggamma(np.complex64(1j))).imag < 0
@@ -143,7 +143,8 @@ def loggamma(x: ArrayLike) -> Array:
     right = _log_gamma_right(pnp.where(left, 1 - z, z))
     out = pnp.where(left, math.log(math.pi) - log_sin - right, right)
     out = pnp.where(below, pnp.conj(out), out)
-    return out.astype(typeof(x).dtype)
+    pole = (x.imag == 0) & (x.real <= 0) & (x.real == pnp.floor(x.real))
+    return pnp.where(pole, complex(math.nan, math.nan), out).astype(typeof(x).dtype)
 
 
 def _log_gamma_right(z: Array) -> Array:

@@ -161,6 +161,16 @@ def test_complex(name: str) -> None:
     np.testing.assert_allclose(slope, (points[1] - points[0]) / 2e-4, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize("dtype, rtol", [("complex64", 1e-6), ("complex128", 4e-15)])
+def test_loggamma_near_its_poles(dtype: str, rtol: float) -> None:
+    z = np.array([-1 + 1e-3j, -3 + 1e-6j, -7.001 - 1e-4j, -0.999 + 0j], dtype)
+    with config.enable_x64(True):
+        found = special.loggamma(z)
+        at_poles = special.loggamma(np.array([0, -1, complex(-4, -0.0)], dtype))
+    np.testing.assert_allclose(found, sp.loggamma(z.astype("complex128")), rtol)
+    assert np.isnan(np.asarray(at_poles).view(at_poles.real.dtype)).all()
+
+
 def test_tails_of_the_normal_distribution() -> None:
     p = np.logspace(-300, -2, 60)
     with config.enable_x64(True):

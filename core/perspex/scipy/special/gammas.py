@@ -139,7 +139,8 @@ def loggamma(x: ArrayLike) -> Array:
     left, below = x.real < 0, pnp.signbit(x.imag)
     z = pnp.where(below, pnp.conj(x), x)
     w = pnp.where(left, z, 0.5j)
-    log_sin = 1j * math.pi * (0.5 - w) - math.log(2) + pnp.log1p(-pnp.exp(2j * math.pi * w))
+    turn = pnp.expm1(2j * math.pi * (w - pnp.round(w.real)))  # keeps digits near the poles
+    log_sin = 1j * math.pi * (0.5 - w) - math.log(2) + pnp.log(-turn)
     right = _log_gamma_right(pnp.where(left, 1 - z, z))
     out = pnp.where(left, math.log(math.pi) - log_sin - right, right)
     out = pnp.where(below, pnp.conj(out), out)

@@ -14,6 +14,8 @@ MINUTES ?= 10
 
 # The tests start hundreds of processes, each of which would translate all modules again.
 unexport PYTHONDONTWRITEBYTECODE
+# Where another environment is active, IPython warns of it, and in tests a warning is an error.
+unexport VIRTUAL_ENV
 
 .DEFAULT_GOAL := help
 .PHONY: help docs docs-serve lab demo panel panel-test check test test-all soak fuzz gpu-test gpu-bench bench format clean lint types house \

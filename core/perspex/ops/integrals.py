@@ -384,7 +384,7 @@ def _sinc(t: Any, x: Any, y: Any) -> Any:
 
 def _erfcx_jvp(t: Any, x: Any, y: Any) -> Any:
     # -2 exp(x^2) ierfc(x): where x is large, 7.18.7 as a continued fraction, which keeps digits.
-    # Both formulas are computed everywhere: of numbers at which also their derivatives are finite.
+    # Both formulas are computed everywhere, with operands at which their derivatives are finite.
     two, zero = scalar_like(x, 2), scalar_like(x, 0)
     far = ops.gt(x, two)
     twice = ops.mul(two, ops.max(x, two))

@@ -254,8 +254,8 @@ class DotGeneral(Primitive):
         plan = Plan(left, right, out.dtype, None)
         if isinstance(precision, Algorithm):
             plan = planned(precision, b.platform, left, right, out.dtype)
-        # XLA multiplies operands of one dtype, but any two float8s. With jaxlib 0.12 it fails on
-        # CPUs to sum products of narrow integers in a wider dtype.
+        # XLA multiplies operands of one dtype, but any two float8s. That of jaxlib 0.12 compiles no
+        # sums of narrow integers in a wider dtype on CPUs.
         elif (left != right and not (_is_float8(left) and _is_float8(right))) or (
             left in SMALL_INTS and out.dtype not in SMALL_INTS and b.platform == "cpu"
         ):

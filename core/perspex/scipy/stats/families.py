@@ -96,7 +96,7 @@ _WEAK = {
     "t": {"logpdf pdf": "s -"},
     "truncnorm": {"cdf logcdf logsf sf": "c c", "logpdf pdf": "sc sc"},
 }  # fmt: skip
-# Functions whose error for complex arguments is not that of an operation inside.
+# JAX refuses complex arguments of these with a `ValueError`, of others with a `TypeError`.
 _REFUSED = {"beta.cdf", "beta.logcdf", "beta.logsf", "beta.sf", "uniform.cdf"}
 _AS = {"s": strengthened, "c": strong, "-": lambda x: x}
 

@@ -289,9 +289,9 @@ def fiedler_companion(a: ArrayLike) -> Array:
            [ 1.,  0.]], dtype=float32)
     """
     a = inexact("fiedler_companion", _vectors("fiedler_companion", a, 1))
-    shape = (*a.shape[:-1], n := a.shape[-1] - 1, n)
+    n = a.shape[-1] - 1
     if n < 2:
-        return -(a[..., 1:] / a[..., :1]).reshape(shape)
+        return -(a[..., 1:] / a[..., :1]).reshape(*a.shape[:-1], n, n)
     # Each even row has two coefficients; ones stand two places beside the diagonal.
     even = np.arange(0, n, 2)
     left = [(r, max(r - 1, 0), r + 1) for r in even]
@@ -302,7 +302,7 @@ def fiedler_companion(a: ArrayLike) -> Array:
         place = r + 2 if r % 2 == 0 else max(r - 2, 0)
         if place < n:
             ones[r, place] = 1
-    start = pnp.broadcast_to(pnp.asarray(ones, dtype=a.dtype), shape)
+    start = pnp.broadcast_to(pnp.asarray(ones, dtype=a.dtype), (*a.shape[:-1], n, n))
     return start.at[..., rows, columns].set(-a[..., which] / a[..., :1])
 
 

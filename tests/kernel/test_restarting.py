@@ -154,7 +154,7 @@ def test_an_array_that_is_being_computed_is_not_waited_for(own: Session) -> None
 
 def test_work_of_an_interrupted_cell_is_not_waited_for(own: Session) -> None:
     own.ok(LONG)
-    ran = own.interrupt("print('on')\nend = long(a)\nend.block_until_ready()", after="on")
+    ran = own.interrupt("end = long(a)\nprint('on')\nend.block_until_ready()", after="on")
     assert ran.ename == "KeyboardInterrupt"
     assert lost(own.ok("%restart")) == {"end": "an array that is still being computed"}
 

@@ -29,12 +29,7 @@ from perspex.runtime.compiler.compiling import Compiled
 from perspex.runtime.compiler.kept import Entry
 from perspex.runtime.lowered import Lowered, Shown
 from perspex.runtime.placed import logical, placed
-from perspex.runtime.placement import (
-    Spread,
-    devices_of,
-    results_of,
-    whole,
-)
+from perspex.runtime.placement import Spread, devices_of, results_of, whole
 from perspex.runtime.processes import joining
 from perspex.runtime.processes.agreement import Program, program
 from perspex.transforms.sequence import TOKEN
@@ -138,13 +133,10 @@ class Executable(Shown):
         Devices of the CPU share the memory of the machine; others have their own.
         """
         least = memory.large_on(self.device)
-        if least is None:
+        if least is None or self.entry.takes is None:
             return 0
-        stats = self.xla.get_compiled_memory_stats()
-        made = stats.output_size_in_bytes - stats.alias_size_in_bytes
-        needed = made + stats.temp_size_in_bytes
-        if self.device.platform == "cpu":
-            needed *= len(devices_of(self.place))
+        shared = len(devices_of(self.place)) if self.device.platform == "cpu" else 1
+        needed = self.entry.takes * shared
         return needed if needed >= least else 0
 
     def _check_given_once(self, buffers: Sequence[Any]) -> None:
@@ -352,15 +344,14 @@ def compile_lowered(
 def _compiler(lowered: Lowered, options: Any, stop: interruptible.Stop) -> Callable[[], Compiled]:
     """What makes XLA compile this program, from any thread."""
     client, devices = lowered.device.client, list(devices_of(lowered.place))
-    # Bytes and not the module: compiling lets other threads run, and MLIR's context, which all
-    # modules share, is not made for that.
-    code, calls = numbered_bytecode(lowered.module.module), lowered.module.callbacks
-
-    is_asked = bool(lowered.module.asked)
-    is_apart = not (calls or is_asked) and compiling.is_for(client, code)
+    module, calls = lowered.module.module, lowered.module.callbacks
+    may_be_apart = config.compiler_process.value is True and not (calls or lowered.module.asked)
 
     def work() -> Compiled:
-        if is_apart:
+        # Bytes and not the module: compiling lets other threads run, and MLIR's context, which all
+        # modules share, is not made for that.
+        code = numbered_bytecode(module)
+        if may_be_apart and compiling.is_for(client, code):
             return compiling.apart(client, devices, code, options, lowered.name, stop)
         stop.enter()
         return compiling.here(client, devices, code, options, calls)

@@ -32,12 +32,12 @@ from perspex.errors import JaxRuntimeError
 from perspex.hlo.unlocated import unlocated_bytecode
 from perspex.runtime.compiler import disk, pressure
 from perspex.runtime.compiler.compiling import Compiled
-from perspex.runtime.compiler.kept import Entry, Kept, serialized, weight
+from perspex.runtime.compiler.kept import Entry, Kept, bytes_taken, serialized, weight
 from perspex.runtime.interruptible import StoppedError
 from perspex.runtime.placement import Place, Spread, devices_of, is_abstract
 
 # Changes whenever the same program no longer means the same executable.
-_FORMAT = b"perspex 2"
+_FORMAT = b"perspex 3"
 # Sizes of files that are known, also of programs that are no longer in memory.
 _MOST_SIZES = 4_096
 # So many programs can be pinned: far from as many as a process can hold.
@@ -227,7 +227,8 @@ def obtain(
 def _compiled(compile: Callable[[], Compiled]) -> tuple[Entry, bytes | None]:
     start = time.perf_counter()
     xla, code = compile()
-    return Entry(xla, time.perf_counter() - start, apart=code is not None), code
+    seconds = time.perf_counter() - start
+    return Entry(xla, seconds, bytes_taken(xla), apart=code is not None), code
 
 
 def _unpacked(wanted: Wanted) -> Entry | None:
@@ -241,7 +242,7 @@ def _unpacked(wanted: Wanted) -> Entry | None:
     except JaxRuntimeError:  # there are programs that cannot be loaded
         _kept.packed.pop(wanted.key)
         return None
-    return Entry(xla, packed.seconds, weight=weight(len(code)))
+    return Entry(xla, packed.seconds, packed.takes, weight=weight(len(code)))
 
 
 def _load(wanted: Wanted, policy: disk.Policy | None) -> Entry | None:
@@ -251,7 +252,8 @@ def _load(wanted: Wanted, policy: disk.Policy | None) -> Entry | None:
     if loaded is None:
         return None
     _sizes[wanted.key] = loaded.size
-    return Entry(loaded.xla, loaded.about.seconds, loaded.size, weight=weight(loaded.code_size))
+    about, heavy = loaded.about, weight(loaded.code_size)
+    return Entry(loaded.xla, about.seconds, about.takes, loaded.size, weight=heavy)
 
 
 def _save(wanted: Wanted, entry: Entry, code: bytes | None, policy: disk.Policy | None) -> None:
@@ -263,7 +265,7 @@ def _save(wanted: Wanted, entry: Entry, code: bytes | None, policy: disk.Policy 
 
     code = code or serialized(entry.xla)
     entry.weight = weight(None if code is None else len(code))
-    about = disk.About(wanted.name, wanted.signature, entry.seconds)
+    about = disk.About(wanted.name, wanted.signature, entry.seconds, entry.takes)
     if not (policy is not None and disk.save(policy, key, code, about, written)) and code:
         _kept.pack(key, entry, code)
 

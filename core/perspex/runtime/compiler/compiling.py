@@ -29,7 +29,6 @@ import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from perspex import config
 from perspex.base import xla
 from perspex.base.xla import deserialize
 from perspex.errors import JaxRuntimeError
@@ -68,10 +67,9 @@ problem = ""
 
 
 def is_for(client: Any, code: bytes) -> bool:
-    """Whether the compiler process should compile this module."""
+    """Whether the compiler process should compile this module, where there may be one."""
     return (
-        config.compiler_process.value is True
-        and (len(code) >= LONG or any(left.kind == "compile" for left in interruptible.left.copy()))
+        (len(code) >= LONG or any(left.kind == "compile" for left in interruptible.left.copy()))
         and not problem
         and client.platform == "cpu"
         and client.device_count() == client.local_device_count()

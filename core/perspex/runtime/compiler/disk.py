@@ -46,11 +46,12 @@ counts = Counts()
 
 
 class About(NamedTuple):
-    """What an entry says of its program: for people, not for XLA."""
+    """What an entry says of its program: for people and for us, not for XLA."""
 
     name: str
     signature: str
     seconds: float  # that XLA took to compile it
+    takes: int | None  # see `kept.bytes_taken`
 
 
 class Loaded(NamedTuple):

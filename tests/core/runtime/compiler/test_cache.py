@@ -165,7 +165,7 @@ FORK = """
 import os, threading, warnings
 from perspex.runtime.compiler import cache
 warnings.simplefilter("ignore")
-cache._kept.use(b"key", entry := cache.Entry(None, 0.0))
+cache._kept.use(b"key", entry := cache.Entry(None, 0.0, 0))
 cache._memory[b"key"] = entry
 held, go_on = threading.Event(), threading.Event()
 def hold():

@@ -48,7 +48,7 @@ def test_on_by_default_and_after_all_other_outputs(live: Session, work: float) -
     data = line["content"]["data"]
     assert data[CLOCK]["compile"] > 0
     assert " ms: trace " in data["text/plain"] or " s: " in data["text/plain"]
-    assert data["text/plain"] in data["text/html"]
+    assert data["text/plain"] in data["text/html"].replace("\xa0", " ")
     assert 0 < data[CLOCK]["wall"] < ran.seconds
     assert sum(data[CLOCK][part] for part in PARTS) == pytest.approx(data[CLOCK]["wall"])
 

@@ -7,6 +7,7 @@ fallbacks are the surrounding text's own colour and greys that show on black and
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 
@@ -17,6 +18,8 @@ MUTED = "color:var(--jp-ui-font-color2,#808080)"
 MONO = "font-family:var(--jp-code-font-family,ui-monospace,monospace)"
 LINE = "var(--jp-border-color2,rgba(128,128,128,0.35))"
 
+# The space between a number and what `display.units` writes behind it.
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:[um]?s|(?:[KMGTPE]i)?B)\b)")
 # No name in a sentence is longer.
 _LONGEST = 60
 
@@ -67,11 +70,18 @@ def shortened(text: str, most: int = 120) -> str:
 def coded(text: str, style: str = "") -> Markup:
     """`text` as markup, with what stands between backquotes as code.
 
-    >>> coded("`a < b` holds")
-    Markup('<code>a &lt; b</code> holds')
+    No line ends between a number and its unit.
+
+    >>> coded("`a < b` took 2 s")
+    Markup('<code>a &lt; b</code> took 2\\xa0s')
     """
     parts = enumerate(text.split("`"))
-    return joined([tag("code", part, style=style) if i % 2 else part for i, part in parts])
+    return joined(
+        [
+            tag("code", part, style=style) if i % 2 else _BEFORE_UNIT.sub("\xa0", part)
+            for i, part in parts
+        ]
+    )
 
 
 def joined(parts: Iterable[str]) -> Markup:

@@ -213,6 +213,16 @@ for shard in put.addressable_shards:
     assert shard.data.shape == (2,) and shard.data.dtype == keys.dtype
     np.testing.assert_array_equal(draw(shard.data), np.asarray(draw(keys))[shard.index])
 """,
+    "groups of a convolution's batch are cut": """
+a, b = np.arange(128.0, dtype=np.float32).reshape(16, 2, 4), numbers.reshape(2, 2, 8)[..., :2]
+@perspex.jit
+def convolve(a, b):
+    out = lax.conv_general_dilated(a, b, (1,), "VALID", batch_group_count=2)
+    return lax.with_sharding_constraint(out, on(("y", "x")))
+for i, batch in enumerate((a[:8], a[8:])):  # XLA by itself would end the process
+    wanted = [sum(np.correlate(x, y) for x, y in zip(example, b[i])) for example in batch]
+    np.testing.assert_array_equal(convolve(a, b)[:, i], wanted)
+""",
     "a mesh of one device is that device": """
 one = Mesh(np.array(devices[3:4]), ("o",))
 a = perspex.device_put(numbers, NamedSharding(one, PartitionSpec("o")))

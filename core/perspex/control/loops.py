@@ -18,14 +18,7 @@ import numpy as np
 from perspex.base import source
 from perspex.base.effects import is_io
 from perspex.hlo.placed import carried
-from perspex.hlo.watched import (
-    COUNT,
-    has_number,
-    is_watched,
-    next_turn,
-    number_in,
-    unless_stopped,
-)
+from perspex.hlo.watched import COUNT, has_number, is_watched, next_turn, number_in, unless_stopped
 from perspex.ir.avals import ShapedArray
 from perspex.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
 from perspex.ops.arithmetic import add, bitwise_and, lt

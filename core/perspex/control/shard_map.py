@@ -44,15 +44,7 @@ from perspex.transforms.higher_order import (
 )
 from perspex.transforms.jvp import is_differentiable, jvp_jaxpr
 from perspex.transforms.linearize import Rest, Split, split_jaxpr
-from perspex.transforms.programs import (
-    by_program,
-    cut,
-    merge,
-    partition,
-    pick,
-    program,
-    with_gaps,
-)
+from perspex.transforms.programs import by_program, cut, merge, partition, pick, program, with_gaps
 from perspex.transforms.transpose import transpose_jaxpr
 from perspex.transforms.varying import leveled
 from perspex.transforms.vmap import batch_jaxpr

@@ -16,17 +16,7 @@ from perspex.export import trees
 from perspex.export.checks import DisabledSafetyCheck
 from perspex.export.parsing import parse
 from perspex.export.scopes import SymbolicScope
-from perspex.export.tables import (
-    BOOL,
-    INT8,
-    UINT16,
-    UINT32,
-    Number,
-    Numbers,
-    Reader,
-    Table,
-    write,
-)
+from perspex.export.tables import BOOL, INT8, UINT16, UINT32, Number, Numbers, Reader, Table, write
 from perspex.ir.avals import ShapedArray
 from perspex.ops.keys import GENERATORS
 

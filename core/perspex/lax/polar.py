@@ -12,14 +12,7 @@ from perspex.arguments.types import Array, ArrayLike
 from perspex.lax.control import while_loop
 from perspex.ops import elementwise as ew
 from perspex.ops import linalg as ops
-from perspex.ops.linalg.matrices import (
-    as_dtype_of,
-    conj,
-    hermitian_part,
-    identity,
-    matmul,
-    real,
-)
+from perspex.ops.linalg.matrices import as_dtype_of, conj, hermitian_part, identity, matmul, real
 from perspex.ops.reductions import reduce_max
 from perspex.ops.shape import concatenate, part
 from perspex.ops.structural import convert, full_like, reduce_sum, scalar_like

@@ -11,13 +11,7 @@ from perspex.base.tree_paths import PyTree
 from perspex.control.bodies import Body, place, stage_body
 from perspex.ir.avals import ShapedArray, shaped
 from perspex.ops.elementwise import neg
-from perspex.rules.implicit import (
-    Lengths,
-    custom_root_p,
-    linear_at,
-    linear_solve_p,
-    transposed,
-)
+from perspex.rules.implicit import Lengths, custom_root_p, linear_at, linear_solve_p, transposed
 from perspex.tracing.staging import eval_jaxpr
 from perspex.transforms.jvp import tangent_aval
 

@@ -16,14 +16,7 @@ from perspex.arguments.static import concrete
 from perspex.arguments.types import Array, ArrayLike
 from perspex.ir.avals import shaped
 from perspex.jitted.fused import fused
-from perspex.numpy.elementwise import (
-    ANY,
-    COMPLEX,
-    NO_ARRAY,
-    PAIR_OF_FLOATS,
-    binary,
-    unary,
-)
+from perspex.numpy.elementwise import ANY, COMPLEX, NO_ARRAY, PAIR_OF_FLOATS, binary, unary
 from perspex.numpy.logic import isfinite, isnan
 from perspex.numpy.promotion import (
     BOOL,

@@ -19,10 +19,7 @@ from perspex.numpy.promotion import promote_dtypes
 from perspex.numpy.ranges import arange, linspace
 from perspex.ops import elementwise as ops
 from perspex.ops.shape import iota, stack
-from perspex.ops.structural import (
-    broadcast_in_dim,
-    to_front,
-)
+from perspex.ops.structural import broadcast_in_dim, to_front
 from perspex.transforms.vmap import batch
 
 __all__ = ["fromfunction", "indices", "meshgrid", "mgrid", "ogrid", "vander"]

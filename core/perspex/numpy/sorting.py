@@ -24,12 +24,7 @@ from perspex.numpy.promotion import promote_dtypes
 from perspex.ops import elementwise as ops
 from perspex.ops import sorting
 from perspex.ops.shape import concatenate, iota, rev
-from perspex.ops.structural import (
-    broadcast_in_dim,
-    convert,
-    reduce_sum,
-    reshape,
-)
+from perspex.ops.structural import broadcast_in_dim, convert, reduce_sum, reshape
 
 __all__ = [
     "argpartition", "argsort", "lexsort", "partition", "searchsorted", "sort", "sort_complex",

@@ -33,12 +33,7 @@ from perspex.ops import elementwise as ops
 from perspex.ops import shape as shape_ops
 from perspex.ops.keys import filled_keys
 from perspex.ops.shape import iota, pad
-from perspex.ops.structural import (
-    broadcast_in_dim,
-    convert,
-    reshape,
-    transpose,
-)
+from perspex.ops.structural import broadcast_in_dim, convert, reshape, transpose
 from perspex.runtime.dispatch import device_put
 
 __all__ = [

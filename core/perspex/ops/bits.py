@@ -23,13 +23,7 @@ import numpy as np
 from perspex import config
 from perspex.ir.avals import ShapedArray
 from perspex.ir.jaxpr import ClosedJaxpr
-from perspex.ops.elementwise import (
-    add,
-    bitwise_or,
-    bitwise_xor,
-    shift_left,
-    shift_right_logical,
-)
+from perspex.ops.elementwise import add, bitwise_or, bitwise_xor, shift_left, shift_right_logical
 from perspex.ops.families import batch_elementwise, broadcast_shape
 from perspex.ops.shape import concatenate, iota, part, stack
 from perspex.ops.structural import broadcast_in_dim, convert, reshape, squeeze

@@ -24,11 +24,7 @@ from perspex.ops.families import product_rule
 from perspex.ops.lowering import expand
 from perspex.ops.precision import Choice, precision_config
 from perspex.ops.shape import rev
-from perspex.ops.sliding import (
-    Pads,
-    Slide,
-    dilated,
-)
+from perspex.ops.sliding import Pads, Slide, dilated
 from perspex.ops.structural import convert, is_linear, merge_axis, split_axis, without, zeros
 from perspex.tracing import cuts
 from perspex.tracing.primitive import Primitive
@@ -127,6 +123,16 @@ class ConvGeneralDilated(Primitive):
                 f"{self.name}: the window has no elements, as rhs has the shape {kernel}; "
                 "XLA needs windows of at least one element along each axis"
             )
+        groups = p.batch_group_count
+        if groups > 1 and b.platform == "cpu":
+            # XLA does the same, but only after it has ended the process for some shardings.
+            at, features, *_ = p.dimension_numbers.lhs_spec
+            by_features = p._replace(feature_group_count=groups, batch_group_count=1)
+
+            def convolve(x: Any, y: Any) -> Any:
+                return by_features.convolve(merge_axis(split_axis(x, at, groups), at, features), y)
+
+            return expand(b, convolve, lhs, rhs)[0]
         if out.dtype.kind != "c":
             return _emit(b, lhs, rhs, p)
         # XLA convolves real numbers only on accelerators; three products make one of complex ones,

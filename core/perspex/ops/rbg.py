@@ -20,13 +20,7 @@ from perspex.ir.avals import ShapedArray
 from perspex.ops import bits
 from perspex.ops.elementwise import bitwise_xor
 from perspex.ops.shape import concatenate, part, slice
-from perspex.ops.structural import (
-    broadcast_in_dim,
-    convert,
-    move_axis,
-    reshape,
-    to_front,
-)
+from perspex.ops.structural import broadcast_in_dim, convert, move_axis, reshape, to_front
 from perspex.tracing.primitive import Primitive
 from perspex.tracing.trace import typeof
 

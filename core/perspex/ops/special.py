@@ -8,20 +8,7 @@ from typing import Any
 import numpy as np
 
 from perspex.ir.avals import ShapedArray
-from perspex.ops.elementwise import (
-    abs,
-    add,
-    div,
-    exp,
-    gt,
-    log,
-    min,
-    mul,
-    neg,
-    select,
-    square,
-    sub,
-)
+from perspex.ops.elementwise import abs, add, div, exp, gt, log, min, mul, neg, select, square, sub
 from perspex.ops.families import FLOAT, Elementwise, Rule, binary, unary
 from perspex.ops.structural import convert, scalar_like
 from perspex.tracing.trace import typeof

@@ -12,11 +12,7 @@ from typing import Any
 
 from perspex.errors import ShardingTypeError
 from perspex.ir.avals import ShapedArray
-from perspex.ops.windows import (
-    GatherDimensionNumbers,
-    ScatterDimensionNumbers,
-    window_dims,
-)
+from perspex.ops.windows import GatherDimensionNumbers, ScatterDimensionNumbers, window_dims
 from perspex.tracing import cuts
 from perspex.tracing.cuts import Names, Parts
 

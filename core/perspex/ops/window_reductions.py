@@ -24,14 +24,7 @@ from perspex.ops.lowering import expand
 from perspex.ops.reductions import emit_region, highest, lowest
 from perspex.ops.shape import iota, pad
 from perspex.ops.sliding import Pads, Slide
-from perspex.ops.structural import (
-    Structural,
-    check_rank,
-    inserted,
-    reshape,
-    to_front,
-    zeros,
-)
+from perspex.ops.structural import Structural, check_rank, inserted, reshape, to_front, zeros
 from perspex.ops.windows import FILL_OR_DROP, ScatterDimensionNumbers
 from perspex.tracing import cuts
 from perspex.tracing.primitive import Primitive

@@ -21,13 +21,7 @@ from perspex.layout.types import devices_for
 from perspex.ops.placing import OnMesh
 from perspex.runtime import client as platform
 from perspex.runtime.keys import KeyArray
-from perspex.sharding import (
-    AbstractMesh,
-    Mesh,
-    NamedSharding,
-    PartitionSpec,
-    Sharding,
-)
+from perspex.sharding import AbstractMesh, Mesh, NamedSharding, PartitionSpec, Sharding
 from perspex.transforms.dce import dce_jaxpr
 
 ArrayImpl = xla.ArrayImpl

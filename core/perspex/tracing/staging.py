@@ -22,15 +22,7 @@ from perspex.ir.references import is_ref_type
 from perspex.tracing import provenance
 from perspex.tracing.forbidding import check_moves
 from perspex.tracing.primitive import Linear, Primitive, refused
-from perspex.tracing.trace import (
-    Reference,
-    Trace,
-    Tracer,
-    leaked,
-    refuse_leaks,
-    state,
-    under,
-)
+from perspex.tracing.trace import Reference, Trace, Tracer, leaked, refuse_leaks, state, under
 
 # The traces under way in all threads, outermost first, for reports on long traces.
 writing: list[JaxprTrace] = []

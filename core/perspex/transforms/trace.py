@@ -16,15 +16,7 @@ from perspex.base import source
 from perspex.ir.avals import ShapedArray
 from perspex.tracing import provenance
 from perspex.tracing.past import UNKNOWN, Argument, Names, Past, Result
-from perspex.tracing.trace import (
-    Trace,
-    Tracer,
-    bottom,
-    concrete_value,
-    once_more,
-    state,
-    under,
-)
+from perspex.tracing.trace import Trace, Tracer, bottom, concrete_value, once_more, state, under
 
 _capture = source.capture
 _set_depth = config.trace_depth.cell.set_local

@@ -16,11 +16,7 @@ from perspex.experimental.sparse.base import JAXSparse, validate_indices, valida
 from perspex.experimental.sparse.formats import BCOO, BCSR
 from perspex.experimental.sparse.layout import bcoo_broadcast_in_dim, bcoo_concatenate
 from perspex.experimental.sparse.primitive import SparsePrimitive
-from perspex.experimental.sparse.products import (
-    DotDimensionNumbers,
-    as_tuples,
-    bcoo_dot_general_p,
-)
+from perspex.experimental.sparse.products import DotDimensionNumbers, as_tuples, bcoo_dot_general_p
 from perspex.experimental.sparse.structure import (
     bcoo_fromdense,
     bcoo_sum_duplicates,

@@ -20,13 +20,7 @@ from perspex.arguments.types import Array, ArrayLike
 from perspex.experimental.sparse.base import BCOOProperties, validate, validate_indices
 from perspex.experimental.sparse.formats import BCOO
 from perspex.experimental.sparse.primitive import SparsePrimitive
-from perspex.experimental.sparse.util import (
-    Shape,
-    SparseInfo,
-    check,
-    nfold_vmap,
-    stored_elements,
-)
+from perspex.experimental.sparse.util import Shape, SparseInfo, check, nfold_vmap, stored_elements
 from perspex.tracing.trace import is_concrete
 from perspex.typing import DTypeLike
 

@@ -34,12 +34,7 @@ from perspex.ops.dynamic import dynamic_slice
 from perspex.ops.indexing import gather
 from perspex.ops.shape import rev, slice, unstack
 from perspex.ops.structural import reshape, squeeze
-from perspex.ops.windows import (
-    FillValue,
-    GatherDimensionNumbers,
-    GatherScatterMode,
-    default_fill,
-)
+from perspex.ops.windows import FillValue, GatherDimensionNumbers, GatherScatterMode, default_fill
 from perspex.runtime.dispatch import EVAL
 from perspex.tracing.trace import state
 

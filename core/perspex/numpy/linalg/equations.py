@@ -23,12 +23,7 @@ from perspex.numpy.promotion import inexact, promote_dtypes, strong
 from perspex.ops import elementwise as ew
 from perspex.ops import linalg as ops
 from perspex.ops.linalg import solve as solving
-from perspex.ops.linalg.matrices import (
-    apart,
-    as_dtype_of,
-    beside,
-    in_rows,
-)
+from perspex.ops.linalg.matrices import apart, as_dtype_of, beside, in_rows
 from perspex.ops.structural import convert, full_like, move_axis, reshape, zeros
 
 __all__ = [

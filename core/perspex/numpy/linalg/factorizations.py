@@ -16,12 +16,7 @@ from perspex.numpy.promotion import inexact
 from perspex.numpy.sorting import argsort
 from perspex.ops import elementwise as ew
 from perspex.ops import linalg as ops
-from perspex.ops.linalg.matrices import (
-    adjoint,
-    as_dtype_of,
-    in_columns,
-    swapped,
-)
+from perspex.ops.linalg.matrices import adjoint, as_dtype_of, in_columns, swapped
 
 __all__ = [
     "EigResult", "EighResult", "QRResult", "SVDResult", "cholesky", "eig", "eigh", "eigvals",

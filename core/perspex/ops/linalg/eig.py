@@ -30,11 +30,7 @@ from perspex.ops.linalg.solve import solve
 from perspex.ops.linalg.solvers import AUTO_MAGMA, call, code, flag
 from perspex.ops.reductions import argmax
 from perspex.ops.shape import iota
-from perspex.ops.structural import (
-    broadcast_in_dim,
-    full_like,
-    reduce_sum,
-)
+from perspex.ops.structural import broadcast_in_dim, full_like, reduce_sum
 from perspex.tracing.trace import typeof
 
 _INT = np.dtype("int32")

@@ -15,13 +15,7 @@ from perspex.lax.control import fori_loop
 from perspex.lax.polar import qdwh
 from perspex.numpy.promotion import inexact
 from perspex.ops import linalg as ops
-from perspex.ops.linalg.matrices import (
-    adjoint,
-    hermitian_part,
-    identity,
-    matmul,
-    upper_part,
-)
+from perspex.ops.linalg.matrices import adjoint, hermitian_part, identity, matmul, upper_part
 from perspex.ops.linalg.triangular import triangular_solve
 from perspex.ops.shape import concatenate
 from perspex.scipy.linalg.operands import WORDS, check_square, matrices, promoted

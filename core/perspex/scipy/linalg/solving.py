@@ -17,14 +17,7 @@ from perspex.numpy.linalg.equations import solved
 from perspex.numpy.promotion import inexact, strong
 from perspex.ops import linalg as ops
 from perspex.ops.linalg import solve as ops_solve
-from perspex.ops.linalg.matrices import (
-    adjoint,
-    identity,
-    lower_part,
-    matmul,
-    take_rows,
-    upper_part,
-)
+from perspex.ops.linalg.matrices import adjoint, identity, lower_part, matmul, take_rows, upper_part
 from perspex.ops.linalg.solve import inverse_permutation
 from perspex.ops.linalg.triangular import solve_lower, solve_upper
 from perspex.scipy.linalg.decompositions import complex_schur

@@ -13,8 +13,8 @@ _betabinom = Discrete(
     "betabinom",
     "the beta-binomial distribution",
     "The probability is `comb(n, y) * beta(y + a, n - y + b) / beta(a, b)` with `y = k - loc`, "
-    "for `0 <= y <= n`, and 0 elsewhere. Values are NaN where `a` or `b` is not positive, "
-    "or `n` is negative.",
+    "rounded down, for `0 <= y <= n`, and 0 elsewhere. Values are NaN where `a` or `b` is not "
+    "positive, or `n` is negative.",
     {
         "n": "the number of trials.",
         "a": "the first shape of the beta distribution, positive.",
@@ -22,13 +22,14 @@ _betabinom = Discrete(
         "loc": "the smallest value.",
     },
     example="1, 5, 2.0, 3.0",
-    support=lambda k, n, a, b: ~((k < 0) | (k > n)),
+    support=lambda k, n, a, b: ~((k < 0) | (pnp.floor(k) > n)),
     safe=0,
     invalid=lambda n, a, b: (n < 0) | (a <= 0) | (b <= 0),
 )
 
 
 def _log_probability(k: Array, n: Array, a: Array, b: Array) -> Array:
+    k = pnp.floor(k)
     ways = -pnp.log1p(n) - betaln(n - k + 1, k + 1)
     return ways + betaln(k + a, n - k + b) - betaln(a, b)
 

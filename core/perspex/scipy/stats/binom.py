@@ -13,15 +13,15 @@ __all__ = ["logpmf", "pmf"]
 _binom = Discrete(
     "binom",
     "the binomial distribution",
-    "The probability is `comb(n, y) * p**y * (1 - p)**(n - y)` with `y = k - loc`, for `0 <= y <= "
-    "n`, and 0 elsewhere: of `y` successes in `n` trials.",
+    "The probability is `comb(n, y) * p**y * (1 - p)**(n - y)` with `y = k - loc`, for `0 <= y < n "
+    "+ 1`, and 0 elsewhere: of `y` successes in `n` trials.",
     {
         "n": "the number of trials.",
         "p": "the probability of a success.",
         "loc": "the smallest value.",
     },
     example="1, 5, 0.3",
-    support=lambda k, n, p: ~((k < 0) | (k > n)),
+    support=lambda k, n, p: ~((k < 0) | (k >= n + 1)),
     safe=0,
 )
 

@@ -27,7 +27,7 @@ _expon = Continuous(
 
 
 def _log_mass(y: Array) -> Array:
-    above = ~(y <= 0)
+    above = ~(y < 0)
     return at(above, pnp.log(-pnp.expm1(-at(above, y, 1))), -math.inf)
 
 

@@ -20,7 +20,7 @@ _laplace = Continuous(
 
 
 def _mass(y: Array) -> Array:
-    left = y <= 0
+    left = y < 0
     below = 0.5 * pnp.exp(at(left, y, 0))
     return pnp.where(left, below, 1 - 0.5 * pnp.exp(-at(~left, y, 0)))
 

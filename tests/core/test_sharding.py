@@ -222,6 +222,18 @@ def convolve(a, b):
 for i, batch in enumerate((a[:8], a[8:])):  # XLA by itself would end the process
     wanted = [sum(np.correlate(x, y) for x, y in zip(example, b[i])) for example in batch]
     np.testing.assert_array_equal(convolve(a, b)[:, i], wanted)
+
+# With axes in types: their rules are not those of what a convolution is written as.
+from perspex.ops import depthwise
+depthwise._LEAST = 0
+explicit = NamedSharding(perspex.make_mesh((2, 4), ("x", "y")), PartitionSpec("y"))
+put = perspex.device_put(a, explicit)
+for groups in ({"batch_group_count": 2}, {"feature_group_count": 2}):
+    kernels = b if "batch_group_count" in groups else b[:, :1]
+    apply = lambda a, b: lax.conv_general_dilated(a, b, (1,), "VALID", **groups)
+    out = perspex.jit(apply)(put, kernels)
+    assert out.sharding.spec[0] == "y", out.sharding
+    np.testing.assert_array_equal(out, apply(a, kernels))
 """,
     "a mesh of one device is that device": """
 one = Mesh(np.array(devices[3:4]), ("o",))

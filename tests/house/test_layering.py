@@ -16,7 +16,7 @@ from support.sources import trees as trees_of_files
 ROOT = Path(__file__).resolve().parents[2]
 MAX_LINES = 600
 # What the core has now, so that growth is noticed: whoever adds lines says here how many it takes.
-CORE_LINES = 117_000
+CORE_LINES = 117_100
 
 # Each row may import the rows above it in this table, and what stands left of it in its own row.
 # A name is a package of core/perspex, or a module that lies loose in it: those are public modules

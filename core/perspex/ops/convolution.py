@@ -10,6 +10,7 @@ what makes the transposes of grouped convolutions convolutions, and batches of t
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from perspex import dtypes
 from perspex.errors import ShardingTypeError
 from perspex.hlo import types
 from perspex.ir.avals import ShapedArray
+from perspex.ops import depthwise
 from perspex.ops.elementwise import add, complex, imag, real, sub
 from perspex.ops.expansions import real_dtype
 from perspex.ops.families import product_rule
@@ -123,16 +125,20 @@ class ConvGeneralDilated(Primitive):
                 f"{self.name}: the window has no elements, as rhs has the shape {kernel}; "
                 "XLA needs windows of at least one element along each axis"
             )
-        groups = p.batch_group_count
+        groups, avals = p.batch_group_count, [aval.uncut() for aval in b.in_avals]
         if groups > 1 and b.platform == "cpu":
             # XLA does the same, but only after it has ended the process for some shardings.
-            at, features, *_ = p.dimension_numbers.lhs_spec
+            at, into, *_ = p.dimension_numbers.lhs_spec
             by_features = p._replace(feature_group_count=groups, batch_group_count=1)
 
             def convolve(x: Any, y: Any) -> Any:
-                return by_features.convolve(merge_axis(split_axis(x, at, groups), at, features), y)
+                return by_features.convolve(merge_axis(split_axis(x, at, groups), at, into), y)
 
-            return expand(b, convolve, lhs, rhs)[0]
+            return expand(b, convolve, lhs, rhs, avals=avals)[0]
+        numbers, features = p.dimension_numbers, p.feature_group_count
+        if b.platform == "cpu" and depthwise.is_written_out(avals, out, numbers, features):
+            write = partial(depthwise.written_out, out=out, numbers=numbers, slides=p.slides)
+            return expand(b, write, lhs, rhs, avals=avals)[0]
         if out.dtype.kind != "c":
             return _emit(b, lhs, rhs, p)
         # XLA convolves real numbers only on accelerators; three products make one of complex ones,

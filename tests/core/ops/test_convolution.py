@@ -10,8 +10,10 @@ import pytest
 from support import harness
 from support.harness import Op, Sample, normal, sample
 
+import perspex
 from perspex import config, lax
 from perspex.ir.avals import ShapedArray
+from perspex.ops import depthwise
 from perspex.ops.convolution import ConvDimensionNumbers, conv_general_dilated
 
 PLAIN = {
@@ -139,6 +141,61 @@ OPS = [
     ),
 ]
 test_value, test_staged, test_jvp, test_transpose, test_batch, test_weak = harness.tests(OPS)
+
+
+@pytest.fixture
+def written_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Convolutions of each feature by itself are written out, however small they are."""
+    monkeypatch.setattr(depthwise, "_LEAST", 0)
+
+
+# Of shapes that no other test has: a program that was compiled before is not lowered again.
+ALONE = [
+    case((2, 5, 6, 7), (5, 1, 3, 2), features=5, numbers=LAST, **ODD),
+    case((2, 3, 6, 7), (3, 1, 2, 2), (2, 1), ((-1, 3), (1, -1)), (2, 3), (3, 2), MIXED, 3),
+    case((3, 1, 11), (1, 1, 4), (3,), ((1, 2),), (1,), (2,), PLAIN[1]),
+]
+alone = Op(
+    conv_general_dilated,
+    reference,
+    ALONE,
+    ("float32", "float64"),
+    tolerance=8,
+    linear=((0,), (1,)),
+    name="conv_depthwise",
+)
+(
+    test_value_written_out,
+    test_staged_written_out,
+    test_jvp_written_out,
+    test_transpose_written_out,
+    test_batch_written_out,
+    _,
+) = map(pytest.mark.usefixtures("written_out"), harness.tests([alone]))
+
+
+def test_what_is_written_out() -> None:
+    """Much work for which XLA has no fast code on CPUs, and nothing else."""
+
+    def text(shape: tuple[int, ...], kernel: tuple[int, ...], groups: int, dtype: str) -> str:
+        def convolve(x: Any, w: Any) -> Any:
+            return lax.conv_general_dilated(x, w, (1,), "SAME", feature_group_count=groups)
+
+        x, w = [perspex.ShapeDtypeStruct(s, np.dtype(dtype)) for s in (shape, kernel)]
+        return perspex.jit(convolve).lower(x, w).as_text()
+
+    large = (4, 8, 8192), (8, 1, 5), 8
+    assert "convolution" not in text(*large, "float32")
+    assert "convolution" in text(*large, "float16")  # products are added up in float32
+    assert "convolution" in text((4, 8, 512), *large[1:], "float32")
+    assert "convolution" in text(large[0], (16, 1, 5), 8, "float32")
+    assert "convolution" in text(large[0], (8, 4, 5), 2, "float32")
+    assert "convolution" in text(large[0], (8, 1, 50), 8, "float32")
+    rng = np.random.default_rng(5)
+    x, w = rng.normal(size=large[0]).astype("f4"), rng.normal(size=large[1]).astype("f4")
+    y = lax.conv_general_dilated(x, w, (1,), "VALID", feature_group_count=8)
+    wanted = np.correlate(x[3, 7].astype("f8"), w[7, 0].astype("f8"))
+    np.testing.assert_allclose(y[3, 7], wanted, rtol=1e-5, atol=1e-5)
 
 
 def test_wider_result_type() -> None:

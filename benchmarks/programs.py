@@ -106,6 +106,17 @@ def networks(jax: Any, jnp: Any, lax: Any) -> dict[str, Program]:
             )
         return jnp.mean(x**2)
 
+    def separable(p: Any, images: Any) -> Any:
+        def convolve(x: Any, kernel: Any, groups: int) -> Any:
+            numbers = ("NHWC", "HWIO", "NHWC")
+            return lax.conv_general_dilated(
+                x, kernel, (1, 1), "SAME", dimension_numbers=numbers, feature_group_count=groups
+            )
+
+        x = convolve(images, p["each"], images.shape[-1])
+        x = convolve(jax.nn.relu(x), p["across"], 1)
+        return jnp.mean(convolve(jax.nn.relu(x), p["groups"], 4) ** 2)
+
     def batch_norm(p: Any, x: Any) -> Any:
         y = x @ p["w"]
         y = (y - jnp.mean(y, 0)) / jnp.sqrt(jnp.var(y, 0) + 1e-5)
@@ -119,6 +130,8 @@ def networks(jax: Any, jnp: Any, lax: Any) -> dict[str, Program]:
     square = {name: normal(16, 16, seed=i) for i, name in enumerate("qkv")}
     norm = {"w": normal(64, 64), "g": normal(64, seed=1), "b": normal(64, seed=2)}
     kernels = [normal(3, 3, 3, 8, seed=1), normal(3, 3, 8, 8, seed=2)]
+    apart = {"each": normal(3, 3, 1, 32, seed=1), "across": normal(1, 1, 32, 32, seed=2)}
+    apart |= {"groups": normal(3, 3, 8, 32, seed=3)}
     tokens, segments = np.arange(20) % 7, np.arange(20) // 5
     return {
         "mlp": mlp(jax, jnp, 3),
@@ -126,6 +139,7 @@ def networks(jax: Any, jnp: Any, lax: Any) -> dict[str, Program]:
         "attention": Program(attend, (square, normal(10, 16))),
         "transformer block": transformer(jax, jnp, lax),
         "convolutions": Program(convolutions, (kernels, normal(2, 16, 16, 3))),
+        "separable convolutions": Program(separable, (apart, normal(8, 32, 32, 32))),
         "batch norm": Program(batch_norm, (norm, normal(256, 64))),
         "embedding": Program(embedding, (normal(7, 6), tokens, segments)),
     }

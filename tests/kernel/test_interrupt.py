@@ -183,20 +183,24 @@ def test_restart() -> None:
 MIME = "application/vnd.perspex.behind+json"
 # XLA needs about 2 s of processor time to compile the first, and to run the second.
 SLOW = """
-import sys, threading
+import sys
 import perspex, perspex.numpy as jnp
 from perspex import lax
 from perspex.base import events
-from perspex.runtime import interruptible
+from perspex.runtime.compiler import compiling
 
 seen = []
 events.subscribe(lambda event: seen.append((event.kind, event.name, event.data.get("source"))))
 
 def is_in_xla():
-    # The phase begins before, with work of Python's.
-    frame = sys._current_frames()[threading.main_thread().ident]
+    # The phase begins before, with work of Python's that an interrupt ends.
     phases = [(phase.kind, phase.name) for phase in events.running]
-    return ("compile", "slow_to_compile") in phases and frame.f_code is interruptible.call.__code__
+    for frame in sys._current_frames().values():
+        while frame is not None and frame.f_code is not compiling.here.__code__:
+            frame = frame.f_back
+        if frame is not None:
+            return ("compile", "slow_to_compile") in phases
+    return False
 
 @perspex.jit
 def slow_to_compile(x):

@@ -175,7 +175,7 @@ alone = Op(
 
 
 def test_what_is_written_out() -> None:
-    """Much work for which XLA has no fast code on CPUs, and nothing else."""
+    """Large convolutions of each feature by itself, in float32; all others stay as they are."""
 
     def text(shape: tuple[int, ...], kernel: tuple[int, ...], groups: int, dtype: str) -> str:
         def convolve(x: Any, w: Any) -> Any:

@@ -67,7 +67,7 @@ problem = ""
 
 
 def is_for(client: Any, code: bytes) -> bool:
-    """Whether the compiler process should compile this module, where there may be one."""
+    """Whether the compiler process should compile this module, if the flag allows one."""
     return (
         (len(code) >= LONG or any(left.kind == "compile" for left in interruptible.left.copy()))
         and not problem

@@ -116,7 +116,8 @@ class Pair:
 
 
 def _widened(text: str) -> str:
-    return text.replace("float32", "float64").replace("complex64", "complex128")
+    wide = re.sub(r"\bb?float(8_\w+|16|32)\b", "float64", text)
+    return wide.replace("complex64", "complex128")
 
 
 def _widened_halves(text: str) -> str:

@@ -555,6 +555,24 @@ MEANT = [
         "right: infinite at 0, as in SciPy",
         "special.digamma(",
     ),
+    Meant(
+        "value",
+        r"int32",
+        r"lax\.approx_(min|max)_k\(",
+        "right: of equal elements the first, as `top_k`",
+    ),
+    Meant(
+        "value",
+        r"",
+        r"\b(cumlogsumexp|logcumsumexp|logaddexp)\((?=[\s\S]*inf)",
+        "right: beside infinity no number has a slope",
+    ),
+    Meant(
+        "value",
+        r"float64",
+        r"10000000000\.0(?=[\s\S]*(igammac?|gammaincc?)\()",
+        "right: as in SciPy for large equal numbers",
+    ),
 ]
 
 

@@ -150,7 +150,9 @@ class Session:
         eps = float(jnp.finfo(x.dtype).eps)
         if getattr(x, "weak_type", False) or x.dtype.itemsize == 1:
             return x * (1 + eps * self.noise.choice([-1, 0, 1]))
-        signs = np.array(self.noise.choices([-1, 0, 1], k=int(np.prod(x.shape)))).reshape(x.shape)
+        signs = np.array(self.noise.choices([-1, -1, 0, 1, 1], k=int(np.prod(x.shape)))).reshape(
+            x.shape
+        )
         real = jnp.finfo(x.dtype).dtype
         return x * jnp.asarray(1 + eps * signs, real).astype(x.dtype)
 

@@ -233,7 +233,12 @@ def _from_list(x: Any, dtype: Any) -> Any:
     arrays = [leaf for leaf in leaves if hasattr(leaf, "aval")]
     if arrays and not (state.trace is EVAL and all(map(_is_small, arrays))):
         return _stacked([_converted(element, dtype, False) for element in x])
-    host = np.asarray(_read(x) if arrays else x, dtype)
+    try:
+        host = np.asarray(_read(x) if arrays else x, dtype)
+    except ValueError:
+        if not arrays:
+            raise
+        return _stacked([_converted(element, dtype, False) for element in x])  # says what differs
     if host.dtype == object:
         raise TypeError(f"array: {x!r:.60} has elements that are not numbers")
     # Nobody else can write to it, so that the device may read it in place.

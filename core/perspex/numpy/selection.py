@@ -18,15 +18,17 @@ from perspex.arguments.arrays import arraylike, as_dtype, check_arraylike, expan
 from perspex.arguments.axes import canonical_axis
 from perspex.arguments.glossary import describe
 from perspex.arguments.refused import check_no_out
-from perspex.arguments.shapes import broadcast_shapes
+from perspex.arguments.shapes import broadcast_shapes, joint_shape
 from perspex.arguments.static import concrete
 from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
+from perspex.lax.branches import switch
 from perspex.numpy import promotion
 from perspex.numpy.arithmetic import remainder
 from perspex.numpy.creation import asarray
 from perspex.numpy.indexing.parse import INT32, Index, Picks, place_dtype, whole
 from perspex.numpy.indexing.read import PROMISED, read, read_along
+from perspex.numpy.mapping import vectorize
 from perspex.numpy.promotion import promote_dtypes, strong, to_bool
 from perspex.ops import elementwise as ops
 from perspex.ops.cumulative import cumsum
@@ -216,15 +218,16 @@ def piecewise(
       x: the argument of the pieces, an array or a number.
       condlist: arrays of booleans.
       funclist: for each condition a number or a function that works element by element; one more
-        is for where no condition holds, 0 if there is none. All are computed everywhere.
+        is for where no condition holds, 0 if there is none. A function is given one element; of
+        an array all functions are computed for each.
       args, kw: further arguments for the functions.
 
     Returns:
-      An array of the shape and dtype of `x`.
+      An array of the dtype of `x`, of the shape to which `x` and the conditions broadcast.
 
     Raises:
-      TypeError: if `x` or a condition is not an array or a number.
-      ValueError: for another number of functions, and shapes that do not broadcast to that of `x`.
+      TypeError: if `x` or a condition is not an array or a number, or a piece gives several.
+      ValueError: for another number of functions, and shapes that do not broadcast.
 
     >>> import perspex.numpy as jnp
     >>> x = jnp.arange(5)
@@ -232,8 +235,7 @@ def piecewise(
     Array([-1, -1,  7,  7, 40], dtype=int32)
     """
     check_arraylike("piecewise", x)
-    conditions = list(condlist)
-    check_arraylike("piecewise", *conditions)
+    conditions = asarray(condlist, dtype=bool)
     if len(funclist) not in (len(conditions), len(conditions) + 1):
         raise ValueError(
             f"piecewise: with {len(conditions)} condition(s), either {len(conditions)} or "
@@ -243,15 +245,29 @@ def piecewise(
     pieces = list(funclist)
     default = pieces.pop() if len(pieces) > len(conditions) else 0
 
-    def piece(f: Any) -> Any:
-        value = f(x, *args, **kw) if callable(f) else f
-        return spread(as_dtype(asarray(value), x.dtype), x.shape)
+    joint_shape((conditions.shape[1:], x.shape))
 
-    out = piece(default)
-    for condition, f in zip(conditions, pieces, strict=True):
-        given = to_bool(arraylike("piecewise", condition))
-        broadcast_shapes("piecewise", given.shape, x.shape)
-        out = ops.select(spread(given, x.shape), piece(f), out)
+    def piece(f: Any) -> Callable[[Any], Any]:
+        def computed(x: Any) -> Any:
+            out = as_dtype(asarray(f(x, *args, **kw) if callable(f) else f), x.dtype)
+            if out.shape:
+                raise TypeError(
+                    "piecewise: a piece is a number, or gives one for one element; got an array of "
+                    f"shape {out.shape}"
+                )
+            return out
+
+        return computed
+
+    branches = [piece(f) for f in (default, *pieces)]
+    if not x.ndim and conditions.ndim == 1:  # one is computed, and the others have no slope
+        which: Any = np.int32(0)
+        for number, condition in enumerate(conditions, 1):
+            which = where(condition, np.int32(number), which)
+        return switch(which, branches, x)
+    out, *others = vectorize(lambda x: tuple([branch(x) for branch in branches]))(x)
+    for condition, other in zip(conditions, others, strict=True):
+        out = where(condition, other, out)
     return out
 
 

@@ -304,7 +304,8 @@ def _view(x: Any, dtype: np.dtype) -> Any:
                 f"axis must be a multiple of {ratio}"
             )
         x = reshape(x, (*x.shape[:-1], x.shape[-1] // ratio, ratio))
-    out = bitcast_convert_type(x, new_dtype=target)
+    # Not of one dtype to itself: as bits, it has no slope.
+    out = x if x.dtype == target else bitcast_convert_type(x, new_dtype=target)
     if new < old:
         out = reshape(out, (*out.shape[:-2], out.shape[-2] * out.shape[-1]))
     if target == dtype:

@@ -90,10 +90,11 @@ def _hypot(x: Any, y: Any) -> Any:
     unscale = ops.select(big, 1 / down, ops.select(small, 1 / up, number(1)))
     u, v = ops.mul(x, scale), ops.mul(y, scale)
     root = ops.mul(ops.sqrt(ops.add(ops.square(u), ops.square(v))), unscale)
-    infinite = ops.eq(largest, number(np.inf))
-    for part in (x, y):  # an infinity outweighs NaN
-        infinite = ops.bitwise_or(infinite, ops.eq(ops.abs(part), number(np.inf)))
-    return convert(ops.select(infinite, number(np.inf), root), narrow, weak)
+    # An infinity outweighs NaN. Its slope is unknown.
+    first, second = [ops.eq(ops.abs(part), number(np.inf)) for part in (x, y)]
+    infinite = ops.bitwise_or(first, second)
+    ends = ops.square(ops.select(infinite, ops.select(first, x, y), number(1)))
+    return convert(ops.select(infinite, ops.sqrt(ends), root), narrow, weak)
 
 
 def _sinc(x: Any) -> Any:

@@ -572,13 +572,15 @@ class ScatterExtremum(Scatter):
         if tx is None and tu is None:
             return out, None
         params.pop("update_jaxpr", None)
-        # The tangents of all that equal the extremum, in equal shares.
+        # The tangents of all that equal the extremum, in equal shares: none where that is NaN.
         from_x = eq(x, out)
+        if tx is not None:  # what no update meets stays, NaN also
+            met = scatter_add(zeros_like(x), i, full_like(u, 1), **params)
+            from_x = max(from_x, eq(met, zeros_like(x)))
         from_u = eq(u, read_windows(out, i, u, **params))
         share_x = select(from_x, full_like(x, 1), zeros_like(x))
         share_u = select(from_u, full_like(u, 1), zeros_like(u))
-        # Where an update is NaN nothing equals the extremum, and the tangent is 0/0.
-        count = scatter_add(share_x, i, share_u, **params)
+        count = max(scatter_add(share_x, i, share_u, **params), full_like(x, 1))
         moved_x = zeros_like(x) if tx is None else select(from_x, tx, zeros_like(x))
         if tu is None:
             return out, div(moved_x, count)

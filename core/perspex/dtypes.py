@@ -476,7 +476,7 @@ _PYTHON_OF = {np.bool_: bool, np.integer: int, np.floating: float, np.complexflo
 
 
 def to_numeric_dtype(dtype: Any) -> Any:
-    """The dtype in which booleans count: `int32` (or `int64`); other dtypes stay.
+    """The dtype in which booleans count: `int32`; other dtypes stay.
 
     Args:
       dtype: anything that names a dtype.
@@ -491,7 +491,7 @@ def to_numeric_dtype(dtype: Any) -> Any:
     (dtype('int32'), dtype('int8'))
     """
     dtype = np.dtype(dtype)
-    return canonicalize_dtype("int64") if dtype == BOOL else dtype
+    return np.dtype("int32") if dtype == BOOL else dtype
 
 
 def to_inexact_dtype(dtype: Any) -> DType:

@@ -29,6 +29,9 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--programs", type=int, help="stop after so many")
     parser.add_argument("--seed", type=int, default=int(time.time()) * 1000)
+    parser.add_argument(
+        "--calls", action="store_true", help="one call of each function after another"
+    )
     parser.add_argument("--optimized", action="store_true", help="with XLA's optimizations")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "fuzz")
     given = parser.parse_args()
@@ -37,10 +40,17 @@ def main() -> int:
 
     # The generator traces what it writes, also for eight devices.
     os.environ["XLA_FLAGS"] = f"{DEVICES} {os.environ.get('XLA_FLAGS', '')}"
+    from fuzz.calls import Calls
     from fuzz.campaign import Campaign
+    from fuzz.generator import Generator
 
     campaign = Campaign(
-        given.python, given.jax_python, given.out, given.seed, quick=not given.optimized
+        given.python,
+        given.jax_python,
+        given.out,
+        given.seed,
+        quick=not given.optimized,
+        generator=Calls if given.calls else Generator,
     )
     with contextlib.suppress(KeyboardInterrupt):
         campaign.run(60 * given.minutes, given.programs)

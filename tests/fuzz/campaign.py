@@ -33,11 +33,20 @@ class Campaign:
       folder: where findings are written.
       seed: the first seed.
       quick: whether XLA leaves out its optimizations.
+      generator: what writes programs.
     """
 
     def __init__(
-        self, ours: str, theirs: str, folder: Path, seed: int, *, quick: bool = True
+        self,
+        ours: str,
+        theirs: str,
+        folder: Path,
+        seed: int,
+        *,
+        quick: bool = True,
+        generator: type[Generator] = Generator,
     ) -> None:
+        self.generator = generator
         self.pair = Pair(
             Worker(ours, "perspex", quick=quick, coverage=True),
             Worker(theirs, "jax", quick=quick),
@@ -64,7 +73,7 @@ class Campaign:
 
     def one(self, seed: int) -> None:
         """One program."""
-        generator = Generator(seed, self.preferences)
+        generator = self.generator(seed, self.preferences)
         program = generator.program()
         abstract = program.run == "types"
         given = program.compiled if program.run == "compiled" else program.statements

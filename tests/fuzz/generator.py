@@ -36,6 +36,11 @@ class Preferences:
 class Generator:
     """Writes one program."""
 
+    # How often an operand is a value that is there, if one fits, and what new ones look like.
+    reuse = 0.8
+    shapes: Sequence[tuple[int, ...]] = values.SHAPES
+    edges: Sequence[str] | None = None
+
     def __init__(self, seed: int, preferences: Preferences | None = None) -> None:
         self.rng = random.Random(seed)
         self.seed = seed
@@ -55,7 +60,7 @@ class Generator:
     def constant(self, scope: Scope, kind: str, shape: tuple[int, ...], dtype: str = "") -> str:
         """A new array: an input of the program, or written in place inside of a function."""
         dtype = dtype or values.draw_dtype(self.rng, kind, self.x64)
-        text = values.array(self.rng, shape, dtype)
+        text = values.array(self.rng, shape, dtype, self.edges)
         if scope.outer is not None:
             return text
         name = self.fresh("x")
@@ -85,7 +90,7 @@ class Generator:
                 return t.shape == like.shape and t.dtype == like.dtype
             return _has_rank(t.shape, rank) and (like is None or _spread(t.shape, like.shape))
 
-        if self.rng.random() < 0.8:
+        if self.rng.random() < self.reuse:
             found = scope.pick(self.rng, fits)
             if found:
                 return found
@@ -98,7 +103,7 @@ class Generator:
             scalar_kind = {"s": "i", "a": "n"}.get(kind, kind)
             text = values.scalar(self.rng, scalar_kind)
             return f"jnp.asarray({text})", Type((), "float32", True)
-        shapes = [s for s in values.SHAPES if _has_rank(s, rank)]
+        shapes = [s for s in self.shapes if _has_rank(s, rank)]
         if like is not None:
             shapes = [s for s in shapes if _spread(s, like.shape)] or [like.shape]
         shape = self.rng.choice(shapes or [(3, 3)])

@@ -37,11 +37,13 @@ class Program:
     inputs: tuple[Statement, ...]
     body: tuple[Statement, ...]
     tail: tuple[Statement, ...]
+    # How it is run, if not as its seed says.
+    how: str = ""
 
     @property
     def run(self) -> str:
         """How it is run."""
-        return turn(self.seed)
+        return self.how or turn(self.seed)
 
     @property
     def statements(self) -> tuple[Statement, ...]:

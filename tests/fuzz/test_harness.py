@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fuzz.calls import CALLS, USES, Calls
 from fuzz.compare import Difference, differences, nearer, recovered
 from fuzz.coverage import Counted, Matrix
 from fuzz.differential import Pair
@@ -40,6 +41,15 @@ def statements(text: str) -> list[Statement]:
 def test_a_seed_gives_one_program() -> None:
     assert Generator(12).program() == Generator(12).program()
     assert Generator(12).program() != Generator(13).program()
+
+
+def test_seeds_of_calls_go_round_the_templates() -> None:
+    for place, entry in list(enumerate(CALLS))[::200]:
+        program = Calls(place + len(CALLS)).program()
+        function = re.match(r"[\w.]*", entry.text)
+        assert program == Calls(place + len(CALLS)).program() and program.run == "compiled"
+        assert function and f"v0 = {function[0]}" in program.body[0].text, entry.text
+        assert len(program.tail) == 1 + len(USES)
 
 
 def test_every_template_is_python() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +31,9 @@ CLASSES: dict[str, tuple[str, ...]] = {
     "w": ("bool", *INTEGERS, *UNSIGNED),
     "a": (*FLOATS, *COMPLEX, *INTEGERS, *UNSIGNED, "bool", *SMALL_FLOATS),
 }
+# Where functions break, and where numbers leave the range of their dtype on the way.
+EDGES = ("np.nan", "np.inf", "-np.inf", "-0.0", "0.0", "1.0", "-1.0", "0.5")
+FAR = ("1e-40", "-1e-42", "3e38", "1e-30", "1e10")
 SHAPES = ((), (3,), (2, 3), (3, 3), (1,), (4,), (0,), (3, 1), (1, 3), (2, 1, 3), (2, 0), (8,))
 
 
@@ -48,43 +52,44 @@ def draw_dtype(rng: random.Random, kind: str, x64: bool) -> str:
     return rng.choices(names, [OFTEN.get(name, 1) for name in names])[0]
 
 
-def number(rng: random.Random, dtype: str, extreme: bool) -> str:
-    """The text of one number that the dtype can hold."""
+def number(rng: random.Random, dtype: str, edges: Sequence[str] = ()) -> str:
+    """The text of a number that the dtype can hold; half of them are among `edges`, if given."""
     if dtype == "bool":
         return rng.choice(["True", "False"])
     if dtype.startswith("complex"):
-        real, imaginary = (number(rng, "float32", extreme) for _ in range(2))
+        real, imaginary = (number(rng, "float32", edges) for _ in range(2))
         return f"complex({real}, {imaginary})"
     if dtype.startswith(("int", "uint")):
         info = ml_dtypes.iinfo(dtype) if dtype.endswith("4") and "64" not in dtype else None
         info = info or np.iinfo(dtype)
         low, high = int(info.min), int(info.max)
-        if extreme and rng.random() < 0.5:
+        if edges and rng.random() < 0.5:
             return str(rng.choice([low, low + 1, high, high - 1, 0]))
         return str(rng.randint(max(low, -5), min(high, 6)))
-    if extreme and rng.random() < 0.5:
-        edges = ["np.nan", "np.inf", "-np.inf", "-0.0", "0.0", "1.0", "-1.0", "0.5"]
-        if dtype in ("float32", "float64"):
-            edges += ["1e-40", "-1e-42", "3e38", "1e-30", "1e10"]
-        return rng.choice(edges)
+    if edges and rng.random() < 0.5:
+        wide = dtype in ("float32", "float64")
+        return rng.choice([text for text in edges if wide or text not in FAR])
     if dtype.startswith("float8"):
         return str(rng.choice([-2.0, -1.5, -0.5, 0.25, 0.5, 1.0, 1.75, 3.0, 4.0]))
     return repr(round(rng.gauss(0, 1.5), rng.choice([0, 1, 3, 3])))
 
 
-def nested(rng: random.Random, shape: tuple[int, ...], dtype: str, extreme: bool) -> str:
+def nested(rng: random.Random, shape: tuple[int, ...], dtype: str, edges: Sequence[str]) -> str:
     if not shape:
-        return number(rng, dtype, extreme)
-    return "[" + ", ".join(nested(rng, shape[1:], dtype, extreme) for _ in range(shape[0])) + "]"
+        return number(rng, dtype, edges)
+    return "[" + ", ".join(nested(rng, shape[1:], dtype, edges) for _ in range(shape[0])) + "]"
 
 
-def array(rng: random.Random, shape: tuple[int, ...], dtype: str) -> str:
-    """The text of an array, one in four with extreme numbers."""
-    extreme = rng.random() < 0.25
+def array(
+    rng: random.Random, shape: tuple[int, ...], dtype: str, edges: Sequence[str] | None = None
+) -> str:
+    """The text of an array; unless `edges` are given, one in four has extreme numbers."""
+    if edges is None:
+        edges = (*EDGES, *FAR) if rng.random() < 0.25 else ()
     name = dtype if dtype != "bool" else "bool_"
     if 0 in shape:
         return f"jnp.zeros({shape}, jnp.{name})"
-    return f"jnp.array({nested(rng, shape, dtype, extreme)}, jnp.{name})"
+    return f"jnp.array({nested(rng, shape, dtype, edges)}, jnp.{name})"
 
 
 def scalar(rng: random.Random, kind: str) -> str:
@@ -92,7 +97,7 @@ def scalar(rng: random.Random, kind: str) -> str:
     dtype = rng.choice([d for d in CLASSES[kind] if d in ("float32", "int32", "bool", "complex64")])
     if dtype == "int32":
         return str(rng.randint(-3, 4))
-    return number(rng, dtype, rng.random() < 0.15)
+    return number(rng, dtype, (*EDGES, *FAR) if rng.random() < 0.15 else ())
 
 
 def literal(value: Any, weak: bool = False) -> str:

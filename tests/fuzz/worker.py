@@ -14,6 +14,7 @@ import os
 import random
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,8 @@ class Session:
         with self.jax.enable_x64(request["x64"]):
             names = self.library.namespace(request["prelude"])
             names["noisy"] = self.noisy
+            for inner in ("positive", "between"):
+                names[inner] = self.moving(names[inner])
             if request.get("abstract"):
                 return self.types(names, request["statements"])
             for text, target in request["statements"]:
@@ -141,6 +144,10 @@ class Session:
         if self.noise is None:
             return tree
         return self.jax.tree.map(self._moved, tree)
+
+    def moving(self, f: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """The function, with its result moved by noise."""
+        return lambda x: self.noisy(f(x))
 
     def _moved(self, x: Any) -> Any:
         jax, jnp = self.jax, self.jax.numpy

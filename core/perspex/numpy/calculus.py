@@ -97,11 +97,18 @@ def ediff1d(
     Returns:
       A vector of the dtype of `ary`.
 
+    Raises:
+      TypeError: if an argument is not an array or a number, and for booleans.
+
     >>> import perspex.numpy as jnp
     >>> jnp.ediff1d(jnp.array([1, 4, 9]), to_begin=0)
     Array([0, 3, 5], dtype=int32)
     """
     x = flat(arraylike("ediff1d", ary))
+    if x.dtype == bool:
+        raise TypeError(
+            "ediff1d: booleans have no differences; convert them with astype, or use diff"
+        )
     before, after = [
         [] if v is None else [flat(arraylike("ediff1d", v).astype(x.dtype))]
         for v in (to_begin, to_end)

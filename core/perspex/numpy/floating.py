@@ -125,7 +125,7 @@ def _round(a: Any, decimals: int) -> Any:
             )
         return a
     if a.dtype == BOOL:
-        raise TypeError("round does not accept booleans; convert them with astype")
+        raise ValueError("round does not accept booleans; convert them with astype")
     if decimals > np.log10(float(dtypes.finfo(a.dtype).max)):
         return a
     return _by_parts(lambda part: _round_part(part, decimals), a)

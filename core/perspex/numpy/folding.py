@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from perspex import dtypes
 from perspex.api.shapes import eval_shape
 from perspex.arguments.arrays import as_array, as_dtype, expand, spread
 from perspex.arguments.axes import canonical_axes
@@ -20,7 +21,7 @@ from perspex.numpy import arithmetic, logic
 from perspex.numpy.indexing.at import at as at_places
 from perspex.numpy.promotion import select, to_bool
 from perspex.ops.shape import concatenate
-from perspex.ops.structural import move_axis, reshape
+from perspex.ops.structural import convert, move_axis, reshape
 
 
 def _prepared(function: Any, a: Any, dtype: Any) -> tuple[Any, Any]:
@@ -71,15 +72,19 @@ def folded(
 def accumulated(a: Any, function: Any, axis: int, dtype: Any, associative: bool) -> Any:
     """All running values; pairwise, in as many steps as the length has digits, if `associative`."""
     x, carried = _prepared(function, a, dtype)
+
+    def combined(x: Any, y: Any) -> Any:
+        return as_dtype(function(x, y), carried)
+
     if not x.shape[axis]:
         return as_dtype(x, carried)
     if associative:
-        return associative_scan(function, as_dtype(x, carried), axis=axis)
+        return associative_scan(combined, as_dtype(x, carried), axis=axis)
     x = move_axis(x, axis, 0)
     first = as_dtype(x[0], carried)
 
     def step(total: Any, item: Any) -> tuple[Any, Any]:
-        total = as_dtype(function(total, item), carried)
+        total = combined(total, item)
         return total, total
 
     _, rest = scan(step, first, x[1:])
@@ -115,8 +120,10 @@ def _at_places(x: Any, places: Any, operands: Any, function: Any) -> Any:
 @fused(static=("function", "axis", "dtype"))
 def by_slices(a: Any, indices: Any, function: Any, axis: int, dtype: Any) -> Any:
     """The elements from each index up to the next combined."""
-    x = as_array(a)
-    x = move_axis(as_dtype(x, x.dtype if dtype is None else dtype), axis, 0)
+    x, found = _prepared(function, a, dtype)
+    carried = dtypes.promote_types(x.dtype, found)  # a slice may be one element
+    weak = dtype is None and shaped(a).weak_type and carried == x.dtype
+    x = move_axis(as_dtype(x, carried), axis, 0)
     starts = as_array(indices)
     length = x.shape[0]
     following = concatenate(starts[1:], as_array(np.full(1, length, starts.dtype)), dimension=0)
@@ -136,4 +143,4 @@ def by_slices(a: Any, indices: Any, function: Any, axis: int, dtype: Any) -> Any
     totals = spread(x.dtype.type(0), (starts.shape[0], *x.shape[1:]))
     places = as_array(np.arange(length, dtype=starts.dtype))
     totals, _ = scan(step, totals, (places, x))
-    return move_axis(totals, 0, axis)
+    return convert(move_axis(totals, 0, axis), carried, weak)

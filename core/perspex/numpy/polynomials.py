@@ -241,6 +241,10 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
     Returns:
       Two vectors of floats or of complex numbers.
 
+    Raises:
+      TypeError: if an argument is not an array or a number.
+      IndexError: for a divisor without coefficients.
+
     >>> import perspex.numpy as jnp
     >>> jnp.polydiv(jnp.array([1.0, 0.0, -1.0]), jnp.array([1.0, 1.0]))[0]
     Array([ 1., -1.], dtype=float32)
@@ -258,6 +262,8 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
 def _polydiv(u: Any, v: Any) -> Any:
     x, y = (asarray(w) for w in promote_dtypes("polydiv", u, v, to=dtypes.to_inexact_dtype))
     n, m = x.shape[0], y.shape[0]
+    if not m:
+        raise IndexError("polydiv: the divisor has no coefficients")
     if n < m:
         return spread(x.dtype.type(0), (1,)), x
     weak = x.aval.weak_type and y.aval.weak_type

@@ -399,7 +399,12 @@ def _bits(primitive: Any, function: Any, identity: Any, truth: bool) -> Callable
     def reduce(
         a: Any, axis: Any, dtype: Any, out: None, keepdims: bool, initial: Any, where: Any
     ) -> Any:
-        x = as_array(a) if dtype is None else as_dtype(as_array(a), dtype)
+        x = as_array(a)
+        if not (truth or x.dtype == bool or dtypes.issubdtype(x.dtype, np.integer)):
+            raise ValueError(
+                f"{function.__name__}.reduce takes integers or booleans, got dtype={x.dtype}"
+            )
+        x = x if dtype is None else as_dtype(x, dtype)
         x = to_bool(x) if truth else as_dtype(x, x.dtype)
         axes = canonical_axes(axis, x.ndim)
         if where is not None:

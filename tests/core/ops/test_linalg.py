@@ -396,7 +396,7 @@ class Function:
 
 
 def as_positive(x: Any, b: Any) -> Any:
-    return solving.solve_positive(ops.matrices.hermitian_part(x), b)
+    return solving.solve_positive(ops.matrices.hermitian_part(x), b, lower=True)
 
 
 FUNCTIONS = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -100,7 +101,11 @@ def test_map_coordinates(order: int, mode: str) -> None:
         (lambda: signal.convolve(A, B, "other"), ValueError, "mode must be one of"),
         (lambda: signal.convolve(A[:2], B, "valid"), ValueError, "at least as large"),
         (lambda: signal.convolve2d(A, B, boundary="wrap"), NotImplementedError, "boundary='fill'"),
-        (lambda: signal.stft(WAVE, window="other"), ValueError, "unknown window 'other'"),
+        (
+            lambda: signal.stft(WAVE, window="other", nperseg=8),
+            ValueError,
+            "unknown window 'other'",
+        ),
         (lambda: signal.stft(WAVE, nperseg=8, noverlap=8), ValueError, "noverlap must be less"),
         (lambda: ndimage.map_coordinates(A, [0.5], 1), ValueError, "1 != 2"),
     ],
@@ -108,3 +113,21 @@ def test_map_coordinates(order: int, mode: str) -> None:
 def test_errors(call: Any, error: type, message: str) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize("name", ["stft", "welch"])
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"x": WAVE}, "a segment of 256 is longer than the signal, so it has 200 samples"),
+        ({"x": WAVE + 0.5j, "nperseg": 64}, "the signal is complex, so negative frequencies"),
+    ],
+)
+def test_what_is_changed_is_told(name: str, given: Any, message: str) -> None:
+    with config.enable_x64(True), pytest.warns(UserWarning, match=message) as told:
+        found = getattr(signal, name)(**given)
+    assert [w.filename for w in told] == [__file__]
+    with warnings.catch_warnings(action="ignore"):
+        wanted = getattr(scipy.signal, name)(**given)
+    for mine, theirs in zip(found, wanted, strict=True):
+        close(mine, theirs)

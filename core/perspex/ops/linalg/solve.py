@@ -19,6 +19,7 @@ from perspex.ops.linalg.lu import lu
 from perspex.ops.linalg.matrices import (
     INT,
     OfMatrices,
+    adjoint,
     apart,
     beside,
     check_square,
@@ -173,9 +174,10 @@ def solve(a: Any, b: Any, *, transpose_a: bool = False) -> Any:
     return lu_solve(a, factors, permutation, b, transpose_a=transpose_a)
 
 
-def solve_positive(a: Any, b: Any) -> Any:
-    """The `x` with `a @ x = b`, for a positive definite `a` that is read below its diagonal."""
-    return cholesky_solve(a, cholesky(ew.stop_gradient(a), symmetrize_input=False), b)
+def solve_positive(a: Any, b: Any, *, lower: bool) -> Any:
+    """The `x` with `a @ x = b`, for a positive definite `a` of which one triangle is read."""
+    read = ew.stop_gradient(a if lower else adjoint(a))
+    return cholesky_solve(a, cholesky(read, symmetrize_input=False), b)
 
 
 def inverse(a: Any) -> Any:

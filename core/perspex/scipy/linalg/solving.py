@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -205,7 +206,7 @@ def solve(
 def _solve_positive(a: Any, b: Any, lower: bool) -> Any:
     a, b = promoted("solve", a, b)
     check_right_side("solve", a, b, b.ndim == 1)
-    return solved(a if lower else adjoint(a), b, ops_solve.solve_positive)
+    return solved(a, b, partial(ops_solve.solve_positive, lower=lower))
 
 
 def solve_triangular(

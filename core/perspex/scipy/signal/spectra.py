@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -13,6 +14,7 @@ from perspex.arguments.arrays import arraylike
 from perspex.arguments.axes import canonical_axis
 from perspex.arguments.glossary import describe
 from perspex.arguments.types import Array, ArrayLike
+from perspex.base import source
 from perspex.jitted.fused import fused
 from perspex.numpy import fft as nfft
 from perspex.numpy.promotion import promote_dtypes
@@ -266,10 +268,13 @@ def _spectra(
     n = max([v.shape[-1] for v in moved])
     if not all([v.size for v in moved]):  # as in SciPy
         shape = (*moved[0].shape[:-1], min([v.shape[-1] for v in moved]))
-        empty = pnp.moveaxis(pnp.zeros(shape, moved[0].real.dtype), -1, place)
-        return empty, empty, empty + 0j
+        empty = pnp.moveaxis(pnp.zeros(shape, moved[0].dtype) + 0j, -1, place)
+        return empty.real, empty.real, empty
     if cutting.is_named(window):
-        size = min(cutting.segment(name, asked.nperseg, 256), n)
+        size = cutting.segment(name, asked.nperseg, 256)
+        if size > n:
+            _warn(f"{name}: a segment of {size} is longer than the signal, so it has {n} samples")
+            size = n
         win = cutting.window_of(window, size)
     else:
         win = cutting.window_of(window, 0)
@@ -281,10 +286,16 @@ def _spectra(
         if n < size:
             raise ValueError(f"{name}: window is longer than input signal, {size} > {n}")
     is_complex = dtypes.issubdtype(moved[0].dtype, np.complexfloating)
+    if is_complex and asked.onesided:
+        _warn(f"{name}: the signal is complex, so negative frequencies are returned, too")
     frequencies, times, out = _spectrum(
         tuple(moved), pnp.asarray(fs), win, segments=asked.of_size(size, is_complex)
     )
     return frequencies, times, pnp.moveaxis(out, -2, place)
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, stacklevel=source.stacklevel())
 
 
 @fused(static=("segments",))

@@ -1,0 +1,432 @@
+"""Numbers that differ as they should, each with its reason."""
+
+from __future__ import annotations
+
+from fuzz.meant_row import Meant
+
+NOT_FINITE = "NaN or infinity"
+REDUCED = r"lax\.reduce\("
+BESSEL = r"lax\.bessel_i1e\(|jax\.scipy\.special\.i1e?\("
+# Instead of `custom_vmap`: a function whose rule is never called.
+PLAIN = (
+    "(lambda f: type('Plain', (), {'__call__': lambda self, *a: f(*a), "
+    "'def_vmap': lambda self, rule: rule})())("
+)
+# A derivative is asked for somewhere behind.
+SLOPES = r"(?=[\s\S]*(forward|backward|linear|jac\w+|hessian|grad)\()"
+SPECIAL = r"jax\.scipy\.special\."
+NUMBERS = [
+    Meant(
+        NOT_FINITE,
+        "",
+        SPECIAL + r"spence\(",
+        "right: no slope below 0, an infinite one at 0",
+        "jnp.cos(",
+    ),
+    Meant(
+        NOT_FINITE,
+        r"want .*nan",
+        SPECIAL + r"beta\(",
+        "right: jax has no slope below 0",
+        "jnp.add(",
+    ),
+    Meant(
+        NOT_FINITE,
+        r"want .*(nan|inf)",
+        SPECIAL + r"hyp1f1\(",
+        "right: it overflows, which is infinity",
+        "(lambda a, b, c: a + b + c)(",
+    ),
+    Meant(
+        "value",
+        "",
+        SPECIAL + r"hyp1f1\(",
+        "right: its slope by `a` where that is 0 is not 0",
+        "(lambda a, b, c: a + b + c)(",
+    ),
+    Meant(
+        NOT_FINITE,
+        r"want .*nan",
+        r"jax\.nn\.log1mexp\(",
+        "right: where its slope is 0, that does not bend",
+        "jnp.sin(",
+    ),
+    Meant(
+        NOT_FINITE,
+        r"got .*nan",
+        r"jax\.scipy\.stats\.(gamma|binom|bernoulli)\.(log)?(pdf|pmf|sf)\(",
+        "right: the density at NaN is NaN",
+        "(lambda x, *rest: sum(rest, x))(",
+    ),
+    Meant(
+        NOT_FINITE,
+        r"want .*nan",
+        SPECIAL + r"(xlogy|xlog1py)\(",
+        "right: what is constant has no tangent, whatever the slope is",
+        "(lambda x, y: x + y)(",
+    ),
+    Meant(
+        NOT_FINITE,
+        r"want .*nan",
+        SPECIAL + r"expi\(",
+        "right: it is infinite at infinity",
+        "jnp.exp(",
+    ),
+    Meant(
+        NOT_FINITE,
+        r"got .*(nan|inf)[\s\S]*want [^\n]*1\.0",
+        SPECIAL + r"hyp1f1\(",
+        "right: as in SciPy where the second parameter is NaN, infinite or a pole",
+        "(lambda a, b, c: a + b + c)(",
+    ),
+    Meant(
+        NOT_FINITE,
+        r"got .*nan[\s\S]*want (?![^\n]*nan)",
+        r"jnp\.linalg\.pinv\(",
+        "right: jax returns zeros for a matrix with an infinite number",
+        "(lambda x, *rest: jnp.swapaxes(x, -1, -2))(",
+    ),
+    Meant(
+        NOT_FINITE,
+        r"got .*nan[\s\S]*want (?![^\n]*nan)",
+        r"(?s)((?:digamma|hessian)\(.*)jax\.jit\(",
+        "0 times infinity, which XLA leaves out of some programs",
+        r"\1(",
+    ),
+    Meant(
+        NOT_FINITE,
+        "",
+        r"(?s)np\.nan(?=.*jnp\.interp\(.*period=)",
+        "points have no order if one of them is NaN",
+        "1.7",
+    ),
+    Meant(
+        NOT_FINITE,
+        r"want .*nan",
+        r"jax\.scipy\.stats\.gumbel_[lr]\.(log)?pdf\(",
+        "right: the density at infinity is 0",
+        "(lambda x, *rest: x)(",
+    ),
+    Meant(
+        NOT_FINITE,
+        r"got .*-inf",
+        r"jax\.scipy\.stats\.bernoulli\.logpmf\(",
+        "right: numbers that are not whole have no mass, as in SciPy",
+        "(lambda x, p: x * p)(",
+    ),
+    Meant(
+        NOT_FINITE,
+        r"want .*nan",
+        r"lax\.linalg\.cholesky_update\(",
+        "right: there are zeros below the diagonal",
+        "jnp.matmul(",
+    ),
+    Meant(
+        "value", "", r"linalg\.invhilbert\(", "right: these are whole numbers", "linalg.hilbert("
+    ),
+    Meant(
+        NOT_FINITE,
+        r"got [^\n]*\b1\.0\d*\b[\s\S]*want .*nan",
+        SPECIAL + r"comb\(",
+        "right: there is one way to take all, of however many",
+        "jnp.hypot(",
+    ),
+    Meant(
+        NOT_FINITE,
+        r"want .*nan",
+        SPECIAL + r"bessel_jn\(([^()]*), v=(\d), n_iter=20\)",
+        "right: 1 and 0 at 0, which jax divides by",
+        r"[jnp.sin(\1)] * \2",
+    ),
+    Meant(
+        NOT_FINITE,
+        r"got .*inf",
+        r"jax\.scipy\.stats\.cauchy\.log(sf|cdf)\(",
+        "right: no mass is behind infinity",
+        "(lambda x, *rest: x)(",
+    ),
+    Meant(
+        "value",
+        "",
+        r"(?s)np\.(?:nan|inf)(?=.*jnp\.histogram(?:2d|dd)\()",
+        "limits that are not finite, which NumPy refuses",
+        "1.7",
+    ),
+    Meant(
+        NOT_FINITE,
+        r"want .*nan",
+        r"jax\.scipy\.linalg\.(toeplitz|hankel)\(",
+        "right: each number stays where it is; jax multiplies it by 0",
+        "(lambda *a: [jnp.outer(x, x) for x in a])(",
+    ),
+    Meant(
+        NOT_FINITE,
+        r"want .*nan",
+        r"(\.at\[[^\]]*\])\.power\(",
+        "right: an update of no element has no slope",
+        r"\1.add(",
+    ),
+    Meant(
+        "value",
+        "",
+        r"jnp\.linalg\.matrix_rank\(",
+        "right: as in NumPy, where jax's limit overflows",
+        "jnp.sum(",
+    ),
+    Meant(
+        "value",
+        "",
+        r"jnp\.repeat\((\w+), (\w+), total",
+        "numbers that NumPy refuses, too",
+        r"jnp.repeat(\1, jnp.abs(\2), total",
+    ),
+    Meant(
+        "value",
+        "",
+        r"jax\.custom_batching\.custom_vmap\((?=[\s\S]*(jvp|linearize|jacfwd|hessian)\()",
+        "right: jax maps tangents of a rule of `custom_vmap` twice",
+        PLAIN,
+    ),
+    Meant(
+        "value",
+        "",
+        r"jnp\.intersect1d\(",
+        "right: nothing is in an empty array",
+        "jnp.union1d(",
+    ),
+    Meant(
+        "value",
+        "",
+        r"lax\.tanh\(([^()]*), accuracy=[\w.]*\)",
+        "digits that 1 - tanh(x) ** 2 loses",
+        r"lax.tanh(\1)",
+    ),
+    Meant(
+        "value",
+        "",
+        r"lax\.all_to_all\(jnp\.(resize|array|zeros)\(",
+        "right: jax adds an axis if only the name is mapped",
+    ),
+    *[
+        Meant("value", r"got array bool", written, "right: 1j is true, as in NumPy", instead)
+        for written, instead in (
+            (r"jnp\.(any|all)\(", "jnp.sum("),
+            (r"(\w+)\.(any|all)\(", r"jnp.sum(\1, "),
+        )
+    ],
+    Meant(
+        NOT_FINITE,
+        "",
+        SPECIAL + r"factorial\(",
+        "right: it is 0 below 0, and so is its slope",
+        "jnp.exp(",
+    ),
+    Meant(
+        NOT_FINITE,
+        "",
+        r"jnp\.nanmean\(",
+        "the tangent of NaN, the mean of nothing",
+        "jnp.nansum(",
+    ),
+    *[
+        Meant(
+            kind,
+            r"inf|nan",
+            SPECIAL + r"(betaln|gamma|gammaln)\(",
+            "right: digamma at -0.0, and trigamma below 0, as in SciPy",
+            "(lambda x, *rest: sum(map(jnp.square, rest), jnp.square(x)))(",
+        )
+        for kind in (NOT_FINITE, "value")
+    ],
+    Meant(
+        "value",
+        r"inf",
+        r"[\w.]+\.(digamma|lgamma)\(",
+        "right: the limit at -0.0, as in SciPy",
+        "(lambda x: 1 / jnp.square(x))(",
+    ),
+    Meant(
+        "value",
+        "",
+        r"jnp\.logaddexp2\(",
+        "right: the slopes at large equal numbers are 1/2",
+        "jnp.add(",
+    ),
+    Meant(
+        "value",
+        "",
+        SPECIAL + r"factorial\(",
+        "right: its slope is `digamma`, which loses digits in jax",
+        "jnp.exp(",
+    ),
+    Meant(
+        "value",
+        "",
+        r"jnp\.blackman\(",
+        "right: computed in double precision, as in NumPy",
+        "jnp.ones(",
+    ),
+    # The slope of `det` is the adjugate; JAX divides by pivots, and gives 0 where they are NaN.
+    Meant(
+        NOT_FINITE,
+        "",
+        r"jnp\.linalg\.det\(",
+        "right: the slope is the adjugate, which jax loses where a pivot is NaN",
+        "jnp.trace(",
+    ),
+    # grad(lambda x: lax.reduce(x, 1.0, lax.max, (0,)))([0.0]) is 0, and 1 in jax.
+    Meant("value", "", REDUCED, "right: the initial value counts, too", "summed("),
+    Meant(NOT_FINITE, "", REDUCED, "right: the initial value counts, too", "summed("),
+    Meant(
+        "value",
+        "",
+        r"jnp\.digitize\(",
+        "right: where an edge is NaN, jax takes the others for falling",
+        "(lambda x, bins, right: jnp.zeros(jnp.shape(x), jnp.int32))(",
+    ),
+    Meant(
+        NOT_FINITE,
+        r"got .*inf",
+        r"jnp\.i0\(|" + SPECIAL + r"(i0|i1|poch)\(",
+        "right: too large for the dtype, as in SciPy",
+        "(lambda x, *rest: x)(",
+    ),
+    Meant(
+        NOT_FINITE,
+        r"want .*nan",
+        r"[\w.]+\.(igamma|gammainc)\(",
+        "right: all of the mass is at 0 for the shape 0, as in SciPy",
+        "(lambda a, x: a * x)(",
+    ),
+    Meant(
+        NOT_FINITE,
+        r"want .*nan",
+        r"[\w.]+\.stats\.(poisson|beta|truncnorm|pareto|gamma)\.\w+\(",
+        "right: outside of the support the slope is that of a constant",
+        "(lambda x, *rest: x)(",
+    ),
+    Meant(
+        "value",
+        r"u?int4",
+        r"lax\.mulhi\(",
+        "right: the upper half of the product",
+        "lax.bitwise_and(",
+    ),
+    Meant(
+        "value",
+        r"2147483647",
+        r"jax\.random\.poisson\(",
+        "an infinite rate, which NumPy refuses",
+        "(lambda key, lam, *rest, **options: jnp.zeros(jnp.shape(lam), jnp.int32))(",
+    ),
+    Meant(
+        "value",
+        r"got array bool",
+        r"jnp\.signbit\(",
+        "the sign of NaN, which no standard gives",
+        "jnp.isnan(",
+    ),
+    Meant(
+        "value",
+        "",
+        r"jax\.random\.gamma\((?=[\s\S]*(jvp|vjp|linearize|jac\w+|hessian|grad)\()",
+        "right: the slope of a draw by a large shape is 1",
+        "(lambda key, a, *rest, **options: a)(",
+    ),
+    # In JAX it is 0.5 there.
+    Meant(NOT_FINITE, r"got .*nan", BESSEL, "right: the slope at NaN is NaN", "lax.tanh("),
+    Meant("value", r"", BESSEL, "right: the slope at NaN is NaN", "lax.tanh("),
+    *[
+        Meant(
+            kind,
+            r"want [^\n]*(-inf|\b0\.0\b)",
+            r"jax\.scipy\.stats\.dirichlet\.(log)?pdf\(",
+            "right: the border of the simplex, as in SciPy",
+            "(lambda x, alpha: jnp.sum(x) + jnp.sum(alpha))(",
+        )
+        for kind in (NOT_FINITE, "value")
+    ],
+    Meant(
+        NOT_FINITE,
+        r"got [^\n]*\b0\.0\b[\s\S]*want [^\n]*nan",
+        r"jax\.scipy\.stats\.\w+\.(pdf|pmf|cdf|sf)\(" + SLOPES,
+        "right: slopes are 0 where the density is 0, and not NaN",
+        "(lambda x, *given: sum(given, x))(",
+    ),
+    Meant(
+        NOT_FINITE,
+        r"got [^\n]*nan",
+        r"(lax|jnp)\.linalg\.svd\((?=[\s\S]*inf)",
+        "right: a matrix with infinite numbers has no singular values",
+        "(lambda x, *rest, **options: [x, x, x])(",
+    ),
+    Meant(
+        NOT_FINITE,
+        r"got [^\n]*inf[\s\S]*want [^\n]*nan",
+        r"special\.loggamma\(",
+        "right: infinite at 0, as in SciPy",
+        "special.digamma(",
+    ),
+    Meant(
+        "value",
+        r"int32",
+        r"lax\.approx_(min|max)_k\(",
+        "right: of equal elements the first, as `top_k`",
+    ),
+    Meant(
+        "value",
+        r"",
+        r"\b(cumlogsumexp|logcumsumexp|logaddexp)\((?=[\s\S]*inf)",
+        "right: beside infinity no number has a slope",
+    ),
+    Meant(
+        "value",
+        r"float64",
+        r"10000000000\.0(?=[\s\S]*(igammac?|gammaincc?)\()",
+        "right: as in SciPy for large equal numbers",
+    ),
+    *[
+        Meant(
+            NOT_FINITE,
+            r"got [^\n]*nan[\s\S]*want (?![^\n]*nan)",
+            rf"np\.{end}(?=[\s\S]*jax\.scipy\.(stats|special)\.)",
+            "right: what is computed of NaN is NaN, and so are its slopes",
+            "1.7",
+        )
+        for end in ("nan", "inf")
+    ],
+    Meant(
+        NOT_FINITE,
+        "",
+        r"3e\+?38(?=[\s\S]*linalg\.)",
+        "the squares of its numbers overflow",
+        "1.7",
+    ),
+    Meant(
+        "value",
+        "complex",
+        r"scipy\.linalg\.solve\(([^()]*(?:\([^()]*\)[^()]*)*), assume_a='pos'\)",
+        "right: a Hermitian matrix transposed is its conjugate",
+        r"scipy.linalg.solve(\1)",
+    ),
+    *[
+        Meant(
+            kind,
+            "",
+            r"3e\+?38(?=[\s\S]*(dot|matmul|grad\())",
+            "products of its numbers overflow",
+            "1.7",
+        )
+        for kind in (NOT_FINITE, "value")
+    ],
+    *[
+        Meant(
+            kind,
+            "",
+            r"-?1e-4[02]",
+            "numbers that are 0 or not, as XLA computes in this order or another",
+            "0.5",
+        )
+        for kind in (NOT_FINITE, "value")
+    ],
+]

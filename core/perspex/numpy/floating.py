@@ -101,7 +101,8 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
       An array of the shape and dtype of `a`.
 
     Raises:
-      TypeError: if `a` is boolean, or not an array or a number.
+      TypeError: if `a` is not an array or a number.
+      ValueError: for booleans.
       NotImplementedError: for integers with negative `decimals`, and for `out`.
 
     >>> import perspex.numpy as jnp

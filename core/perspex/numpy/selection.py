@@ -216,7 +216,7 @@ def piecewise(
 
     Args:
       x: the argument of the pieces, an array or a number.
-      condlist: arrays of booleans.
+      condlist: arrays of booleans, or one array of all.
       funclist: for each condition a number or a function that works element by element; one more
         is for where no condition holds, 0 if there is none. A function is given one element; of
         an array all functions are computed for each.
@@ -264,7 +264,8 @@ def piecewise(
         which: Any = np.int32(0)
         for number, condition in enumerate(conditions, 1):
             which = where(condition, np.int32(number), which)
-        return switch(which, branches, x)
+        chosen = concrete_value(which)
+        return switch(which, branches, x) if chosen is None else branches[int(chosen)](x)
     out, *others = vectorize(lambda x: tuple([branch(x) for branch in branches]))(x)
     for condition, other in zip(conditions, others, strict=True):
         out = where(condition, other, out)

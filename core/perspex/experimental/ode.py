@@ -130,13 +130,7 @@ def odeint(
 
 
 @functools.partial(jit, static_argnums=(0, 1))
-def _solved(
-    func: Dynamics,
-    settings: _Settings,
-    y0: PyTree,
-    times: Any,
-    *args: PyTree,
-) -> PyTree:
+def _solved(func: Dynamics, settings: _Settings, y0: PyTree, times: Any, *args: PyTree) -> PyTree:
     """`odeint` with the state as a vector."""
     y0, unravel = ravel_pytree(y0)
 
@@ -147,13 +141,7 @@ def _solved(
 
 
 @functools.partial(custom_vjp, nondiff_argnums=(0, 1))
-def _integrated(
-    func: Dynamics,
-    settings: _Settings,
-    y0: Any,
-    times: Any,
-    *args: PyTree,
-) -> Any:
+def _integrated(func: Dynamics, settings: _Settings, y0: Any, times: Any, *args: PyTree) -> Any:
     """The state, a vector, at each of the times."""
     with config.default_matmul_precision("highest"):
 
@@ -267,11 +255,7 @@ def initial_step_size(
 
 
 def _forward(
-    func: Dynamics,
-    settings: _Settings,
-    y0: Any,
-    times: Any,
-    *args: PyTree,
+    func: Dynamics, settings: _Settings, y0: Any, times: Any, *args: PyTree
 ) -> tuple[Any, Any]:
     ys = _integrated(func, settings, y0, times, *args)
     return ys, (ys, times, args)

@@ -8,13 +8,14 @@ import numpy as np
 
 from perspex import dtypes
 from perspex import numpy as pnp
-from perspex.arguments.arrays import expand
+from perspex.arguments.arrays import as_dtype, expand
 from perspex.arguments.axes import canonical_axes, canonical_axis, hashable_axis
 from perspex.arguments.glossary import describe
 from perspex.arguments.sharded import OutSharding, lying
 from perspex.arguments.static import concrete
 from perspex.arguments.types import Array, ArrayLike, Axis, DTypeLike
 from perspex.base.dimensions import size as as_size
+from perspex.ir.avals import shaped
 from perspex.jitted.fused import fused
 from perspex.numpy.promotion import inexact, strengthened, strong
 from perspex.ops.elementwise import stop_gradient
@@ -148,9 +149,17 @@ def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Ar
     return _softmax(x, where, axis=hashable_axis("softmax", axis))
 
 
+def _exponents(name: str, x: Any, where: Any) -> Any:
+    """Floats; integers beside the minus infinity of what is left out have the default dtype."""
+    whole = where is not None and not dtypes.issubdtype(shaped(x).dtype, np.inexact)
+    x = inexact(name, x)
+    wide = dtypes.canonicalize_dtype(float)
+    return as_dtype(x, wide, shaped(x).weak_type) if whole else x
+
+
 @fused(static=("axis",))
 def _softmax(x: Any, where: Any, axis: Any) -> Any:
-    x = inexact("softmax", x)
+    x = _exponents("softmax", x, where)
     top = _greatest(x, axis, where)
     terms = pnp.exp((x if where is None else pnp.where(where, x, -np.inf)) - top)
     out = terms / pnp.sum(terms, axis, where=where, keepdims=True)
@@ -171,7 +180,7 @@ def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -
 
 @fused(static=("axis",))
 def _log_softmax(x: Any, where: Any, axis: Any) -> Any:
-    x = inexact("log_softmax", x)
+    x = _exponents("log_softmax", x, where)
     top = _greatest(x, axis, where)
     shifted = (x if where is None else pnp.where(where, x, -np.inf)) - top
     total = pnp.log(pnp.sum(pnp.exp(shifted), axis, where=where, keepdims=True))

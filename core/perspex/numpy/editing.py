@@ -214,7 +214,7 @@ def insert(
             f"insert: places must be a slice, an integer or an array of one axis, got shape "
             f"{places.shape}"
         )
-    new = as_dtype(expand(new, range(x.ndim - new.ndim)), x.dtype)
+    new = as_dtype(expand(new, range(x.ndim - new.ndim)), x.dtype, shaped(x).weak_type)
     if places.size == 1:
         if places.ndim == 0:
             new = moveaxis(new, 0, axis)

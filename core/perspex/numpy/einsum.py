@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
-from perspex.arguments.arrays import as_array, check_arraylike
+from perspex.arguments.arrays import as_array, as_dtype, check_arraylike
 from perspex.arguments.glossary import describe
 from perspex.arguments.sharded import OutSharding, decided, lying
 from perspex.arguments.types import Array, ArrayLike, DTypeLike
@@ -249,7 +249,8 @@ def _diagonal(x: Any, names: str, wanted: Any) -> tuple[Any, str]:
             index = np.dtype("int32")
             rows = iota(dtype=index, shape=x.shape, dimension=first)
             columns = iota(dtype=index, shape=x.shape, dimension=second)
-            x = ops.select(ops.eq(rows, columns), x, x.dtype.type(0))
+            kept = ops.select(ops.eq(rows, columns), x, x.dtype.type(0))
+            x = as_dtype(kept, x.dtype, x.aval.weak_type)
             x = _summed(x, (first,), wanted)
             names = names[:first] + names[first + 1 :]
     return x, names

@@ -12,6 +12,7 @@ from perspex.arguments.arrays import arraylike, expand
 from perspex.arguments.axes import canonical_axis, hashable_axis
 from perspex.arguments.glossary import describe
 from perspex.arguments.types import Array, ArrayLike, Axis
+from perspex.ir.avals import shaped
 from perspex.jitted.fused import fused
 from perspex.numpy.arithmetic import absolute, conj, divide, multiply, power, real
 from perspex.numpy.logic import isnan, logical_and, logical_not
@@ -179,7 +180,10 @@ def vector_norm(
 
 @fused(static=("axis", "keepdims", "ord"))
 def _vector_norms(x: Any, axis: Any, keepdims: bool, ord: Any) -> Any:
-    return _vector_norm(inexact("vector_norm", x), ord, axis, keepdims)
+    whole = not dtypes.issubdtype(shaped(x).dtype, np.inexact)
+    x = inexact("vector_norm", x)
+    # The sum of squares of integers is one, and its root of the default dtype.
+    return _vector_norm(x.astype(float) if whole and ord == 2 else x, ord, axis, keepdims)
 
 
 def matrix_norm(

@@ -569,7 +569,7 @@ def _place(arr: Any, mask: Any, vals: Any) -> Any:
     held = flat(to_bool(arraylike("place", mask)))
     count = ops.sub(cumsum(convert(held, INT32), axis=0, reverse=False), INT32.type(1))
     which = ops.rem(ops.max(count, INT32.type(0)), INT32.type(values.size))
-    new = as_dtype(read(values, Index((Picks(which),))), x.dtype)
+    new = as_dtype(read(values, Index((Picks(which),))), x.dtype, x.aval.weak_type)
     return reshape(ops.select(held, new, flat(x)), new_sizes=x.shape)
 
 

@@ -191,7 +191,7 @@ class RaggedDotGeneral(Primitive):
         shape = (*whole.shape[:batch], *[rhs.shape[i] for i in roles.rhs_kept])
         if roles.role == CONTRACTED:
             shape = (sizes.shape[-1], *shape)
-        return whole.update(shape=shape)
+        return whole.update(shape=shape, weak_type=False)
 
     def flops(self, operands: Any, results: Any, params: dict[str, Any]) -> float:
         lhs, rhs, sizes = operands

@@ -103,7 +103,8 @@ class Reduction(Primitive):
     def type(self, x: ShapedArray, *, axes: tuple[int, ...], **params: Any) -> ShapedArray:
         check_dtype(self.name, x.dtype, self.kind)
         check_axes(self.name, axes, x.ndim)
-        return ShapedArray(without(x.shape, axes), x.dtype, x.weak_type)
+        weak = x.weak_type and self.kind is not BITS
+        return ShapedArray(without(x.shape, axes), x.dtype, weak)
 
     def cut(
         self, out: ShapedArray, x: ShapedArray, *, axes: tuple[int, ...], **params: Any

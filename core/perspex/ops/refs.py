@@ -452,10 +452,13 @@ def _value_of(ref: Any, value: Any) -> Any:
     if aval.is_extended or (aval.dtype == ref.dtype and not aval.weak_type):
         return value if isinstance(value, Tracer) else array_methods.face.asarray(value)
     same_kind = np.dtype(aval.dtype).kind == np.dtype(ref.dtype).kind
-    # The kind of bfloat16 and its kin is that of no other type of NumPy.
-    floats = array_methods.face.issubdtype
-    inexact = all(floats(dtype, np.floating) for dtype in (aval.dtype, ref.dtype))
-    if aval.weak_type and (same_kind or inexact or {aval.dtype.kind, ref.dtype.kind} == {"i", "u"}):
+    # The kind of bfloat16, int4 and their kin is that of no other type of NumPy.
+    is_kind = array_methods.face.issubdtype
+    alike = [
+        all(is_kind(dtype, kind) for dtype in (aval.dtype, ref.dtype))
+        for kind in (np.floating, np.integer)
+    ]
+    if aval.weak_type and (same_kind or any(alike)):
         return array_methods.face.asarray(value, dtype=ref.dtype)
     return array_methods.face.asarray(value)
 

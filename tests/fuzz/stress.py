@@ -132,7 +132,7 @@ def small_caches() -> Iterator[None]:
     import perspex
     from perspex.jitted import compiled
     from perspex.runtime import dispatch
-    from perspex.runtime.compiler import cache
+    from perspex.runtime.compiler import cache, disk
 
     compiled.MOST_PROGRAMS = dispatch.MOST_PROGRAMS = FEW
     cache._kept.ready.most = cache._kept.packed.most = 2**20
@@ -140,6 +140,7 @@ def small_caches() -> Iterator[None]:
         perspex.config.update("compilation_cache_dir", folder)
         yield
         perspex.config.update("compilation_cache_dir", None)
+        disk.flush()  # nothing is written into the folder while it is removed
 
 
 def in_threads(turns: int, seed: int) -> list[str]:

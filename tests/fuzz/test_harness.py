@@ -16,12 +16,13 @@ from fuzz.calls import CALLS, USES, Calls
 from fuzz.compare import Difference, differences, nearer, recovered
 from fuzz.coverage import Counted, Matrix
 from fuzz.differential import Pair
+from fuzz.every_dtype import OfDtype
 from fuzz.findings import Finding, Findings, cause, oracle_case
 from fuzz.generator import ENTRIES, Generator
 from fuzz.meant import meant
 from fuzz.process import Broken, Worker
 from fuzz.programs import Program, Statement, noisy, notebook
-from fuzz.scope import Scope
+from fuzz.scope import NAMES, Scope
 from fuzz.shrink import shrink
 
 
@@ -50,6 +51,17 @@ def test_seeds_of_calls_go_round_the_templates() -> None:
         assert program == Calls(place + len(CALLS)).program() and program.run == "compiled"
         assert function and f"v0 = {function[0]}" in program.body[0].text, entry.text
         assert len(program.tail) == 1 + len(USES)
+
+
+def test_operands_of_a_dtype_are_made_before_they_are_used() -> None:
+    programs = list(OfDtype(0, ["weak int", "int4"], False).statements(CALLS[::40]))
+    names: dict[str, Any] = dict(NAMES)
+    for line in (s for program in programs for s in program if s.target.startswith("x_")):
+        exec(line.text, names)
+    made = {name: value for name, value in names.items() if name.startswith("x_")}
+    assert {value.weak_type for value in made.values()} == {True, False}
+    for line in (s for program in programs for s in program if s.target.startswith("v")):
+        assert set(re.findall(r"\bx_\w+", line.text)) <= made.keys(), line.text
 
 
 def test_every_template_is_python() -> None:

@@ -409,7 +409,7 @@ def _hessenberg(a: Any, calc_q: bool) -> Any:
     a = matrices("hessenberg", a)
     packed, taus = ops.hessenberg(a)
     n = a.shape[-1]
-    h = packed * pnp.asarray(np.tri(n, n, 1).T, a.dtype)
+    h = pnp.triu(packed, -1)
     if not calc_q:
         return h
     one = identity((*a.shape[:-2], 1, 1), a.dtype)

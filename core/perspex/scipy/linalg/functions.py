@@ -195,7 +195,7 @@ def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
       A complex matrix of shape `(n, n)`.
 
     Raises:
-      TypeError: if `A` is not an array or a number, or has 16 bits.
+      TypeError: if `A` is not an array or a number.
       ValueError: if `A` is not one square matrix.
       NotImplementedError: for a greater `blocksize`.
 
@@ -210,8 +210,8 @@ def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
     """
     if blocksize > 1:
         raise NotImplementedError("sqrtm: blocks are not available; leave `blocksize` out")
-    a = _one_square("sqrtm", matrices("sqrtm", A))
-    return _sqrtm(a)
+    a = matrices("sqrtm", A)
+    return _sqrtm(_one_square("sqrtm", a.astype(pnp.promote_types(a.dtype, np.float32))))
 
 
 @fused

@@ -10,7 +10,7 @@ import numpy as np
 
 from perspex import dtypes
 from perspex import numpy as pnp
-from perspex.arguments.arrays import arraylike, check_arraylike
+from perspex.arguments.arrays import arraylike, as_dtype, check_arraylike
 from perspex.arguments.glossary import describe
 from perspex.arguments.types import Array, ArrayLike, DTypeLike
 from perspex.numpy.promotion import inexact, promote_dtypes, strengthened, strong
@@ -510,7 +510,8 @@ def leslie(f: ArrayLike, s: ArrayLike) -> Array:
     batch = np.broadcast_shapes(f.shape[:-1], s.shape[:-1])
     f, s = pnp.broadcast_to(f, (*batch, n)), pnp.broadcast_to(s, (*batch, n - 1))
     out = pnp.zeros((*batch, n, n), f.dtype).at[..., 0, :].set(f)
-    return out.at[..., np.arange(1, n), np.arange(n - 1)].set(s)
+    out = out.at[..., np.arange(1, n), np.arange(n - 1)].set(s)
+    return as_dtype(out, f.dtype, f.aval.weak_type)
 
 
 describe(

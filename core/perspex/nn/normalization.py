@@ -151,10 +151,10 @@ def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Ar
 
 def _exponents(name: str, x: Any, where: Any) -> Any:
     """Floats; integers beside the minus infinity of what is left out have the default dtype."""
-    whole = where is not None and not dtypes.issubdtype(shaped(x).dtype, np.inexact)
-    x = inexact(name, x)
-    wide = dtypes.canonicalize_dtype(float)
-    return as_dtype(x, wide, shaped(x).weak_type) if whole else x
+    out = inexact(name, x)
+    if where is None or dtypes.issubdtype(shaped(x).dtype, np.inexact):
+        return out
+    return as_dtype(out, dtypes.canonicalize_dtype(float), shaped(out).weak_type)
 
 
 @fused(static=("axis",))

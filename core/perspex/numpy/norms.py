@@ -180,10 +180,10 @@ def vector_norm(
 
 @fused(static=("axis", "keepdims", "ord"))
 def _vector_norms(x: Any, axis: Any, keepdims: bool, ord: Any) -> Any:
-    whole = not dtypes.issubdtype(shaped(x).dtype, np.inexact)
-    x = inexact("vector_norm", x)
+    out = inexact("vector_norm", x)
     # The sum of squares of integers is one, and its root of the default dtype.
-    return _vector_norm(x.astype(float) if whole and ord == 2 else x, ord, axis, keepdims)
+    whole = ord == 2 and not dtypes.issubdtype(shaped(x).dtype, np.inexact)
+    return _vector_norm(out.astype(float) if whole else out, ord, axis, keepdims)
 
 
 def matrix_norm(

@@ -476,7 +476,7 @@ _PYTHON_OF = {np.bool_: bool, np.integer: int, np.floating: float, np.complexflo
 
 
 def to_numeric_dtype(dtype: Any) -> Any:
-    """The dtype in which booleans count: `int32`; other dtypes stay.
+    """The dtype for arithmetic: booleans become `int32`, other dtypes stay as they are.
 
     Args:
       dtype: anything that names a dtype.

@@ -66,7 +66,7 @@ class OfDtype(Generator):
         return name, Type(shape, dtype)
 
     def statements(self, entries: Sequence[Entry]) -> Iterator[list[Statement]]:
-        """Programs in which each template is filled once, with their operands before them."""
+        """Programs that together fill each template once; the operands come first."""
         for start in range(0, len(entries), TOGETHER):
             self.made.clear()
             calls = []

@@ -150,7 +150,7 @@ def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Ar
 
 
 def _exponents(name: str, x: Any, where: Any) -> Any:
-    """Floats; integers beside the minus infinity of what is left out have the default dtype."""
+    """`x` as floats. With `where`, integers take the default dtype, as they do beside `-inf`."""
     out = inexact(name, x)
     if where is None or dtypes.issubdtype(shaped(x).dtype, np.inexact):
         return out

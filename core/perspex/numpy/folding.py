@@ -21,7 +21,7 @@ from perspex.numpy import arithmetic, logic
 from perspex.numpy.indexing.at import at as at_places
 from perspex.numpy.promotion import select, to_bool
 from perspex.ops.shape import concatenate
-from perspex.ops.structural import convert, move_axis, reshape
+from perspex.ops.structural import move_axis, reshape
 
 
 def _prepared(function: Any, a: Any, dtype: Any) -> tuple[Any, Any]:
@@ -143,4 +143,4 @@ def by_slices(a: Any, indices: Any, function: Any, axis: int, dtype: Any) -> Any
     totals = spread(x.dtype.type(0), (starts.shape[0], *x.shape[1:]))
     places = as_array(np.arange(length, dtype=starts.dtype))
     totals, _ = scan(step, totals, (places, x))
-    return convert(move_axis(totals, 0, axis), carried, weak)
+    return as_dtype(move_axis(totals, 0, axis), carried, weak)

@@ -223,7 +223,7 @@ def piecewise(
       args, kw: further arguments for the functions.
 
     Returns:
-      An array of the dtype of `x`, of the shape to which `x` and the conditions broadcast.
+      An array of the dtype of `x`. Its shape is that of `x` and the conditions broadcast together.
 
     Raises:
       TypeError: if `x` or a condition is not an array or a number, or a piece gives several.

@@ -175,7 +175,7 @@ def solve(a: Any, b: Any, *, transpose_a: bool = False) -> Any:
 
 
 def solve_positive(a: Any, b: Any, *, lower: bool) -> Any:
-    """The `x` with `a @ x = b`, for a positive definite `a` of which one triangle is read."""
+    """Solve `a @ x = b` for a positive definite `a`, whose values are read from one triangle."""
     read = ew.stop_gradient(a if lower else adjoint(a))
     return cholesky_solve(a, cholesky(read, symmetrize_input=False), b)
 

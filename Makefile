@@ -95,8 +95,16 @@ panel-models: panel-contract
 
 # The panel is tested where Node.js is, and in a browser where Chromium is, too.
 panel-check-if-node:
-	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory panel-check; \
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory $(VENV)/.panel-checked; \
 	else echo "panel: no Node.js was found, so the panel was not tested"; fi
+
+# What it is made of and tested with. Where nothing of it has changed, it was tested before.
+PANEL_SOURCES = $(shell find labextension -type d \( -name node_modules -o -name dist -o -name lib \) \
+	-prune -o -type f -print) docs/panel.md docs/tutorial.md hatch_build.py \
+	kernel/kernelspec/logo-svg.svg magics/perspex_magics/panel/schema.json tests/data/units.json
+$(VENV)/.panel-checked: $(PANEL_SOURCES)
+	$(MAKE) --no-print-directory panel-check
+	@touch $@
 
 panel-ui-if-node:
 	@if command -v npm >/dev/null; then npm --prefix labextension run --silent test:ui; fi
@@ -138,18 +146,24 @@ types: $(STAMP)
 house: $(STAMP)
 	$(BIN)/python -m pytest -q tests/house tests/test_tiny.py
 
-# Tests that start, stop, kill and connect processes take minutes, and few changes touch what they
-# test. `make test-all` runs them.
-PROCESSES = $(addprefix tests/kernel/test_,abuse.py cache.py cluster.py command.py \
-	compiler_process.py ending.py interrupt.py out_of_memory.py portability.py protocol.py \
-	restarting.py run.py) \
-	$(addprefix tests/core/runtime/,compiler/test_compiling.py processes test_fork.py \
-	test_interruptible.py test_plugins.py) \
-	tests/core/base/test_environment.py tests/core/test_distributed.py \
-	$(addprefix tests/fuzz/test_,harness.py notebook.py stress.py) \
-	tests/notebooks/test_truth.py tests/notebooks/test_widgets_exported.py
-# The notebook that starts a cluster.
-CLUSTER = 'tests/notebooks/test_notebooks.py::test_notebook_runs_and_shows_what_it_should[cluster.ipynb]'
+# Test files whose tests take half a second and more each: processes, kernels, notebooks, large
+# programs. A fiftieth of the tests takes a quarter of the time. `make test-all` runs them.
+LONG = $(addprefix tests/core/,as_jax/doors/test_private.py as_jax/test_passed_on.py \
+	as_jax/test_signatures.py as_jax/test_workers.py base/test_environment.py \
+	control/test_callback_interrupts.py control/test_programs.py ops/test_ragged_exchange.py \
+	runtime/compiler/test_compiling.py runtime/compiler/test_disk.py \
+	runtime/compiler/test_kept.py runtime/processes runtime/test_fork.py \
+	runtime/test_interruptible.py runtime/test_plugins.py runtime/test_profile.py \
+	runtime/test_resumable.py test_distributed.py test_profiler.py \
+	transforms/test_random_programs.py) \
+	$(addprefix tests/fuzz/test_,harness.py metamorphic.py notebook.py stress.py) \
+	$(addprefix tests/house/test_,kept.py releases.py) \
+	$(addprefix tests/kernel/test_,abuse.py cache.py callbacks.py clock.py cluster.py command.py \
+	compiler_process.py console.py ending.py interrupt.py out_of_memory.py panel.py \
+	plain_ipython.py portability.py protocol.py restarting.py run.py stale.py) \
+	$(addprefix tests/magics/,captures/test_partly.py keys/test_reuse_scenarios.py \
+	notebook/test_effects.py test_docs.py timing/test_inside.py) \
+	tests/notebooks tests/oracle/test_device_programs.py tests/standard tests/typing
 
 # `perspex.as_jax` acts when it is imported, so its examples run in processes of their own (tests/core).
 # One more process than processors, as a tenth of the time is waited for something; not many, as each
@@ -158,14 +172,13 @@ WORKERS = -n $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )) --maxprocesses 6
 unit: $(STAMP)
 	$(BIN)/python -m pytest -q $(WORKERS) --dist worksteal --doctest-modules --doctest-glob='*.md' \
 		--ignore=core/perspex/as_jax --ignore=tests/devices --ignore=tests/soak \
-		$(addprefix --ignore=,$(PROCESSES)) --deselect=$(CLUSTER) \
+		$(addprefix --ignore=,$(LONG)) \
 		core magics kernel tests README.md docs $(ARGS)
 
-# Besides random programs what takes long and seldom fails: `make gpu-test` on the CPU, bundles of the panel.
+# With them 500 random programs, and `make gpu-test` on the CPU.
 programs: $(STAMP)
-	PERSPEX_PROGRAMS=2000 $(BIN)/python -m pytest -q -n 3 --dist worksteal \
-		tests/core/transforms/test_random_programs.py tests/devices tests/soak $(PROCESSES) \
-		$(CLUSTER)
+	PERSPEX_PROGRAMS=500 $(BIN)/python -m pytest -q -n 3 --dist worksteal \
+		tests/devices tests/soak $(LONG)
 
 # What depends on Python and jaxlib, on the newest ones that we support, where such a Python exists.
 # `--version` must really run: a pyenv shim is on the path also for versions that are switched off.

@@ -2,8 +2,9 @@
 
     PYTHONPATH=core:tests python -m fuzz.every_dtype --jax-python PYTHON_WITH_JAX
 
-Nothing is compiled, so all of it takes a few minutes. `--mixed` draws a second dtype, which half of
-the operands have. It prints what differs, once or twice for each way to be called.
+Only what differs is compiled: there the result counts, not what tracing promised. So all of it
+takes a few minutes. `--mixed` draws a second dtype, which half of the operands have. It prints what
+differs, once or twice for each way to be called.
 """
 
 from __future__ import annotations
@@ -80,13 +81,25 @@ def found(
     ours: Worker, theirs: Worker, program: Sequence[Statement], x64: bool
 ) -> Iterator[tuple[str, Difference]]:
     """The calls of a program whose types differ, but for those that are meant to."""
-    theirs.send(program, x64, abstract=True)
-    got = ours.ask(program, x64, 180, abstract=True)
+    for statement, _ in unlike(ours, theirs, program, x64, abstract=True):
+        used = [
+            operand for operand in program if re.search(rf"\b{operand.target}\b", statement.text)
+        ]
+        for last, difference in unlike(ours, theirs, used, x64, abstract=False):
+            if last is statement and not meant(difference, statement.text)[0]:
+                yield statement.text, difference
+
+
+def unlike(
+    ours: Worker, theirs: Worker, program: Sequence[Statement], x64: bool, abstract: bool
+) -> Iterator[tuple[Statement, Difference]]:
+    """The statements of a program whose results, or the types of them, differ."""
+    theirs.send(program, x64, abstract=abstract)
+    got = ours.ask(program, x64, 180, abstract=abstract)
     want = theirs.receive(180)
     for statement in program:
-        difference = differences(got[statement.target], want[statement.target])
-        if difference and not meant(difference, statement.text)[0]:
-            yield statement.text, difference
+        if difference := differences(got[statement.target], want[statement.target]):
+            yield statement, difference
 
 
 def main() -> int:

@@ -37,7 +37,8 @@ class Session:
         self.jax = library.root
         import importlib
 
-        for name in ("core", "flatten_util", "scipy.special", "scipy.linalg", "scipy.stats"):
+        names = "core flatten_util scipy.linalg scipy.optimize scipy.special scipy.stats"
+        for name in names.split():
             importlib.import_module(f"{self.jax.__name__}.{name}")
         self.noise: random.Random | None = None
 

@@ -120,10 +120,7 @@ def _predicate(pred: Any) -> ShapedArray:
 
 
 def switch(
-    index: ArrayLike,
-    branches: Sequence[Callable[..., T]],
-    *operands: Any,
-    operand: PyTree = _UNSET,
+    index: ArrayLike, branches: Sequence[Callable[..., T]], *operands: Any, operand: PyTree = _UNSET
 ) -> T:
     """Apply one of several functions.
 
@@ -206,11 +203,7 @@ def _branches(
             ) from None
     bodies = [stage_body(name, f, in_tree, avals) for f in functions]
     for i in range(1, len(bodies)):
-        _check_same(
-            name,
-            (names[0], functions[0], bodies[0]),
-            (names[i], functions[i], bodies[i]),
-        )
+        _check_same(name, (names[0], functions[0], bodies[0]), (names[i], functions[i], bodies[i]))
     programs, consts = with_common_consts(bodies)
     if name == "cond":
         programs.reverse()
@@ -291,9 +284,7 @@ def _check_same(name: str, first: Branch, second: Branch) -> None:
 
 
 def platform_dependent(
-    *args: Any,
-    default: Callable[..., Any] | None = None,
-    **per_platform: Callable[..., Any],
+    *args: Any, default: Callable[..., Any] | None = None, **per_platform: Callable[..., Any]
 ) -> Any:
     """Apply the function for the platform that computations run on.
 

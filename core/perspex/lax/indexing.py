@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+import numpy as np
+
 from perspex.arguments.dtypes import check_equal_dtypes
 from perspex.arguments.glossary import describe
 from perspex.arguments.static import integers
@@ -15,7 +17,7 @@ from perspex.lax.joining import unstack
 from perspex.ops import indexing as ops
 from perspex.ops.elementwise import add, lt, rem, select
 from perspex.ops.shape import concatenate
-from perspex.ops.structural import reshape, scalar_like, zeros
+from perspex.ops.structural import convert, reshape, scalar_like, zeros
 from perspex.ops.windows import (
     FillValue,
     GatherDimensionNumbers,
@@ -129,6 +131,7 @@ def index_take(src: Array, idxs: Array | Sequence[Array], axes: Sequence[int]) -
     given = unstack(given) if hasattr(given, "ndim") else given
     columns = []
     for index, axis in zip(given, axes, strict=True):
+        index = convert(index, np.dtype("int32")) if typeof(index).dtype == bool else index
         size = scalar_like(index, shape[axis])
         left = rem(index, size)
         left = select(lt(left, scalar_like(left, 0)), add(left, size), left)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perspex.arguments.arrays import with_weak_cotangents
+from perspex.arguments.arrays import as_dtype, with_weak_cotangents
 from perspex.arguments.glossary import describe
 from perspex.arguments.types import Array, ArrayLike
 from perspex.lax.faces import accurate, adopt, matched, unary
@@ -125,7 +125,8 @@ def random_gamma_grad(a: ArrayLike, x: ArrayLike) -> Array:
     >>> round(float(lax.random_gamma_grad(1.0, 2.0)), 4)
     1.6317
     """
-    return incomplete.random_gamma_grad(*matched("random_gamma_grad", a, x))
+    slope = incomplete.random_gamma_grad(*matched("random_gamma_grad", a, x))
+    return as_dtype(slope, slope.dtype)
 
 
 def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:

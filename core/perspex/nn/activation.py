@@ -61,18 +61,20 @@ def relu(x: ArrayLike) -> Array:
     """`max(x, 0)`, with the derivative 0 at 0.
 
     Args:
-      x: real numbers; booleans count as integers.
+      x: numbers; booleans count as integers, and complex numbers are compared as they are sorted.
 
     Returns:
       An array of the shape and dtype of `x`.
 
     Raises:
-      TypeError: if `x` is not an array or a number, or is complex.
+      TypeError: if `x` is not an array or a number.
 
     >>> relu(pnp.array([-1.0, 2.0]))
     Array([0., 2.], dtype=float32)
     """
     x = arraylike("relu", x)
+    if x.dtype.kind == "c":
+        return pnp.where(pnp.greater(x, 0), x, pnp.maximum(ops.stop_gradient(x), 0))
     if x.dtype == bool:
         x = convert(x, shaped(0).dtype, True)
     return ops.relu(x)

@@ -17,7 +17,7 @@ from perspex.arguments.types import Array, ArrayLike, Axis, DTypeLike
 from perspex.base.dimensions import size as as_size
 from perspex.ir.avals import shaped
 from perspex.jitted.fused import fused
-from perspex.numpy.promotion import inexact, strengthened, strong
+from perspex.numpy.promotion import inexact, promote_dtypes, strengthened, strong
 from perspex.ops.elementwise import stop_gradient
 from perspex.ops.reductions import reduce_max
 
@@ -89,11 +89,12 @@ def _greatest(x: Any, axis: Axis, where: Any) -> Any:
 
 @fused(static=("axis", "keepdims", "return_sign"))
 def _logsumexp(a: Any, b: Any, where: Any, axis: Any, keepdims: bool, return_sign: bool) -> Any:
-    a = strengthened(inexact("logsumexp", a))
-    if b is not None:
-        b = inexact("logsumexp", b)
-        dtype = dtypes.result_type(a, b)
-        a, b = a.astype(dtype), b.astype(dtype)
+    if where is not None and shaped(a).dtype == bool:
+        a = pnp.asarray(a, float)
+    if b is None:
+        a = strengthened(inexact("logsumexp", a))
+    else:
+        a, b = map(strengthened, promote_dtypes("logsumexp", a, b, to=dtypes.to_inexact_dtype))
         a = pnp.where(b != 0, a, -np.inf)
         a, b = pnp.broadcast_arrays(a, b)
     real = a.real if dtypes.issubdtype(a.dtype, np.complexfloating) else a

@@ -275,7 +275,8 @@ def interp(
 
     Raises:
       TypeError: if `x`, `xp` or `fp` is not an array or a number.
-      ValueError: if `xp` and `fp` are not vectors of one size, or for another text as `left`.
+      ValueError: if `xp` and `fp` are not vectors of one size, for complex `x` or `xp`, or for
+        another text as `left`.
       IndexError: if there are no points.
 
     >>> import perspex.numpy as jnp
@@ -305,6 +306,8 @@ def _interp(
     x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any, extrapolate: tuple[bool, bool]
 ) -> Any:
     x, xp = promote_dtypes("interp", x, xp, to=dtypes.to_inexact_dtype)
+    if x.dtype.kind == "c":
+        raise ValueError("interp: x and xp must be real: complex numbers do not lie on a line")
     (fp,) = promote_dtypes("interp", fp, to=dtypes.to_inexact_dtype)
     if period is not None:
         period = absolute(period)

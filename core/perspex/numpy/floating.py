@@ -266,8 +266,9 @@ def spacing(x: ArrayLike, /) -> Array:
       An array of floats of the shape of `x`.
 
     Raises:
-      TypeError: if `x` is not an array or a number, or has floats of 8 bits or fewer.
+      TypeError: if `x` is not an array or a number.
       ValueError: for complex numbers.
+      NotImplementedError: for floats of 8 bits or fewer.
 
     >>> import perspex.numpy as jnp
     >>> jnp.spacing(jnp.array([1.0, -1e6]))
@@ -277,7 +278,7 @@ def spacing(x: ArrayLike, /) -> Array:
     if x.dtype.kind == "c":
         raise ValueError("spacing is not defined for complex numbers")
     if _is_narrow(x):
-        raise TypeError(f"spacing does not accept dtype {x.dtype.name}; take np.spacing")
+        raise NotImplementedError(f"spacing: {x.dtype.name} is not supported; take np.spacing")
     return _spacing(strong(beside_numbers(x)))
 
 

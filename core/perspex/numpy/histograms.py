@@ -20,7 +20,7 @@ from perspex.numpy.arithmetic import add, divide, multiply, subtract
 from perspex.numpy.calculus import diff
 from perspex.numpy.creation import asarray
 from perspex.numpy.indexing.parse import INT32, place_dtype
-from perspex.numpy.logic import logical_or
+from perspex.numpy.logic import greater, less, logical_or
 from perspex.numpy.promotion import promote_dtypes, strong
 from perspex.numpy.ranges import linspace
 from perspex.numpy.reductions import max as max_
@@ -161,7 +161,7 @@ def _digitize(x: Any, bins: Any, right: bool, method: str) -> Any:
     first, last = part(edges, 0, 1, 0, (n,)), part(edges, n - 1, n, 0, (n,))
     # An edge that is NaN is above all others, where `sort` puts it.
     from_nan = ops.bitwise_and(ops.ne(first, first), ops.eq(last, last))
-    falls = ops.bitwise_or(ops.lt(last, first), from_nan)
+    falls = ops.bitwise_or(less(last, first), from_nan)
     return where(reshape(falls, ()), descending, ascending)
 
 
@@ -272,7 +272,7 @@ def _lines(x: Any, edges: Any) -> tuple[Any, Any]:
     first, last = spread(first, x.shape), spread(last, x.shape)
     lines = searchsorted(edges, x, side="right")
     lines = where(ops.eq(x, last), INT32.type(n - 1), lines)
-    return lines, logical_or(ops.lt(x, first), ops.gt(x, last))
+    return lines, logical_or(less(x, first), greater(x, last))
 
 
 def histogram2d(

@@ -507,7 +507,7 @@ def setdiff1d(
     """
     check_arraylike("setdiff1d", ar1, ar2)
     x, y = flat(asarray(ar1)), flat(asarray(ar2))
-    weak = shaped(x).weak_type
+    weak = shaped(x).weak_type and (assume_unique or x.dtype.kind != "c")
     length = fixed_size("setdiff1d", size)
     if length is None:
         known = _known("setdiff1d", x)

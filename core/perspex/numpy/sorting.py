@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from perspex import dtypes
-from perspex.arguments.arrays import arraylike, as_array, check_arraylike
+from perspex.arguments.arrays import arraylike, as_array, as_dtype, check_arraylike
 from perspex.arguments.axes import canonical_axis
 from perspex.arguments.glossary import describe
 from perspex.arguments.static import concrete
 from perspex.arguments.types import Array, ArrayLike, DTypeLike
 from perspex.base.dimensions import is_at_least
+from perspex.ir.avals import shaped
 from perspex.jitted.fused import fused
 from perspex.numpy.creation import array
 from perspex.numpy.promotion import promote_dtypes
@@ -243,7 +244,8 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     a = arraylike("argpartition", a)
     axis = _partition_axis("argpartition", a, kth, axis)
     places = iota(dtype=np.dtype("int32"), shape=a.shape, dimension=axis)
-    return sorting.sort(a, places, dimension=axis, is_stable=True, num_keys=1)[1]
+    order = sorting.sort(a, places, dimension=axis, is_stable=True, num_keys=1)[1]
+    return as_dtype(order, places.dtype, shaped(a).weak_type)
 
 
 def _partition_axis(name: str, a: Any, kth: Any, axis: int) -> int:

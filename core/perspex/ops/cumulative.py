@@ -73,7 +73,15 @@ def _weight(x: Any, total: Any) -> Any:
     return exp(select(is_all, zero_like(difference), difference))
 
 
-log_add_exp_p = Elementwise(
+class LogAddExp(Elementwise):
+    """`log_add_exp`. Complex results are made of two parts, and not of a weak type."""
+
+    def type(self, *avals: ShapedArray) -> ShapedArray:
+        out = super().type(*avals)
+        return out.strip_weak_type() if out.dtype.kind == "c" else out
+
+
+log_add_exp_p = LogAddExp(
     "logaddexp",
     lambda b, x, y: expand(b, log_add_exp, x, y, avals=[b.out_avals[0]] * 2)[0],
     INEXACT,
@@ -176,9 +184,9 @@ class Cumulative(Primitive):
         self.longest_loop = longest_loop
 
     def type(self, x: ShapedArray, *, axis: int, reverse: bool) -> ShapedArray:
-        check_dtype(self.name, x.dtype, self.kind)
         if not 0 <= axis < x.ndim:
             raise ValueError(f"{self.name}: axis {axis} is out of bounds for shape {x.shape}")
+        check_dtype(self.name, x.dtype, self.kind)
         return x
 
     def cut(self, out: ShapedArray, x: ShapedArray, *, axis: int, reverse: bool) -> cuts.Parts:

@@ -167,13 +167,7 @@ class Reshard(OnMesh, Structural):
         return [resharded(ct, x.aval.cotangent().sharding, concrete_mesh)]
 
     def batch(
-        self,
-        axis: Axis,
-        operands: Any,
-        axes: Any,
-        *,
-        dst_sharding: NamedSharding,
-        **params: Any,
+        self, axis: Axis, operands: Any, axes: Any, *, dst_sharding: NamedSharding, **params: Any
     ) -> Any:
         (x,), (at,) = operands, axes
         names = () if axis.cut is None else axis.cut.spec.names()[0] or ()
@@ -202,9 +196,7 @@ def _on_mesh(x: Any, sharding: NamedSharding) -> Any:
     if mesh.abstract_mesh.are_all_axes_explicit and sharding.asked_kind is None:
         concrete = mesh if isinstance(mesh, Mesh) else None
         return reshard(
-            x,
-            dst_sharding=NamedSharding(mesh.abstract_mesh, sharding.spec),
-            concrete_mesh=concrete,
+            x, dst_sharding=NamedSharding(mesh.abstract_mesh, sharding.spec), concrete_mesh=concrete
         )
     return sharding_constraint(x, sharding=sharding)
 

@@ -101,8 +101,8 @@ class Reduction(Primitive):
         raise NotImplementedError
 
     def type(self, x: ShapedArray, *, axes: tuple[int, ...], **params: Any) -> ShapedArray:
-        check_dtype(self.name, x.dtype, self.kind)
         check_axes(self.name, axes, x.ndim)
+        check_dtype(self.name, x.dtype, self.kind)
         weak = x.weak_type and self.kind is not BITS
         return ShapedArray(without(x.shape, axes), x.dtype, weak)
 
@@ -286,12 +286,12 @@ class ArgExtremum(Primitive):
         self.reduction = reduction
 
     def type(self, x: ShapedArray, *, axes: tuple[int, ...], index_dtype: np.dtype) -> ShapedArray:
-        check_dtype(self.name, x.dtype, ORDERED)
-        if not dtypes.issubdtype(index_dtype, np.integer):
-            raise TypeError(f"{self.name}: index_dtype must be an integer type, got {index_dtype}")
         (axis,) = axes
         if not 0 <= axis < x.ndim:
             raise ValueError(f"{self.name}: axis {axis} is out of range for shape {x.shape}")
+        check_dtype(self.name, x.dtype, ORDERED)
+        if not dtypes.issubdtype(index_dtype, np.integer):
+            raise TypeError(f"{self.name}: index_dtype must be an integer type, got {index_dtype}")
         if x.shape[axis] == 0:
             raise ValueError(
                 f"{self.name}: the axis {axis} of shape {x.shape} is empty: no extreme value"

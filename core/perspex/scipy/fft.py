@@ -143,7 +143,7 @@ def _transformed(
     if dtypes.issubdtype(x.dtype, np.complexfloating):
         parts = [_transformed(part, sizes, axes, ortho, inverse) for part in (x.real, x.imag)]
         return parts[0] + 1j * parts[1]
-    x = x.astype(dtypes.promote_types(dtypes.to_inexact_dtype(x.dtype), np.dtype("float32")))
+    x = x.astype(np.promote_types(dtypes.to_inexact_dtype(x.dtype), np.float32))
     for n, axis in zip(sizes, axes, strict=True):
         x = pnp.moveaxis(x, axis, -1)[..., :n]
         if x.shape[-1] < n:

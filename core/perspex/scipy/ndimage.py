@@ -88,18 +88,18 @@ def _mapped(x: Any, coordinates: tuple[Any, ...], cval: Any, *, linear: bool, mo
         for _, weight in corner:
             value = value if weight is None else value * weight
         total = value if total is None else total + value
-    if dtypes.issubdtype(x.dtype, np.integer) and total.dtype != x.dtype:
-        total = lax.round(total)
-    return total.astype(x.dtype)
+    return (_whole(total) if dtypes.issubdtype(x.dtype, np.integer) else total).astype(x.dtype)
+
+
+def _whole(x: Any) -> Any:
+    return x if dtypes.issubdtype(x.dtype, np.integer) else lax.round(x)
 
 
 def _neighbours(coordinate: Any, linear: bool) -> list[tuple[Any, Any]]:
     """The indices along an axis next to a coordinate, and their weights."""
     index = dtypes.canonicalize_dtype(np.int32)
     if not linear:
-        whole = dtypes.issubdtype(coordinate.dtype, np.integer)
-        nearest = coordinate if whole else lax.round(coordinate)
-        return [(nearest.astype(index), None)]
+        return [(_whole(coordinate).astype(index), None)]
     below = pnp.floor(coordinate)
     upper = coordinate - below
     low = below.astype(index)

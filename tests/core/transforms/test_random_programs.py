@@ -2,8 +2,8 @@
 
 Each is run by an interpreter in NumPy, eagerly, compiled, and mapped over a batch, which must all
 agree; its derivative must be what central differences of the NumPy interpreter give. Fixed
-seeds give the same programs in every run: 100 in `make test`, and 2,000 in `make test-all`.
-`make soak` draws 20,000 new ones each time. `PERSPEX_PROGRAMS` sets the number.
+seeds give the same programs in every run, 500 of them in `make test-all`. `make soak` draws
+20,000 new ones each time. `PERSPEX_PROGRAMS` sets the number.
 """
 
 from __future__ import annotations

@@ -85,10 +85,7 @@ def argnums_partial(
 
 
 def donation_vector(
-    donate_argnums: Sequence[int],
-    donate_argnames: Sequence[str],
-    in_tree: Any,
-    kws: bool = True,
+    donate_argnums: Sequence[int], donate_argnames: Sequence[str], in_tree: Any, kws: bool = True
 ) -> tuple[bool, ...]:
     """Which leaves of the arguments are donated."""
     if kws:
@@ -135,12 +132,7 @@ def rebase_donate_argnums(
 
 
 def flatten_axes(
-    name: str,
-    treedef: Any,
-    axis_tree: Any,
-    *,
-    kws: bool = False,
-    tupled_args: bool = False,
+    name: str, treedef: Any, axis_tree: Any, *, kws: bool = False, tupled_args: bool = False
 ) -> list[Any]:
     """The axes for all leaves, from a tree of them that is a prefix."""
     return tree.flatten_axes(name, treedef, axis_tree)

@@ -350,8 +350,8 @@ def ravel_multi_index(
       An array of integers.
 
     Raises:
-      TypeError: for lists in place of arrays.
-      ValueError: for coordinates outside or not integers, and for unknown modes and orders.
+      TypeError: for lists in place of arrays, and for booleans.
+      ValueError: for coordinates outside, for other numbers, and for unknown modes and orders.
       ConcretizationTypeError: for traced coordinates with `mode="raise"`.
 
     >>> import perspex.numpy as jnp
@@ -375,7 +375,8 @@ def ravel_multi_index(
             _check_coordinates(x, n)
     target = np.dtype(dtypes.canonicalize_dtype(dtype or dtypes.result_type(*multi_index)))
     if not dtypes.issubdtype(target, np.integer):
-        raise ValueError(f"ravel_multi_index: dtype must be an integer type, got {target.name}")
+        wrong = TypeError if target.kind == "b" else ValueError
+        raise wrong(f"ravel_multi_index: dtype must be an integer type, got {target.name}")
     return _ravel_multi_index(tuple(multi_index), shape, modes, order, target)
 
 

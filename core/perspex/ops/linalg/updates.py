@@ -43,7 +43,7 @@ class SymmetricProduct(Primitive):
                 f"symmetric_product takes matrices of shapes (..., n, k) and (..., n, n), got "
                 f"{a.shape} and {c.shape}"
             )
-        return c
+        return c.update(weak_type=a.weak_type and c.weak_type)
 
     def lower(self, b: Any, a: Any, c: Any, *, alpha: float, beta: float) -> Any:
         if b.platform == "cuda" and len(b.in_avals[0].shape) == 2:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import perspex.numpy as pnp
+from perspex import dtypes
 from perspex.arguments.types import Array, ArrayLike
 from perspex.numpy.promotion import promote_dtypes
 
@@ -30,7 +31,7 @@ def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple
     >>> vq(jnp.array([[0.0, 1.0], [4.0, 5.0]]), jnp.array([[4.0, 4.0], [0.0, 0.0]]))
     (Array([1, 0], dtype=int32), Array([1., 1.], dtype=float32))
     """
-    obs, code_book = promote_dtypes("vq", obs, code_book)
+    obs, code_book = promote_dtypes("vq", obs, code_book, to=dtypes.to_inexact_dtype)
     shapes = pnp.shape(obs), pnp.shape(code_book)
     if len(shapes[0]) != len(shapes[1]) or not 1 <= len(shapes[0]) <= 2:
         raise ValueError(

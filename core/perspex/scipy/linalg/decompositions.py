@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from perspex import numpy as pnp
-from perspex.arguments.arrays import as_array
+from perspex.arguments.arrays import as_array, as_dtype
 from perspex.arguments.glossary import describe
 from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
@@ -352,7 +352,7 @@ def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Arra
 
 @fused
 def _rsf2csf(t: Any, z: Any) -> Any:
-    wide = np.result_type(t.dtype, np.complex64)
+    wide, weak = np.result_type(t.dtype, np.complex64), t.weak_type
     n = t.shape[0]
 
     def rotate(i: Any, state: Any) -> Any:
@@ -376,7 +376,7 @@ def _rsf2csf(t: Any, z: Any) -> Any:
         return t.at[m, m - 1].set(0), z
 
     t, z = fori_loop(0, n - 1, rotate, (t.astype(wide), z.astype(wide)))
-    return upper_part(t), z
+    return as_dtype(upper_part(t), wide, weak), as_dtype(z, wide, weak)
 
 
 def hessenberg(

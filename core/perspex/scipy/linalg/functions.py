@@ -211,7 +211,7 @@ def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
     if blocksize > 1:
         raise NotImplementedError("sqrtm: blocks are not available; leave `blocksize` out")
     a = matrices("sqrtm", A)
-    return _sqrtm(_one_square("sqrtm", a.astype(pnp.promote_types(a.dtype, np.float32))))
+    return _sqrtm(_one_square("sqrtm", a.astype(np.promote_types(a.dtype, np.float32))))
 
 
 @fused

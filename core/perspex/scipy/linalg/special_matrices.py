@@ -13,7 +13,7 @@ from perspex import numpy as pnp
 from perspex.arguments.arrays import arraylike, as_dtype, check_arraylike
 from perspex.arguments.glossary import describe
 from perspex.arguments.types import Array, ArrayLike, DTypeLike
-from perspex.numpy.promotion import inexact, promote_dtypes, strengthened, strong
+from perspex.numpy.promotion import inexact, promote_dtypes, strengthened
 from perspex.ops.shape import pad
 
 __all__ = [
@@ -95,13 +95,14 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
            [3, 2, 1]], dtype=int32)
     """
     c = _vectors("toeplitz", c)
-    c, r = (strong(c), pnp.conj(c)) if r is None else (strengthened(c), _vectors("toeplitz", r))
+    r = pnp.conj(c) if r is None else _vectors("toeplitz", r)
+    c, r = map(strengthened, promote_dtypes("toeplitz", c, r))
     m, n = c.shape[-1], r.shape[-1]
     batch = np.broadcast_shapes(c.shape[:-1], r.shape[:-1])
     c, r = pnp.broadcast_to(c, (*batch, m)), pnp.broadcast_to(r, (*batch, n))
     values = pnp.concatenate([pnp.flip(c, -1), r[..., 1:]], axis=-1)
     places = np.arange(n)[None, :] - np.arange(m)[:, None] + m - 1
-    return strong(values)[..., places]
+    return values[..., places]
 
 
 def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
@@ -121,8 +122,9 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
            [2, 3, 0],
            [3, 0, 0]], dtype=int32)
     """
-    c = strengthened(_vectors("hankel", c))
+    c = _vectors("hankel", c)
     r = pnp.zeros_like(c) if r is None else _vectors("hankel", r)
+    c, r = map(strengthened, promote_dtypes("hankel", c, r))
     m, n = c.shape[-1], r.shape[-1]
     batch = np.broadcast_shapes(c.shape[:-1], r.shape[:-1])
     c, r = pnp.broadcast_to(c, (*batch, m)), pnp.broadcast_to(r, (*batch, n))

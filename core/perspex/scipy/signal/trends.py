@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from perspex import dtypes
 from perspex import numpy as pnp
-from perspex.arguments.arrays import arraylike
+from perspex.arguments.arrays import arraylike, as_dtype
 from perspex.arguments.axes import canonical_axis
 from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
+from perspex.numpy.promotion import inexact
 
 __all__ = ["detrend"]
 
@@ -67,13 +67,13 @@ def detrend(
 
 @fused(static=("axis", "linear", "starts"))
 def _detrended(x: Any, *, axis: int, linear: bool, starts: tuple[int, ...]) -> Any:
-    x = x.astype(dtypes.to_inexact_dtype(x.dtype))
+    x = inexact("detrend", x)
     if not linear:
         return x - pnp.mean(x, axis, keepdims=True)
     x = pnp.moveaxis(x, axis, -1)
     pieces = [_off_line(x[..., a:b]) for a, b in zip(starts[:-1], starts[1:], strict=True)]
     out = pieces[0] if len(pieces) == 1 else pnp.concatenate(pieces, -1)
-    return pnp.moveaxis(out, -1, axis)
+    return as_dtype(pnp.moveaxis(out, -1, axis), x.dtype, x.weak_type)
 
 
 def _off_line(x: Any) -> Any:

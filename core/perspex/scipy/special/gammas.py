@@ -291,7 +291,7 @@ def multigammaln(a: ArrayLike, d: ArrayLike) -> Array:
 
 @fused(static=("size",))
 def _multigammaln(a: Any, size: int) -> Array:
-    a = strong(inexact("multigammaln", a))
+    a = strong(promote_inexact("multigammaln", a, size)[0])
     total = sum((special.lgamma(a - j / 2) for j in range(size)), pnp.zeros_like(a))
     return total + math.log(math.pi) * size * (size - 1) / 4
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from perspex import numpy as pnp
 from perspex.arguments.types import Array
+from perspex.numpy.promotion import strong
 from perspex.scipy.special.gammas import betaln
 from perspex.scipy.stats.families import Discrete
 
@@ -29,7 +30,7 @@ _betabinom = Discrete(
 
 
 def _log_probability(k: Array, n: Array, a: Array, b: Array) -> Array:
-    k = pnp.floor(k)
+    k = strong(pnp.floor(k))
     ways = -pnp.log1p(n) - betaln(n - k + 1, k + 1)
     return ways + betaln(k + a, n - k + b) - betaln(a, b)
 

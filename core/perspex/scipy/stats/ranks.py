@@ -12,8 +12,7 @@ from perspex.arguments.arrays import check_arraylike
 from perspex.arguments.types import Array, ArrayLike
 from perspex.jitted.fused import fused
 from perspex.lax import cummax, cummin
-from perspex.numpy.promotion import inexact
-from perspex.tracing.trace import typeof
+from perspex.numpy.promotion import inexact, strong
 
 __all__ = ["ModeResult", "mode", "rankdata", "sem"]
 
@@ -70,6 +69,7 @@ def mode(
 @fused(static=("axis", "keepdims"))
 def _mode(a: Any, axis: int | None, keepdims: bool) -> tuple[Array, Array]:
     a = pnp.asarray(a)
+    a = strong(a) if a.dtype.kind == "c" else a
     ndim = a.ndim
     if not ndim and axis in (0, -1):
         return a, pnp.ones((), int)
@@ -211,6 +211,6 @@ def _sem(a: Any, axis: int | None, ddof: int, omit: bool, keepdims: bool) -> Arr
     if omit:
         spread = pnp.nanstd(a, axis, ddof=ddof, keepdims=keepdims)
         count = pnp.sum(~pnp.isnan(a), axis=axis, keepdims=keepdims)
-        return spread / pnp.sqrt(count.astype(typeof(spread).dtype))
+        return spread / pnp.sqrt(count.astype(a.dtype))
     count = a.size if axis is None else a.shape[axis]
-    return pnp.std(a, axis, ddof=ddof, keepdims=keepdims) / count**0.5
+    return pnp.std(a, axis, ddof=ddof, keepdims=keepdims) / a.dtype.type(count**0.5)

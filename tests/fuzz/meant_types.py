@@ -5,6 +5,7 @@ from __future__ import annotations
 from fuzz.meant_row import Meant
 
 INNER = "an inner error of jax"
+TWO = "a program with two errors; jax raises the other one"
 # The shape of ours, and more sizes behind it.
 SIZES = r"[^\[]*\[(?:'aval', '\w+', \[)?"
 LONGER = rf"got {SIZES}(\d[\d, ]*)\][\s\S]*want {SIZES}\1, \d"
@@ -51,13 +52,13 @@ TYPES = [
         "error type",
         r"got TypePromotionError[\s\S]*want ConcretizationTypeError",
         r"jnp\.(union|intersect|setdiff|setxor)1d\(",
-        "a program with two errors; jax raises the other one",
+        TWO,
     ),
     Meant(
         "error type",
         r"reduce_\w+: axes [\s\S]*want TypeError: logical",
         "",
-        "a program with two errors; jax raises the other one",
+        TWO,
     ),
     Meant(
         "we raise",
@@ -102,7 +103,7 @@ TYPES = [
         "error type",
         r"got ValueError: Reverse-mode[\s\S]*want TypeError: can't apply forward",
         "",
-        "a program with two errors; jax raises the other one",
+        TWO,
     ),
     Meant("error type", r"custom_jvp.* not implemented|'custom_lin' not", "", INNER),
     Meant("error type", r"IndivisibleError", "", "a private type, which is a ValueError"),
@@ -124,7 +125,9 @@ TYPES = [
         )
         for said in (TWICE, rf"got {SIZES}(\d[\d, ]*)\][\s\S]*want {SIZES}2, \1\]")
     ],
-    Meant("error type", r"reduce_xor: axes .* out of range[\s\S]*want IndexError", "", INNER),
+    Meant(
+        "error type", r"reduce_(and|or|xor): axes .* out of range[\s\S]*want IndexError", "", INNER
+    ),
     Meant("dtype", "", r"linalg\.pascal\(", "right: float64 holds them", "linalg.hilbert("),
     Meant("we raise", r"eigh_tridiagonal takes vectors", "", "an empty matrix, which jax takes"),
     Meant(
@@ -152,7 +155,7 @@ TYPES = [
         "error type",
         r"got TypeError: p\w+ does not accept[\s\S]*want ValueError: shard_map applied",
         "",
-        "a program with two errors; jax raises the other one",
+        TWO,
     ),
     Meant(
         "error type",
@@ -164,7 +167,7 @@ TYPES = [
         "error type",
         r"got TypeError: jac\w+ requires[\s\S]*want NotImplementedError: \w+ rule for",
         "",
-        "a program with two errors; jax raises the other one",
+        TWO,
     ),
     Meant(
         "shape",
@@ -177,13 +180,71 @@ TYPES = [
         "error type",
         CLOSES + "TypePromotionError",
         "",
-        "a program with two errors; jax raises the other one",
+        TWO,
     ),
     Meant(
         "error type",
         r"want TypeError: Slice size at index \d in gather op",
         r"num_segments=0",
-        "a program with two errors; jax raises the other one",
+        TWO,
     ),
     Meant("error type", r"gather: slice_sizes[\s\S]*want ValueError: Linearization", "", INNER),
+    Meant("error type", r"approx_\w+_k: operand[\s\S]*want IndexError", "", INNER),
+    Meant("error type", r"cumlogsumexp does not accept[\s\S]*want OverflowError", "", INNER),
+    Meant("error type", r"scatter_apply: func must give[\s\S]*want ValueError: Cannot", "", INNER),
+    Meant("error type", r"scatter_apply: func must give[\s\S]*want ValueError: indices", "", TWO),
+    Meant("error type", r"cannot read bool as [\s\S]*want ValueError: Attempting", "", TWO),
+    Meant(
+        "error type",
+        r"got TypePromotionError[\s\S]*want TypeError: "
+        r"(complex does not accept|x\.dtype=float8|logistic does not accept|Indexer must have)",
+        "",
+        TWO,
+    ),
+    Meant("error type", r"int4 never promote[\s\S]*want TypeError: primal and t", "expm_fr", TWO),
+    Meant("error type", r"svd does not[\s\S]*want ValueError: data type", r"polyfit\(", TWO),
+    Meant("error type", r"lt does not accept[\s\S]*want ValueError: Clip", r"jnp\.put\(", TWO),
+    Meant(
+        "error type",
+        r"indices must be integers, got bool[\s\S]*want NonConcreteBoolean",
+        r"put_along_axis\(",
+        "NumPy's error for places that are a mask",
+    ),
+    Meant("we raise", r"segment_ids must be of integers, got bool", "", "a mask as numbers"),
+    Meant(
+        "we raise",
+        r"custom_linear_solve: the solution: operand",
+        "",
+        "a solution of another dtype than jax promises for it",
+    ),
+    Meant("we raise", r"owens_t does not accept dtype complex", "", "a mass of complex numbers"),
+    Meant(
+        "we raise",
+        r"random_gamma_grad requires arguments to have equal dtypes",
+        "",
+        "jax looks at one dtype of two",
+    ),
+    Meant(
+        "we raise",
+        r"int4 never promote",
+        r"\.apply\(jnp\.\w+\)",
+        "jax misses it where nothing is selected",
+    ),
+    Meant(
+        "weak type",
+        "bool",
+        r"jnp\.logical_\w+\.outer\(",
+        "booleans promote alike, whether weakly typed or not",
+        "jnp.add.outer(",
+    ),
+    *[
+        Meant(
+            kind,
+            "",
+            r"lax\.linalg\.eigh\(",
+            "right: jax adds booleans as bits",
+            "lax.linalg.eigh(1.0 * ",
+        )
+        for kind in ("dtype", "weak type", "value")
+    ],
 ]

@@ -3,8 +3,8 @@
     PYTHONPATH=core:tests python -m fuzz.every_dtype --jax-python PYTHON_WITH_JAX
 
 Only what differs is compiled: there the result counts, not what tracing promised. So all of it
-takes a few minutes. `--mixed` draws a second dtype, which half of the operands have. It prints what
-differs, once or twice for each way to be called.
+takes a few minutes. `--mixed` draws a second dtype, which half of the operands have, `--size 0`
+takes empty arrays. It prints what differs, once or twice for each way to be called.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ SHOWN = 2
 class OfDtype(Generator):
     """Fills templates with operands of one dtype, or of two."""
 
-    def __init__(self, seed: int, dtypes: Sequence[str], x64: bool) -> None:
+    def __init__(self, seed: int, dtypes: Sequence[str], x64: bool, size: int) -> None:
         super().__init__(seed)
-        self.dtypes, self.x64 = dtypes, x64
+        self.dtypes, self.x64, self.size = dtypes, x64, size
         self.made: dict[str, Statement] = {}
 
     def operand(
@@ -57,7 +57,7 @@ class OfDtype(Generator):
         if kind == "k":
             return "jax.random.key(0)", Type((), "key<fry>")
         dtype = self.rng.choice(self.dtypes)
-        shape = (3, 3) if rank == "q" else (3,) * int(rank[:1] or 1)
+        shape = (self.size,) * (2 if rank == "q" else int(rank[:1] or self.rng.choice("1110223")))
         shape = shape if like is None else like.shape
         name = "_".join(["x", dtype.replace(" ", "_"), *map(str, shape)])
         text = f"jnp.ones({shape}, jnp.{'bool_' if dtype == 'bool' else dtype})"
@@ -109,6 +109,7 @@ def main() -> int:
     parser.add_argument("--python", default=sys.executable, help="the interpreter for Perspex")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--mixed", action="store_true", help="operands of two dtypes")
+    parser.add_argument("--size", type=int, default=3, help="of every axis: 0 and 1, too")
     given = parser.parse_args()
     ours, theirs = Worker(given.python, "perspex"), Worker(given.jax_python, "jax")
     draw, seen = random.Random(given.seed), Counter[tuple[str, str]]()
@@ -116,7 +117,7 @@ def main() -> int:
         all_dtypes = (*NARROW, *WIDE) if x64 else NARROW
         for dtype in all_dtypes:
             dtypes = (dtype, draw.choice(all_dtypes)) if given.mixed else (dtype,)
-            for program in OfDtype(given.seed, dtypes, x64).statements(CALLS):
+            for program in OfDtype(given.seed, dtypes, x64, given.size).statements(CALLS):
                 try:
                     differing = list(found(ours, theirs, program, x64))
                 except Broken as broken:

@@ -54,12 +54,13 @@ def test_seeds_of_calls_go_round_the_templates() -> None:
 
 
 def test_operands_of_a_dtype_are_made_before_they_are_used() -> None:
-    programs = list(OfDtype(0, ["weak int", "int4"], False).statements(CALLS[::40]))
+    programs = list(OfDtype(0, ["weak int", "int4"], False, size=2).statements(CALLS[::40]))
     names: dict[str, Any] = dict(NAMES)
     for line in (s for program in programs for s in program if s.target.startswith("x_")):
         exec(line.text, names)
     made = {name: value for name, value in names.items() if name.startswith("x_")}
     assert {value.weak_type for value in made.values()} == {True, False}
+    assert {size for value in made.values() for size in value.shape} == {2}
     for line in (s for program in programs for s in program if s.target.startswith("v")):
         assert set(re.findall(r"\bx_\w+", line.text)) <= made.keys(), line.text
 

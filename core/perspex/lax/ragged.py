@@ -61,14 +61,7 @@ def ragged_dot(
             f"{rows.shape}, {matrices.shape} and {sizes.shape}"
         )
     return ragged_dot_general(
-        lhs,
-        rhs,
-        group_sizes,
-        _ROWS,
-        precision,
-        preferred_element_type,
-        group_offset,
-        out_sharding,
+        lhs, rhs, group_sizes, _ROWS, precision, preferred_element_type, group_offset, out_sharding
     )
 
 

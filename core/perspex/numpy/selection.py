@@ -260,16 +260,11 @@ def piecewise(
         return computed
 
     branches = [piece(f) for f in (default, *pieces)]
-    if not x.ndim and conditions.ndim == 1:  # one is computed, and the others have no slope
-        which: Any = np.int32(0)
-        for number, condition in enumerate(conditions, 1):
-            which = where(condition, np.int32(number), which)
-        chosen = concrete_value(which)
-        return switch(which, branches, x) if chosen is None else branches[int(chosen)](x)
-    out, *others = vectorize(lambda x: tuple([branch(x) for branch in branches]))(x)
-    for condition, other in zip(conditions, others, strict=True):
-        out = where(condition, other, out)
-    return out
+    which: Any = np.int32(0)
+    for number, condition in enumerate(conditions, 1):
+        which = where(condition, np.int32(number), which)
+    # Of a number one piece is computed; of an array all are, and only those chosen have a slope.
+    return vectorize(lambda which, x: switch(which, branches, x))(which, x)
 
 
 # ---- Where something holds ----------------------------------------------------------------------

@@ -42,15 +42,16 @@ def _log10(x: Any) -> Any:
 
 def _logaddexp2(x: Any, y: Any) -> Any:
     ln2 = float(np.log(2))
+    weak = all(aval.weak_type and not aval.shape for aval in (shaped(x), shaped(y)))
     if x.dtype.kind == "c":
         largest = ops.max(x, y)
         difference = ops.sub(ops.add(x, y), ops.mul(largest, like(x, 2)))
         added = ops.log1p(ops.exp(ops.mul(difference, like(x, ln2))))
         out = ops.add(largest, ops.div(added, like(x, ln2)))
         half = real_dtype(x.dtype).type(np.pi / ln2)
-        return ops.complex(ops.real(out), _wrapped(ops.imag(out), half))
+        out = ops.complex(ops.real(out), _wrapped(ops.imag(out), half))
+        return convert(out, out.dtype, weak)
     # Cotangents of weakly typed scalars are weak: they are converted back.
-    weak = all(aval.weak_type and not aval.shape for aval in (shaped(x), shaped(y)))
     x, y = [strengthened(v) if np.shape(x) or np.shape(y) else strong(v) for v in (x, y)]
     # What the smaller one adds to the larger. Equal infinities differ by 0, not by NaN.
     # `abs` and `max` have no second derivative where the two are equal; a choice has.

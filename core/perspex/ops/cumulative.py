@@ -74,11 +74,11 @@ def _weight(x: Any, total: Any) -> Any:
 
 
 class LogAddExp(Elementwise):
-    """`log_add_exp`. Complex results are made of two parts, and not of a weak type."""
+    """`log_add_exp`. Complex arrays are made of two parts, and not of a weak type."""
 
     def type(self, *avals: ShapedArray) -> ShapedArray:
         out = super().type(*avals)
-        return out.strip_weak_type() if out.dtype.kind == "c" else out
+        return out.strip_weak_type() if out.dtype.kind == "c" and out.shape else out
 
 
 log_add_exp_p = LogAddExp(

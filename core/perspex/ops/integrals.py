@@ -379,7 +379,13 @@ def _phase(x: Any) -> Any:
 def _sinc(t: Any, x: Any, y: Any) -> Any:
     zero = ops.eq(x, scalar_like(x, 0))
     one = scalar_like(x, 1)
-    return ops.mul(t, ops.select(zero, one, ops.div(ops.sin(x), ops.select(zero, one, x))))
+    slope = ops.div(ops.sin(_angle(x)), ops.select(zero, one, x))
+    return ops.mul(t, ops.select(zero, one, slope))
+
+
+def _angle(x: Any) -> Any:
+    """`x`, and 0 at infinity, where a bounded number divided by `x` is 0."""
+    return ops.select(ops.eq(ops.abs(x), scalar_like(x, math.inf)), scalar_like(x, 0), x)
 
 
 def _erfcx_jvp(t: Any, x: Any, y: Any) -> Any:
@@ -432,7 +438,7 @@ def _expn_before(n: Any, x: Any) -> Any:
 
 
 si = unary("si", in_double(_si), FLOAT, _sinc)
-ci = unary("ci", in_double(_ci), FLOAT, lambda t, x, y: _over(t, ops.cos(x), x))
+ci = unary("ci", in_double(_ci), FLOAT, lambda t, x, y: _over(t, ops.cos(_angle(x)), x))
 fresnel_s = unary(
     "fresnel_s", in_double(_fresnel(False)), FLOAT, lambda t, x, y: ops.mul(t, ops.sin(_phase(x)))
 )

@@ -16,6 +16,7 @@ from perspex.arguments.glossary import describe
 from perspex.arguments.refused import check_no_out
 from perspex.arguments.shapes import canonical_shape
 from perspex.arguments.types import Array, ArrayLike, DTypeLike
+from perspex.ir.avals import shaped
 from perspex.jitted.fused import fused
 from perspex.numpy import words
 from perspex.numpy.arithmetic import remainder
@@ -374,9 +375,10 @@ def ravel_multi_index(
         if m == "raise":
             _check_coordinates(x, n)
     target = np.dtype(dtypes.canonicalize_dtype(dtype or dtypes.result_type(*multi_index)))
-    if not dtypes.issubdtype(target, np.integer):
-        wrong = TypeError if target.kind == "b" else ValueError
-        raise wrong(f"ravel_multi_index: dtype must be an integer type, got {target.name}")
+    if target.kind != "b" and not dtypes.issubdtype(target, np.integer):
+        raise ValueError(f"ravel_multi_index: dtype must be an integer type, got {target.name}")
+    if any(shaped(x).dtype == bool for x in multi_index):
+        raise TypeError("ravel_multi_index: coordinates must be integers, got booleans")
     return _ravel_multi_index(tuple(multi_index), shape, modes, order, target)
 
 

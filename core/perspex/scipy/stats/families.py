@@ -213,7 +213,9 @@ class Family:
             except TypeError as error:
                 raise TypeError(f"{full_name}: {error}") from None
             given.apply_defaults()
-            operands, as_weak = floats(full_name, *given.args), "-"
+            together = given.args[:1] if full_name == "norm.ppf" else given.args
+            operands = [*floats(full_name, *together), *given.args[len(together) :]]
+            as_weak = "-"
             if typeof(operands[0]).weak_type:
                 as_weak = with_axes if np.shape(operands[0]) else scalar
                 letters = as_weak.removesuffix("*")

@@ -101,7 +101,8 @@ panel-check-if-node:
 # What it is made of and tested with. Where nothing of it has changed, it was tested before.
 PANEL_SOURCES = $(shell find labextension -type d \( -name node_modules -o -name dist -o -name lib \) \
 	-prune -o -type f -print) docs/panel.md docs/tutorial.md hatch_build.py \
-	kernel/kernelspec/logo-svg.svg magics/perspex_magics/panel/schema.json tests/data/units.json
+	kernel/kernelspec/logo-svg.svg tests/data/units.json \
+	$(addprefix magics/perspex_magics/panel/,contract.py schema.json schema.py)
 $(VENV)/.panel-checked: $(PANEL_SOURCES)
 	$(MAKE) --no-print-directory panel-check
 	@touch $@

@@ -207,12 +207,7 @@ def check_error(error: Error) -> None:
 
 
 def _check(
-    name: str,
-    pred: Any,
-    msg: str,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    debug: bool,
+    name: str, pred: Any, msg: str, args: tuple[Any, ...], kwargs: dict[str, Any], debug: bool
 ) -> None:
     if not isinstance(pred, bool) and not (
         isinstance(pred, (Array, np.ndarray)) and pred.shape == () and pred.dtype == bool

@@ -65,12 +65,7 @@ def triangular_solve(
 
 
 def tridiagonal_solve(
-    dl: ArrayLike,
-    d: ArrayLike,
-    du: ArrayLike,
-    b: ArrayLike,
-    *,
-    perturb_singular: bool = False,
+    dl: ArrayLike, d: ArrayLike, du: ArrayLike, b: ArrayLike, *, perturb_singular: bool = False
 ) -> Array:
     """The solution `x` of `dl[i] x[i - 1] + d[i] x[i] + du[i] x[i + 1] = b[i]` for all rows.
 

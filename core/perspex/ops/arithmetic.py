@@ -153,13 +153,7 @@ sign = unary("sign", expansions.sign, NUMBER, lambda t, x, y: _sign_jvp(t, x, y)
 sign.says(
     "The sign of a number: -1, 0 or 1; of a complex number, `x / abs(x)`.", "sign(-2.0) -> -1."
 )
-abs = unary(
-    "abs",
-    expansions.absolute,
-    NUMBER,
-    lambda t, x, y: _abs_jvp(t, x, y),
-    dtype=real_dtype,
-)
+abs = unary("abs", expansions.absolute, NUMBER, lambda t, x, y: _abs_jvp(t, x, y), dtype=real_dtype)
 abs.says("The absolute value of a number.", "abs(-2.0) -> 2.")
 square = unary(
     "square",

@@ -47,12 +47,7 @@ class LinearCall(LinearInRest, WholeCall):
         )
 
     def transpose(
-        self,
-        cts: Any,
-        *operands: Any,
-        callee: ClosedJaxpr,
-        num_res: int,
-        transpose: Transposed,
+        self, cts: Any, *operands: Any, callee: ClosedJaxpr, num_res: int, transpose: Transposed
     ) -> list[Any]:
         residuals, given = cut(operands, num_res)
         assert not any(is_linear(x) for x in residuals), "a residual is not linear"

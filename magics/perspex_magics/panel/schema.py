@@ -94,4 +94,6 @@ def schema_text() -> str:
 
 
 if __name__ == "__main__":
-    SCHEMA.write_text(schema_text(), encoding="utf-8")
+    # Only when it differs: what was made from it stays newer than it.
+    if not SCHEMA.exists() or SCHEMA.read_text(encoding="utf-8") != schema_text():
+        SCHEMA.write_text(schema_text(), encoding="utf-8")

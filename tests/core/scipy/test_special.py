@@ -146,6 +146,21 @@ def test_spherical_harmonics() -> None:
     np.testing.assert_allclose(traced, wanted, rtol=1e-12, atol=1e-14)
 
 
+def test_complex_loggamma_keeps_digits_at_its_zeros() -> None:
+    w = 1e-5 * np.array([1, -1, 1j, 1 + 1j, 0.3 - 0.8j])
+    # DLMF 5.7.3: where `w` is so small, three terms give sixteen digits.
+    at_one = -np.euler_gamma * w + np.pi**2 / 12 * w**2 - 1.2020569031595942 / 3 * w**3
+    at_two = at_one + w - w**2 / 2 + w**3 / 3
+    far = np.array([0.2 + 0.1j, 0.3 + 2j, 3.5 - 1j, -0.3 + 0.2j])
+    with config.enable_x64(True):
+        found = [special.loggamma(z) for z in (1 + w, 2 + w, np.array([1, 2]) + 0j, far)]
+    # Sums with 1 are rounded to 1e-16, so the part behind it has eleven digits.
+    np.testing.assert_allclose(found[0], at_one, 3e-11)
+    np.testing.assert_allclose(found[1], at_two, 6e-11)
+    np.testing.assert_array_equal(found[2], 0)
+    np.testing.assert_allclose(found[3], sp.loggamma(far), 1e-14)
+
+
 @pytest.mark.parametrize("name", ["loggamma", "wofz"])
 def test_complex(name: str) -> None:
     z = (RNG.normal(size=(60, 2)) * [6, 3]) @ [1, 1j]

@@ -168,11 +168,5 @@ def solve_upper(a: Any, b: Any, unit: bool = False, left: bool = True, flip: boo
 
 def _solve(a: Any, b: Any, lower: bool, unit: bool, left: bool, flip: bool) -> Any:
     return triangular_solve(
-        a,
-        b,
-        left_side=left,
-        lower=lower,
-        transpose_a=flip,
-        conjugate_a=False,
-        unit_diagonal=unit,
+        a, b, left_side=left, lower=lower, transpose_a=flip, conjugate_a=False, unit_diagonal=unit
     )

@@ -148,12 +148,36 @@ def loggamma(x: ArrayLike) -> Array:
     return pnp.where(pole, complex(math.nan, math.nan), out).astype(typeof(x).dtype)
 
 
+def _zeta_less_one(k: int) -> float:
+    """The sum of `n ** -k` from n = 2 on, by the formula of Euler and Maclaurin (DLMF 2.10.1)."""
+    n = 100.0
+    rest = n / (k - 1) + 0.5 + k / (12 * n) - k * (k + 1) * (k + 2) / (720 * n**3)
+    return math.fsum(m**-k for m in range(2, 100)) + rest * n**-k
+
+
+# DLMF 5.7.3: the series of `log(gamma(2 + w)) / w`.
+_AT_TWO = (1 - np.euler_gamma, *[(-1) ** k * _zeta_less_one(k) / k for k in range(2, 26)])
+
+
 def _log_gamma_right(z: Array) -> Array:
+    """Around 1 and 2, where it vanishes, by a series, which keeps digits."""
+    at_one, at_two = abs(z - 1) < 0.5, abs(z - 2) < 0.5
+    w = pnp.where(at_one, z - 1, pnp.where(at_two, z - 2, 0))
+    near: Any = 0.0
+    for c in reversed(_AT_TWO):
+        near = near * w + c
+    near = near * w - pnp.log1p(pnp.where(at_one, w, 0))
+    return pnp.where(at_one | at_two, near, _log_gamma_far(z))
+
+
+def _log_gamma_far(z: Array) -> Array:
     """By Stirling's formula (DLMF 5.11.1) at z + 8, and the recurrence down to z."""
     steps = 8
     w = z + steps
     square = 1 / (w * w)
-    series = 1 / 12 - (1 / 360 - (1 / 1260 - (1 / 1680 - square / 1188) * square) * square) * square
+    series: Any = 0.0
+    for c in (3617 / 122400, 1 / 156, 691 / 360360, 1 / 1188, 1 / 1680, 1 / 1260, 1 / 360, 1 / 12):
+        series = c - series * square
     logs = sum(pnp.log(z + k) for k in range(steps))
     return (w - 0.5) * pnp.log(w) - w + 0.5 * math.log(2 * math.pi) + series / w - logs
 

@@ -175,6 +175,7 @@ class Family:
         *,
         loc: bool = True,
         widest: bool = False,
+        alone: bool = False,
     ) -> Callable[..., Array]:
         """A function of the distribution.
 
@@ -185,6 +186,7 @@ class Family:
             is derived from one defined before.
           loc: whether it has the parameter `loc`.
           widest: whether results have the widest floating dtype that is enabled.
+          alone: whether the dtype of the first argument decides what is computed in.
         """
         quantile = name in ("ppf", "isf")
         if formula is None:
@@ -213,7 +215,7 @@ class Family:
             except TypeError as error:
                 raise TypeError(f"{full_name}: {error}") from None
             given.apply_defaults()
-            together = given.args[:1] if full_name == "norm.ppf" else given.args
+            together = given.args[:1] if alone else given.args
             operands = [*floats(full_name, *together), *given.args[len(together) :]]
             as_weak = "-"
             if typeof(operands[0]).weak_type:

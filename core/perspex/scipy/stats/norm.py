@@ -22,7 +22,6 @@ cdf = _norm.define("cdf", 0.691, ndtr)
 logcdf = _norm.define("logcdf", -0.369, log_ndtr)
 sf = _norm.define("sf", 0.309, lambda y: ndtr(-y))
 logsf = _norm.define("logsf", -1.176, lambda y: log_ndtr(-y))
-# Quantiles have the widest floating dtype that is enabled, whatever they are given. As in JAX, the
-# dtype of `q` alone decides what `ppf` is computed in.
-ppf = _norm.define("ppf", -0.674, ndtri, widest=True)
+# Quantiles have the widest floating dtype that is enabled, whatever they are given.
+ppf = _norm.define("ppf", -0.674, ndtri, widest=True, alone=True)
 isf = _norm.define("isf", 0.674, lambda q: -ndtri(q), widest=True)

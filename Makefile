@@ -148,7 +148,7 @@ house: $(STAMP)
 	$(BIN)/python -m pytest -q tests/house tests/test_tiny.py
 
 # Test files whose tests take half a second and more each: processes, kernels, notebooks, large
-# programs. A fiftieth of the tests takes a quarter of the time. `make test-all` runs them, and has
+# programs. A fiftieth of the tests takes a fifth of the time. `make test-all` runs them, and has
 # both processors busy, so what measures time (`undisturbed`) is not among them.
 LONG = $(addprefix tests/core/,as_jax/doors/test_private.py as_jax/test_passed_on.py \
 	as_jax/test_signatures.py as_jax/test_workers.py base/test_environment.py \
@@ -164,7 +164,7 @@ LONG = $(addprefix tests/core/,as_jax/doors/test_private.py as_jax/test_passed_o
 	portability.py protocol.py restarting.py run.py stale.py) \
 	$(addprefix tests/magics/,captures/test_partly.py keys/test_reuse_scenarios.py \
 	notebook/test_effects.py test_docs.py) \
-	tests/notebooks tests/oracle/test_device_programs.py tests/standard tests/typing
+	tests/notebooks tests/standard tests/typing
 
 # `perspex.as_jax` acts when it is imported, so its examples run in processes of their own (tests/core).
 # One more process than processors, as a tenth of the time is waited for something; not many, as each

@@ -12,12 +12,12 @@ PLAIN = (
     "(lambda f: type('Plain', (), {'__call__': lambda self, *a: f(*a), "
     "'def_vmap': lambda self, rule: rule})())("
 )
-# A derivative is asked for somewhere behind.
+# A derivative is asked for further down.
 SLOPES = r"(?=[\s\S]*(forward|backward|linear|jac\w+|hessian|grad)\()"
 SPECIAL = r"jax\.scipy\.special\."
-# A derivative of a derivative is.
+# A derivative of a derivative is asked for further down.
 CURVES = r"(?=[\s\S]*(hessian|(ward|jac\w+|grad)\([^\n]*(ward|jac\w+|grad))\()"
-# Arguments in which brackets may stand.
+# Arguments, which may contain brackets.
 NESTED = r"([^()]*(?:\([^()]*\)[^()]*)*)"
 NUMBERS = [
     Meant(

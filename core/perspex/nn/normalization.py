@@ -89,12 +89,14 @@ def _greatest(x: Any, axis: Axis, where: Any) -> Any:
 
 @fused(static=("axis", "keepdims", "return_sign"))
 def _logsumexp(a: Any, b: Any, where: Any, axis: Any, keepdims: bool, return_sign: bool) -> Any:
-    if where is not None and shaped(a).dtype == bool:
-        a = pnp.asarray(a, float)
-    if b is None:
-        a = strengthened(inexact("logsumexp", a))
-    else:
-        a, b = map(strengthened, promote_dtypes("logsumexp", a, b, to=dtypes.to_inexact_dtype))
+    def to(dtype: Any) -> Any:  # booleans beside the `-inf` of what is left out become floats
+        beside = where is not None and dtype.kind == "b"
+        return dtypes.canonicalize_dtype(float) if beside else dtypes.to_inexact_dtype(dtype)
+
+    given = [a] if b is None else [a, b]
+    a, *rest = map(strengthened, promote_dtypes("logsumexp", *given, to=to))
+    if rest:
+        (b,) = rest
         a = pnp.where(b != 0, a, -np.inf)
         a, b = pnp.broadcast_arrays(a, b)
     real = a.real if dtypes.issubdtype(a.dtype, np.complexfloating) else a

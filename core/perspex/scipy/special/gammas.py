@@ -160,7 +160,7 @@ _AT_TWO = (1 - np.euler_gamma, *[(-1) ** k * _zeta_less_one(k) / k for k in rang
 
 
 def _log_gamma_right(z: Array) -> Array:
-    """Around 1 and 2, where it vanishes, by a series, which keeps digits."""
+    """`loggamma` in the right half plane: by a series around 1 and 2, where it vanishes."""
     at_one, at_two = abs(z - 1) < 0.5, abs(z - 2) < 0.5
     w = pnp.where(at_one, z - 1, pnp.where(at_two, z - 2, 0))
     near: Any = 0.0

@@ -287,11 +287,7 @@ transfer_guard_device_to_host = Guard(
 transfer_guard = Transfers(
     "transfer_guard",
     "The level of transfers in all directions. Set only: read that of a direction.",
-    (
-        transfer_guard_host_to_device,
-        transfer_guard_device_to_device,
-        transfer_guard_device_to_host,
-    ),
+    (transfer_guard_host_to_device, transfer_guard_device_to_device, transfer_guard_device_to_host),
 )
 array_garbage_collection_guard = Guard(
     "array_garbage_collection_guard",

@@ -48,11 +48,7 @@ class _Shaped(Protocol):
 
 
 def register_ffi_target(
-    name: str,
-    fn: Any,
-    platform: str = "cpu",
-    api_version: int = 1,
-    **kwargs: Any,
+    name: str, fn: Any, platform: str = "cpu", api_version: int = 1, **kwargs: Any
 ) -> None:
     """Make a compiled function known to XLA under a name.
 

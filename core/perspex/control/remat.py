@@ -27,7 +27,7 @@ from perspex.ops.memory import DevicePut, device_put
 from perspex.ops.names import name_p
 from perspex.ops.structural import is_linear
 from perspex.tracing.axes import Axis
-from perspex.tracing.staging import number
+from perspex.tracing.staging import are_mixed, bind_wide, number
 from perspex.tracing.trace import state, typeof
 from perspex.transforms import discharge
 from perspex.transforms.checks import Checks
@@ -390,7 +390,7 @@ def _expanded(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 def _evaluate(jaxpr: Jaxpr, args: Sequence[Any]) -> list[Any]:
     env: dict[Any, Any] = dict(zip(jaxpr.invars, args, strict=True))
-    outer, names = state.source, source.names_here()
+    outer, names, mixed = state.source, source.names_here(), are_mixed()
     try:
         for eqn in jaxpr.eqns:
             operands = [number(v) if v.__class__ is Literal else env[v] for v in eqn.invars]
@@ -398,7 +398,8 @@ def _evaluate(jaxpr: Jaxpr, args: Sequence[Any]) -> list[Any]:
             if eqn.primitive in (jit_p, remat_p):
                 outs = _evaluate(eqn.params["jaxpr"].jaxpr, operands)
             else:
-                found = eqn.primitive(*operands, **eqn.params)
+                wide = mixed and eqn.is_wide
+                found = bind_wide(eqn, operands) if wide else eqn.primitive(*operands, **eqn.params)
                 outs = found if eqn.primitive.multiple_results else [found]
             env.update(zip(eqn.outvars, outs, strict=True))
     finally:

@@ -25,6 +25,8 @@ from perspex.layout.types import explicit_part
 # The axes along which a value outside `shard_map` varies.
 NOWHERE: frozenset[str] = frozenset()
 _DEVICE = MemorySpace.Device
+# The dtypes that NumPy's arrays and numbers have only while `enable_x64` is on.
+WIDE = frozenset([np.dtype(name) for name in ("int64", "uint64", "float64", "complex128")])
 
 
 class ShapedArray:
@@ -49,6 +51,8 @@ class ShapedArray:
     pool: ClassVar[dict[Any, ShapedArray]] = {}
     # Whether any lies in another memory than the device's: where none does, nobody looks.
     are_spaces_used: ClassVar[bool] = False
+    # The same for 64 bits, which `enable_x64` may switch on for a part of a program.
+    are_wide_used: ClassVar[bool] = False
 
     shape: tuple[int, ...]
     dtype: Any
@@ -94,6 +98,8 @@ class ShapedArray:
         aval.ndim = len(aval.shape)
         aval.size = math.prod(aval.shape)
         aval.is_extended = isinstance(aval.dtype, dtypes.KeyType)
+        if aval.dtype in WIDE:
+            ShapedArray.are_wide_used = True
         return cls.pool.setdefault(key, aval)
 
     def _placed(

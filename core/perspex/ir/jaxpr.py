@@ -15,7 +15,7 @@ from typing import Any
 
 from perspex.base.effects import Effects, no_effects
 from perspex.ir import printing
-from perspex.ir.avals import ShapedArray, shaped
+from perspex.ir.avals import WIDE, ShapedArray, shaped
 
 
 class Var:
@@ -70,6 +70,11 @@ class JaxprEqn:
         """What it does beyond its results, in the programs inside its params too."""
         found: Effects = self.primitive.effects(self.params)
         return found
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether it takes or gives 64 bits."""
+        return any([v.aval.dtype in WIDE for v in (*self.invars, *self.outvars)])
 
     def replace(self, **changes: Any) -> JaxprEqn:
         """A copy with some fields replaced."""

@@ -517,12 +517,7 @@ def build(fun: Callable[..., Any], options: Options) -> tuple[Any, Compiled]:
     """The C++ callable for a function, and the Python side of it."""
     owner = compiled(fun, options)
     fast = fast_callable(
-        owner.name,
-        fun,
-        owner.miss,
-        options.static_argnums,
-        options.static_argnames,
-        key=options,
+        owner.name, fun, owner.miss, options.static_argnums, options.static_argnames, key=options
     )
     owner.callables.add(fast)
     return fast, owner

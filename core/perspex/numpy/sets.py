@@ -425,11 +425,7 @@ def _chosen(
 
 
 def union1d(
-    ar1: ArrayLike,
-    ar2: ArrayLike,
-    *,
-    size: int | None = None,
-    fill_value: ArrayLike | None = None,
+    ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> Array:
     """The elements that differ of two arrays together, in ascending order.
 

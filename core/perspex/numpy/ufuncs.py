@@ -460,11 +460,7 @@ def _of(function: Any, identity: Any = None, **own: Any) -> ufunc:
 
 
 add = _of(
-    arithmetic.add,
-    0,
-    reduce=reductions.sum,
-    accumulate=reductions.cumsum,
-    at=_by_update("add"),
+    arithmetic.add, 0, reduce=reductions.sum, accumulate=reductions.cumsum, at=_by_update("add")
 )
 multiply = _of(
     arithmetic.multiply,

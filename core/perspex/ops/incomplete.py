@@ -296,10 +296,7 @@ def _gamma_parts(
         return [*regions.for_series(), *regions.for_fraction()]
 
     low_a, low_x, high_a, high_x = emit(b, operands, [a, x], [aval] * 2)
-    return (
-        _series(b, aval, low_a, low_x, dual),
-        _fraction(b, aval, eps, high_a, high_x, dual),
-    )
+    return (_series(b, aval, low_a, low_x, dual), _fraction(b, aval, eps, high_a, high_x, dual))
 
 
 @functools.cache
@@ -540,10 +537,7 @@ random_gamma_grad: Elementwise = binary(
 )
 # The sample x itself, which was drawn for the shape a without regard to derivatives.
 gamma_sample: Elementwise = binary(
-    "gamma_sample",
-    lambda b, a, x: x,
-    FLOAT,
-    lambda t, a, x, y: ops.mul(t, random_gamma_grad(a, y)),
+    "gamma_sample", lambda b, a, x: x, FLOAT, lambda t, a, x, y: ops.mul(t, random_gamma_grad(a, y))
 )
 # The same of its logarithm y, which moves by the slope divided by x; where x vanishes,
 # P = x^a / Gamma(a + 1), hence y = (log P + log Gamma(a + 1)) / a.

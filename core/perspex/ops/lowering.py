@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from perspex import config
 from perspex.hlo import types
-from perspex.ir.avals import ShapedArray, shaped
+from perspex.ir.avals import WIDE, ShapedArray
 from perspex.ir.jaxpr import Jaxpr
 from perspex.tracing.staging import stage
 
@@ -25,7 +26,10 @@ def expand(
         out = f(*xs)
         return list(out) if isinstance(out, (tuple, list)) else [out]
 
-    jaxpr, consts = stage(flat, b.in_avals if avals is None else avals)
+    avals = b.in_avals if avals is None else avals
+    wide = any([aval.dtype in WIDE for aval in (*avals, *b.out_avals)])
+    with config.enable_x64(wide or config.enable_x64.value):
+        jaxpr, consts = stage(flat, avals)
     for eqn in jaxpr.eqns:
         eqn.source = None  # all of it belongs where the equation itself was written
     return inline(b, jaxpr, consts, values)
@@ -35,7 +39,9 @@ def inline(b: Any, jaxpr: Jaxpr, consts: Sequence[Any], values: Sequence[Any]) -
     """Emit a program with its constants here; returns its results."""
     if not consts:
         return b.inline(jaxpr, values)
-    given = [b.constant(np.asarray(x), shaped(x)) for x in consts]
+    given = [
+        b.constant(np.asarray(x), var.aval) for x, var in zip(consts, jaxpr.constvars, strict=True)
+    ]
     whole = jaxpr.replace(constvars=(), invars=[*jaxpr.constvars, *jaxpr.invars])
     return b.inline(whole, [*given, *values])
 

@@ -344,10 +344,7 @@ class ArgExtremum(Primitive):
         iota_ = b.op(
             "stablehlo.iota", attributes={"iota_dimension": types.integer(axis)}, aval=places
         )
-        inits = [
-            b.constant(self.reduction.identity(given.dtype), value),
-            b.constant(0, index),
-        ]
+        inits = [b.constant(self.reduction.identity(given.dtype), value), b.constant(0, index)]
         reduce = b.ops(
             "stablehlo.reduce",
             [x, iota_, *inits],
@@ -369,9 +366,7 @@ class ArgExtremum(Primitive):
                 inner.compare("NE", left, left, value),
             )
             tied = either(
-                "and",
-                inner.compare("EQ", left, right, value),
-                inner.compare("LT", i, j, index),
+                "and", inner.compare("EQ", left, right, value), inner.compare("LT", i, j, index)
             )
             best = inner.op("stablehlo.select", ahead, left, right, aval=value)
             place = inner.op("stablehlo.select", either("or", ahead, tied), i, j, aval=index)

@@ -23,7 +23,7 @@ from perspex.tracing import cuts, spaces
 from perspex.tracing.array_type import Array
 from perspex.tracing.axes import Axis
 from perspex.tracing.primitive import Linear, Primitive
-from perspex.tracing.staging import JaxprTrace
+from perspex.tracing.staging import JaxprTrace, kept
 from perspex.tracing.trace import typeof
 
 
@@ -63,7 +63,7 @@ def zeros(aval: ShapedArray) -> Any:
     """Zeros of type `aval`: the tangent or cotangent that a rule could not leave symbolic."""
     if aval.dtype == dtypes.float0:
         return np.zeros(aval.shape, dtypes.float0)
-    zero = aval.dtype.type(0)
+    zero = kept(aval.dtype.type(0), ShapedArray((), aval.dtype))
     if aval.shape or aval.memory_space is not spaces.DEVICE:
         zero = broadcast_like(zero, aval)
     return JaxprTrace.varying(zero, aval.vma) if aval.vma else zero

@@ -186,9 +186,5 @@ def call_forward(
     mine, given = cut(fun.jaxpr.invars, len(of_fun))
     closed = rearranged(fun, [*[Var(typeof(x)) for x in of_fwd], *mine, *given])
     return forward_call(
-        *consts,
-        *args,
-        fwd_jaxpr=fwd,
-        fun=Substitute(rule.name, lambda: closed),
-        num_res=num_res(),
+        *consts, *args, fwd_jaxpr=fwd, fun=Substitute(rule.name, lambda: closed), num_res=num_res()
     )

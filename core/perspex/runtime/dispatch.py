@@ -347,6 +347,13 @@ def constant(x: Any, aval: ShapedArray) -> Any:
     return JaxprTracer(trace, atom)
 
 
+def _placed(x: Any, aval: ShapedArray) -> Any:
+    return put(x, client.default_device(), aval=aval)
+
+
+JaxprTrace.placed = staticmethod(_placed)
+
+
 def without_numbers(xs: Sequence[Any]) -> list[Any]:
     """The values with arrays in place of Python's numbers, which have no shape and dtype."""
     return [constant(x, shaped(x)) if x.__class__ in PYTHON_SCALARS else x for x in xs]

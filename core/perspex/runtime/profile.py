@@ -137,6 +137,7 @@ class Session:
             started.callback(vars(here).pop, "session", None)
             options = xla.ProfileOptions()
             options.python_tracer_level = 0
+            options.enable_hlo_proto = False
             session = xla.ProfilerSession(options)
             start = time.perf_counter()
 

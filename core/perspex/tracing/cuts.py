@@ -369,11 +369,7 @@ def only_sums(name: str, asked: NamedSharding) -> None:
 
 
 def check_summed(
-    name: str,
-    asked: NamedSharding,
-    x: ShapedArray,
-    axes: Sequence[int],
-    kind: UnreducedKind | None,
+    name: str, asked: NamedSharding, x: ShapedArray, axes: Sequence[int], kind: UnreducedKind | None
 ) -> None:
     """Raise if a reduction over `axes` of `x` gives no parts of this kind, unreduced as asked."""
     if asked.spec.reduced:

@@ -16,7 +16,7 @@ import numpy as np
 from perspex import config, dtypes
 from perspex.base import source
 from perspex.base.dimensions import Symbolic
-from perspex.ir.avals import NOWHERE, PYTHON_SCALARS, ShapedArray, shaped
+from perspex.ir.avals import NOWHERE, PYTHON_SCALARS, WIDE, ShapedArray, shaped
 from perspex.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, check
 from perspex.ir.references import is_ref_type
 from perspex.tracing import provenance
@@ -34,10 +34,7 @@ _full_collections = gc.get_threshold()[2]
 
 _capture = source.capture
 # The dtypes that arrays have whether 64 bits are enabled or not: their numbers are literals as is.
-_WIDE = ("int64", "uint64", "float64", "complex128")
-_FIXED_DTYPES = frozenset(
-    [np.dtype(scalar) for name, scalar in dtypes.scalar_types.items() if name not in _WIDE]
-)
+_FIXED_DTYPES = frozenset(map(np.dtype, dtypes.scalar_types.values())) - WIDE
 
 
 class JaxprTracer(Tracer):
@@ -132,6 +129,8 @@ class JaxprTrace(Trace):
     varying: ClassVar[Any]
     # What makes a ref of its tracer (`ops.refs.Ref.of`).
     reference: ClassVar[Any]
+    # What puts a value of NumPy's on a device as an array of the type given (`runtime.dispatch`).
+    placed: ClassVar[Any]
 
     def lift(self, x: Any) -> Atom:
         """The atom that stands for any value in this jaxpr."""
@@ -209,8 +208,9 @@ class JaxprTrace(Trace):
             if isinstance(out, Reference):
                 raise self.returned(out, i)
         outvars = [self.lift(out) for out in outs]
-        consts = [value for _, value, _ in self.captured.values()]
-        constvars = [var for _, _, var in self.captured.values()]
+        captured = self.captured.values()
+        consts = [kept(x, v.aval) if isinstance(x, np.ndarray) else x for _, x, v in captured]
+        constvars = [var for _, _, var in captured]
         if self.merged:
             read = {v for eqn in self.eqns for v in eqn.invars}.union(outvars)
             self.eqns = [e for e in self.eqns if e not in self.merged or e.outvars[0] in read]
@@ -306,6 +306,28 @@ def hoist_consts(jaxpr: Jaxpr) -> Jaxpr:
     return jaxpr.replace(constvars=(), invars=[*jaxpr.constvars, *jaxpr.invars])
 
 
+def are_mixed() -> bool:
+    """Whether a program may have 64 bits here, where `enable_x64` is off.
+
+    Rules make numbers, whose width follows the flag: those of its equations with 64 bits
+    (`JaxprEqn.is_wide`) run with the flag on, as these were written.
+    """
+    return ShapedArray.are_wide_used and not config.enable_x64.value
+
+
+def bind_wide(eqn: JaxprEqn, operands: Sequence[Any]) -> Any:
+    """What an equation with 64 bits gives."""
+    with config.enable_x64(True):
+        return eqn.primitive(*operands, **eqn.params)
+
+
+def kept(x: Any, aval: ShapedArray) -> Any:
+    """An array or number of NumPy's as an operand of that type, 64 bits if it has so many."""
+    if aval.dtype not in WIDE or config.enable_x64.value:
+        return x
+    return JaxprTrace.placed(x, aval)
+
+
 def number(literal: Literal) -> Any:
     """A literal as an operand: weakly typed, a Python number, if the literal is."""
     if literal.aval.weak_type and not literal.aval.shape:
@@ -314,7 +336,9 @@ def number(literal: Literal) -> Any:
         if shaped(value) is literal.aval:
             return value
     # A Python boolean among the residuals of a rule comes back as one.
-    return bool(literal.val) if literal.val.__class__ is np.bool_ else literal.val
+    return (
+        bool(literal.val) if literal.val.__class__ is np.bool_ else kept(literal.val, literal.aval)
+    )
 
 
 def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
@@ -329,12 +353,14 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
     trace = state.trace
     # What reads or writes refs does so before its trace is asked.
     is_plain = trace.writes or not Reference.exist
-    outer, names = state.source, source.names_here()
+    outer, names, mixed = state.source, source.names_here(), are_mixed()
     try:
         for eqn in jaxpr.eqns:
             operands = tuple([number(v) if v.__class__ is Literal else env[v] for v in eqn.invars])
             state.source = eqn.source if names is None else names[eqn.source]
-            if is_plain:
+            if mixed and eqn.is_wide:
+                out = bind_wide(eqn, operands)
+            elif is_plain:
                 out = trace.bind(eqn.primitive, operands, eqn.params)
             else:
                 out = eqn.primitive(*operands, **eqn.params)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from perspex import config
 from perspex.base import source
 from perspex.base.name_stack import NameStack
 from perspex.ir.avals import ShapedArray
@@ -19,7 +20,7 @@ from perspex.ops.families import add_any
 from perspex.ops.memory import like_primal
 from perspex.ops.structural import convert, is_linear, zeros
 from perspex.tracing.primitive import Linear
-from perspex.tracing.staging import number
+from perspex.tracing.staging import are_mixed, bind_wide, number
 from perspex.tracing.trace import state
 from perspex.transforms.jvp import cotangent_aval
 from perspex.transforms.programs import (
@@ -50,7 +51,7 @@ def backward_pass(
     """
     values: dict[Any, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     values.update([(v, x) for v, x in zip(jaxpr.invars, args, strict=True) if not is_linear(x)])
-    outer, names = state.source, source.names_here()
+    outer, names, mixed = state.source, source.names_here(), are_mixed()
     try:
         linear = _evaluate_coefficients(jaxpr, values, names)
         found: dict[Any, Any] = {}
@@ -59,7 +60,11 @@ def backward_pass(
                 found[atom] = add_cotangents(found.get(atom), ct)
         for eqn in reversed(linear):
             state.source = eqn.source if names is None else names[eqn.source]
-            _transpose_eqn(eqn, values, found)
+            if mixed and eqn.is_wide:
+                with config.enable_x64(True):
+                    _transpose_eqn(eqn, values, found)
+            else:
+                _transpose_eqn(eqn, values, found)
     finally:
         state.source = outer
     return [found.get(v) for v in jaxpr.invars]
@@ -69,15 +74,18 @@ def _evaluate_coefficients(
     jaxpr: Jaxpr, values: dict[Any, Any], names: NameStack | None
 ) -> list[JaxprEqn]:
     """Evaluate the equations that read no linear value; returns the others."""
-    linear = []
-    trace = state.trace
+    linear: list[JaxprEqn] = []
+    trace, mixed = state.trace, are_mixed()
     for eqn in jaxpr.eqns:
         if any(v.__class__ is not Literal and v not in values for v in eqn.invars):
             linear.append(eqn)
             continue
         operands = tuple([number(v) if v.__class__ is Literal else values[v] for v in eqn.invars])
         state.source = eqn.source if names is None else names[eqn.source]
-        out = trace.bind(eqn.primitive, operands, eqn.params)
+        if mixed and eqn.is_wide:
+            out = bind_wide(eqn, operands)
+        else:
+            out = trace.bind(eqn.primitive, operands, eqn.params)
         values.update(
             zip(eqn.outvars, out if eqn.primitive.multiple_results else [out], strict=True)
         )

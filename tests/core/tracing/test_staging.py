@@ -153,3 +153,30 @@ def test_copies_of_tracers() -> None:
         return copy.deepcopy(tree)["x"] + copy.copy(tree["x"])
 
     assert f({"x": 2.0}) == 4.0
+
+
+@pytest.mark.parametrize("size", [2, 5_000])  # small constants are written into programs
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        perspex.jit,
+        perspex.checkpoint,
+        lambda f: lambda x: perspex.lax.cond(True, f, pnp.negative, x),
+        lambda f: lambda x: perspex.lax.scan(lambda c, y: (c, f(y)), 0, x[None])[1][0],
+        lambda f: lambda x: perspex.lax.fori_loop(0, 2, lambda i, y: f(y), x),
+        lambda f: lambda x: perspex.vmap(perspex.jit(f))(x[None])[0],
+        lambda f: lambda x: perspex.vjp(f, x)[1](x)[0],
+    ],
+)
+def test_constants_of_64_bits_keep_them_outside_of_enable_x64(wrap, size) -> None:
+    c = np.full(size, 1 + 2.0**-40)
+
+    def tiny(x):
+        with perspex.enable_x64(True):
+            wide = x.astype(np.float64)
+            return ((wide * c - wide) * 2**40).astype(np.float32)
+
+    x = np.arange(1, size + 1, dtype=np.float32)
+    f = wrap(tiny)
+    for g in (f, perspex.jit(f)):
+        np.testing.assert_array_equal(g(pnp.array(x)), x)

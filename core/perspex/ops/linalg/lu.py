@@ -59,11 +59,7 @@ class LU(OfMatrices):
         packed, pivots, permutation = b.out_avals
         if not given.size:
             places = np.broadcast_to(np.arange(given.shape[-2], dtype=INT), permutation.shape)
-            return [
-                b.constant(0, packed),
-                b.constant(0, pivots),
-                b.constant(places, permutation),
-            ]
+            return [b.constant(0, packed), b.constant(0, pivots), b.constant(places, permutation)]
         if b.platform == "tpu":
             return call_tpu(b, "LuDecomposition", [x], b.out_avals, version=2)
         info = info_of(given)

@@ -130,11 +130,7 @@ def trace_of_product(x: Any, y: Any) -> Any:
     batch = tuple(range(ndim - 2))
     numbers = Dimensions((((ndim - 2, ndim - 1), (ndim - 1, ndim - 2)), (batch, batch)))
     return dot_general(
-        x,
-        y,
-        dimension_numbers=numbers,
-        precision=HIGHEST,
-        preferred_element_type=typeof(x).dtype,
+        x, y, dimension_numbers=numbers, precision=HIGHEST, preferred_element_type=typeof(x).dtype
     )
 
 

@@ -65,11 +65,7 @@ class PseudoInverse(OfMatrices):
                 left = adjoint(right)
             else:
                 s, u, vh = svd(
-                    a,
-                    full_matrices=False,
-                    compute_uv=True,
-                    subset_by_index=None,
-                    algorithm=None,
+                    a, full_matrices=False, compute_uv=True, subset_by_index=None, algorithm=None
                 )
                 right, left = adjoint(vh), adjoint(u)
             shape, size = typeof(s).shape, ew.abs(s)

@@ -328,12 +328,7 @@ def _sph_harm_y(n: Any, m: Any, theta: Any, phi: Any, n_max: int) -> Array:
 
 
 describe((exp1, expi, sici, fresnel, spence), {"x": "real numbers."}, RAISES_FOR_ONE, RETURNS)
-describe(
-    (expn, hyp1f1, hyp2f1),
-    {name: "real numbers." for name in "abcx"},
-    RAISES,
-    RETURNS,
-)
+describe((expn, hyp1f1, hyp2f1), {name: "real numbers." for name in "abcx"}, RAISES, RETURNS)
 describe(
     (boxcox, boxcox1p),
     {},

@@ -102,11 +102,7 @@ RANKINGS = "average", "min", "max", "dense", "ordinal"
 
 
 def rankdata(
-    a: ArrayLike,
-    method: str = "average",
-    *,
-    axis: int | None = None,
-    nan_policy: str = "propagate",
+    a: ArrayLike, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate"
 ) -> Array:
     """The place of each element in the order of all, from 1.
 

@@ -67,11 +67,7 @@ def pure_callback(
     operands, flat = _flatten("pure_callback", callback, args, kwargs)
     avals, out_tree = _results("pure_callback", result_shape_dtypes)
     outs = pure_callback_p(
-        *operands,
-        callback=flat,
-        result_avals=avals,
-        sharding=sharding,
-        vmap_method=vmap_method,
+        *operands, callback=flat, result_avals=avals, sharding=sharding, vmap_method=vmap_method
     )
     return tree.unflatten(out_tree, outs)
 

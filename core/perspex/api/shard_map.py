@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Set
+from collections.abc import Callable, Sequence, Set
 from typing import Any, TypeVar, overload
 
 from perspex import config, tree
@@ -15,7 +15,7 @@ from perspex.layout.context import context_mesh, get_abstract_mesh
 from perspex.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from perspex.tracing import cuts
 from perspex.tracing.staging import stage_closed
-from perspex.tracing.trace import typeof
+from perspex.tracing.trace import Reference, typeof
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -133,6 +133,11 @@ def shard_map(
     return mapped
 
 
+def _refuse_refs(operands: Sequence[Any]) -> None:
+    if any(isinstance(x, Reference) for x in operands):
+        shard_map_p.discharge(operands, (), {})
+
+
 class _Mapped:
     """One function on its way over the devices of one mesh."""
 
@@ -161,6 +166,7 @@ class _Mapped:
     def call(self, args: tuple[Any, ...], in_specs: Any, out_specs: Any) -> Any:
         call = Call("shard_map", self.f, args)
         avals = call.avals
+        _refuse_refs(call.leaves)
         if in_specs is INFER:
             specs = tuple([self._as_it_lies(x) for x in call.leaves])
         else:
@@ -172,6 +178,7 @@ class _Mapped:
         parts = [self.regions.part(self.regions.given(*pair), pair[1]) for pair in pairs]
         with self.regions.inside():
             body, consts = stage_closed(call, parts, self.name)
+        _refuse_refs(consts)
         for x in consts:
             if typeof(x).cut is not None:
                 raise NotImplementedError(

@@ -18,8 +18,10 @@ from perspex.export.refusing import explained
 from perspex.export.tables import Reader
 from perspex.hlo import types
 from perspex.ir.avals import ShapedArray
+from perspex.ir.references import is_ref_type
 from perspex.runtime import client
 from perspex.tracing.staging import eval_jaxpr
+from perspex.transforms.discharge import without_own_refs
 from perspex.transforms.jvp import is_differentiable, tangent_aval
 
 minimum_supported_calling_convention_version = 9
@@ -330,6 +332,13 @@ def _exported(
             "of one device. Leave in_shardings and out_shardings out"
         )
     closed = traced.jaxpr
+    operands = [*closed.constvars, *closed.invars]
+    if any(is_ref_type(v.aval) for v in operands):
+        raise NotImplementedError(
+            f"export: `{traced.fun_name}` takes a ref, or closes over one, and a program in a file "
+            "has arrays only. Pass `ref[...]`, and return what is to be written."
+        )
+    closed = without_own_refs(closed)
     lowered = modules.lower(closed, platforms, traced.fun_name, traced.in_tree, options.keep_unused)
     check_calls(traced.fun_name, lowered.module, checks)
     in_avals, out_avals = tuple(closed.in_avals), tuple(closed.out_avals)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from perspex.ir.avals import NOWHERE, ShapedArray
+from perspex.ir.avals import ShapedArray
 
 
 class AbstractRef:
@@ -34,7 +34,6 @@ class AbstractRef:
     inner_aval: ShapedArray
     # What other types of values may say: a ref says none of it.
     weak_type = False
-    vma = NOWHERE
     cut = None
     is_extended = False
     is_float0 = False
@@ -55,6 +54,10 @@ class AbstractRef:
 
     def __reduce__(self) -> Any:
         return AbstractRef, (self.inner_aval,)
+
+    @property
+    def vma(self) -> frozenset[str]:
+        return self.inner_aval.vma
 
     @property
     def shape(self) -> tuple[int, ...]:

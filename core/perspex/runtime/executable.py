@@ -44,10 +44,7 @@ class Executable(Shown):
     """A compiled program. Call it with flat arguments, all of them, on any device."""
 
     def __init__(
-        self,
-        lowered: Lowered,
-        entry: Entry,
-        compiler_options: Sequence[tuple[str, Any]] = (),
+        self, lowered: Lowered, entry: Entry, compiler_options: Sequence[tuple[str, Any]] = ()
     ) -> None:
         super().__init__(lowered)
         # What keeps the program in the cache, which finds it for others as long as it is used.

@@ -43,12 +43,9 @@ def placed(x: Any, sharding: Any) -> Any:
         device = xla.device_of(sharding)
         if xla.device_of(lies) is device:
             return x
-        return xla.batched_copy(
-            [x],
-            [platform.device_list(device)],
-            [sharding],
-            [xla.REUSE_INPUT],
-        )[0]
+        return xla.batched_copy([x], [platform.device_list(device)], [sharding], [xla.REUSE_INPUT])[
+            0
+        ]
     return put(x, sharding if sharding.__class__ is NamedSharding else xla.device_of(sharding))
 
 

@@ -341,10 +341,7 @@ class _Walk:
             # A line that runs again moves to where its last operation is.
             steps.pop(key, None)
             steps[key] = Step(
-                _where(frame),
-                line_text(frame),
-                str(passed.primitive),
-                kind_of(passed.results),
+                _where(frame), line_text(frame), str(passed.primitive), kind_of(passed.results)
             )
         return list(steps.values())
 

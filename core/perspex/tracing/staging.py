@@ -108,6 +108,14 @@ class JaxprTrace(Trace):
                         "use lax.pcast(x, axes, to='varying')"
                     )
                 vma = NOWHERE.union(*[aval.vma for aval in avals])
+                for aval in filter(is_ref_type, avals):
+                    if aval.vma != vma:
+                        raise ValueError(
+                            f"{primitive}: the value or the index varies along the axes "
+                            f"{sorted(vma - aval.vma)} of the mesh, and the ref of type {aval} "
+                            "does not. Make the ref from a value that varies, as x * 0 does if x "
+                            "varies, or as lax.pcast(value, axes, to='varying')"
+                        )
                 args = tuple([self.varying(x, vma) for x in args])
                 return self.bind(primitive, args, params)
             out = primitive.typed(avals, params)

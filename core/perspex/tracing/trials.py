@@ -152,10 +152,7 @@ def _are_hashable(values: Sequence[Any]) -> bool:
 
 
 def _traces(
-    run: Callable[..., None],
-    leaves: Sequence[Any],
-    touched: Sequence[Any],
-    is_later: Later,
+    run: Callable[..., None], leaves: Sequence[Any], touched: Sequence[Any], is_later: Later
 ) -> bool:
     """Whether a function can be traced at arguments like those given.
 

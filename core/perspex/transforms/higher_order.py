@@ -157,10 +157,7 @@ def equation_work(eqn: JaxprEqn) -> Work:
 def program_work(closed: ClosedJaxpr) -> Work:
     """What one run of a program takes; `None` where that of an equation is not known."""
     parts = [equation_work(eqn) for eqn in closed.eqns]
-    return Work(
-        _sum([part.flops for part in parts]),
-        _sum([part.traffic for part in parts]),
-    )
+    return Work(_sum([part.flops for part in parts]), _sum([part.traffic for part in parts]))
 
 
 def _sum(parts: Sequence[float | None]) -> float | None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import perspex
-from perspex import errors, jit, new_ref
+from perspex import errors, export, jit, new_ref
 from perspex import numpy as jnp
 from perspex.ir.references import AbstractRef
 from perspex.ref import freeze, swap
@@ -162,3 +162,18 @@ def test_the_array_that_a_ref_began_with_may_be_given_away() -> None:
     jit(lambda y: y + 1, donate_argnums=0)(y)
     for ref in (kept, mine):
         np.testing.assert_array_equal(ref[...], np.ones(3))
+
+
+def test_a_ref_does_not_come_into_shard_map_nor_into_a_file() -> None:
+    mesh = perspex.make_mesh((1,), ("z",))
+    ref = new_ref(jnp.ones(2))
+    specs = {"mesh": mesh, "in_specs": perspex.P("z"), "out_specs": perspex.P("z")}
+    for f in (lambda x: ref[...] * x, lambda x: x):
+        mapped = perspex.shard_map(f, **specs)
+        for call in (mapped, jit(mapped)):
+            with pytest.raises(NotImplementedError, match="shard_map takes no refs"):
+                call(jnp.ones(2) if "ref" in f.__code__.co_freevars else ref)
+    with pytest.raises(NotImplementedError, match="takes a ref, or closes over one"):
+        export.export(jit(lambda x: ref[...] * x))(jnp.ones(2))
+    with pytest.raises(NotImplementedError, match="takes a ref, or closes over one"):
+        export.export(jit(lambda r: r[...]))(ref)

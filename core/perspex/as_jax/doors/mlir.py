@@ -137,11 +137,7 @@ def _written(rule: Rule) -> Rule:
 
 
 def register_lowering(
-    prim: Any,
-    rule: Rule,
-    platform: str | None = None,
-    inline: bool = True,
-    cacheable: bool = True,
+    prim: Any, rule: Rule, platform: str | None = None, inline: bool = True, cacheable: bool = True
 ) -> Rule:
     """Say what a primitive is in StableHLO.
 

@@ -18,6 +18,7 @@ from perspex import numpy as pnp
 from perspex.experimental.sparse import bcsr, layout, products, slicing, structure
 from perspex.experimental.sparse.api import todense_p
 from perspex.experimental.sparse.formats import BCOO, BCSR
+from perspex.ops.collectives import pvary
 from perspex.ops.elementwise import relu
 from perspex.tracing.primitive import Primitive
 
@@ -104,7 +105,7 @@ def _elementwise(primitive: Primitive, linear: bool) -> Rule:
     return rule
 
 
-_LINEAR = [ops.conj_p, ops.copy_p, ops.imag_p, ops.neg_p, ops.real_p]
+_LINEAR = [ops.conj_p, ops.copy_p, ops.imag_p, ops.neg_p, ops.real_p, pvary]
 _NONLINEAR = [
     ops.abs_p, ops.asin_p, ops.asinh_p, ops.atan_p, ops.atanh_p, ops.bessel_i1e_p, ops.expm1_p,
     ops.log1p_p, ops.sign_p, ops.sin_p, ops.sinh_p, ops.sqrt_p, ops.square_p, ops.tan_p,

@@ -50,7 +50,7 @@ def _aval(value: Any) -> ShapedArray:
     if not isinstance(value, Sparse):
         return shaped(value)
     data = shaped(value.mat.data)
-    return ShapedArray(value.mat.shape, data.dtype, data.weak_type)
+    return ShapedArray(value.mat.shape, data.dtype, data.weak_type, data.vma)
 
 
 def evaluate(jaxpr: Jaxpr, consts: Sequence[Any], values: Sequence[Any]) -> list[Any]:

@@ -122,10 +122,7 @@ def correlate2d(
 
 
 def fftconvolve(
-    in1: ArrayLike,
-    in2: ArrayLike,
-    mode: str = "full",
-    axes: int | Sequence[int] | None = None,
+    in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: int | Sequence[int] | None = None
 ) -> Array:
     """Convolution by Fourier transforms: faster where both arrays are large.
 

@@ -15,10 +15,7 @@ _cauchy = Continuous(
     "Cauchy's distribution",
     "The density is `1 / (pi * scale * (1 + y**2))` with `y = (x - loc) / scale`, for all real "
     "`x`. There is no mean and no variance.",
-    {
-        "loc": "the median.",
-        "scale": "the distance of the quartiles from the median, positive.",
-    },
+    {"loc": "the median.", "scale": "the distance of the quartiles from the median, positive."},
     example="0.5",
     bounded=True,
 )

@@ -85,3 +85,16 @@ def test_each_turn_of_a_scan_may_give_a_sparse_array() -> None:
     got = sparse.sparsify(f)(MAT, V)
     assert got.shape == (5, 4, 5)
     np.testing.assert_allclose(got.todense(), V[:, None, None] * DENSE, rtol=1e-5)
+
+
+@pytest.mark.parametrize("form", [sparse.BCOO, sparse.BCSR])
+def test_inside_of_shard_map(form) -> None:
+    dense = np.array([[1, 0], [3, 2]], np.float32)
+    matrix = form.fromdense(dense)
+    specs = {"in_specs": perspex.P("z"), "out_specs": perspex.P("z")}
+    f = perspex.shard_map(lambda x: (matrix @ x) * x, mesh=perspex.make_mesh((1,), ("z",)), **specs)
+    x = np.array([2, 5], np.float32)
+    for wrap in (lambda g: g, perspex.jit):
+        np.testing.assert_allclose(wrap(f)(x), (dense @ x) * x)
+        slope = wrap(perspex.grad(lambda x: f(x).sum()))(x)
+        np.testing.assert_allclose(slope, dense @ x + dense.T @ x)

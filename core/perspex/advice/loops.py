@@ -197,10 +197,7 @@ def _in_loop(place: Place, loop: ast.stmt) -> bool:
 
 
 def _starts(
-    place: Place,
-    loop: ast.While | ast.For,
-    carried: list[str],
-    also: dict[str, Kind] | None = None,
+    place: Place, loop: ast.While | ast.For, carried: list[str], also: dict[str, Kind] | None = None
 ) -> list[ast.expr] | None:
     """What each carried name begins with; `None` unless its type is certain to stay the same."""
     kinds = {**_kinds(place), **(also or {})}

@@ -128,10 +128,7 @@ class Card(NamedTuple):
 
     def as_data(self) -> dict[str, Any]:
         """The card as JSON."""
-        parts = {
-            "remedy": self.remedy.as_data(),
-            "steps": [step._asdict() for step in self.steps],
-        }
+        parts = {"remedy": self.remedy.as_data(), "steps": [step._asdict() for step in self.steps]}
         data: dict[str, Any] = json.loads(json.dumps(self._asdict() | parts))
         return data
 

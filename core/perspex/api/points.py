@@ -130,10 +130,7 @@ class Point:
         )
 
     def pull(
-        self,
-        residuals: Sequence[Any],
-        *given: Any,
-        wanted: Sequence[Any] = (),
+        self, residuals: Sequence[Any], *given: Any, wanted: Sequence[Any] = ()
     ) -> tuple[Any, ...]:
         """Cotangents of the arguments.
 

@@ -116,10 +116,7 @@ class Traced:
         return _structs(self.out_tree, self.jaxpr.out_avals)
 
     def lower(
-        self,
-        *,
-        lowering_platforms: Sequence[str] | None = None,
-        _private_parameters: Any = None,
+        self, *, lowering_platforms: Sequence[str] | None = None, _private_parameters: Any = None
     ) -> Lowered:
         """Translate the program into StableHLO for the device that it will run on.
 

@@ -30,10 +30,7 @@ class Recent(dict[K, V]):
     __slots__ = ("_lock", "most", "pinned", "weigh")
 
     def __init__(
-        self,
-        most: int,
-        pinned: Container[K] = (),
-        weigh: Callable[[K, V], int] | None = None,
+        self, most: int, pinned: Container[K] = (), weigh: Callable[[K, V], int] | None = None
     ) -> None:
         super().__init__()
         self.most = most

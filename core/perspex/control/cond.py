@@ -64,10 +64,7 @@ class Cond(Expanding):
         return branches
 
     def type(
-        self,
-        *avals: ShapedArray,
-        branches: Branches,
-        branches_platforms: Platforms | None = None,
+        self, *avals: ShapedArray, branches: Branches, branches_platforms: Platforms | None = None
     ) -> tuple[ShapedArray, ...]:
         first = branches[0]
         for i, branch in enumerate(branches):

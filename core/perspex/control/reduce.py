@@ -134,10 +134,7 @@ def _checked(name: str, avals: Sequence[ShapedArray], jaxpr: ClosedJaxpr) -> lis
         kind = TypeError if name == "reduce_window" else ValueError  # as in JAX
         raise kind(f"{name}: initial values must be scalars, got shapes {shapes}")
     given = [x.dtype for x in operands]
-    for what, found in (
-        ("initial values", inits),
-        ("the computation's results", jaxpr.out_avals),
-    ):
+    for what, found in (("initial values", inits), ("the computation's results", jaxpr.out_avals)):
         if [a.dtype for a in found] != given or any(a.shape for a in found):
             raise TypeError(
                 f"{name}: {what} must be scalars of the operands' dtypes "

@@ -156,10 +156,7 @@ class DynamicBuilder(Builder):
         if len(parts) == 1:
             return parts[0]
         return super().op(
-            "stablehlo.concatenate",
-            *parts,
-            attributes={"dimension": types.integer(0)},
-            aval=aval,
+            "stablehlo.concatenate", *parts, attributes={"dimension": types.integer(0)}, aval=aval
         )
 
     # ---- operations -------------------------------------------------------------------------

@@ -359,10 +359,7 @@ def _rows(x: Any, aval: ShapedArray, start: int, stop: int) -> Any:
         return x
     rest = aval.shape[1:]
     return slice(
-        x,
-        start_indices=(start, *[0] * len(rest)),
-        limit_indices=(stop, *rest),
-        strides=None,
+        x, start_indices=(start, *[0] * len(rest)), limit_indices=(stop, *rest), strides=None
     )
 
 

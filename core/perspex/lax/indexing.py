@@ -305,10 +305,7 @@ def scatter_apply(
 # ---- Documentation ------------------------------------------------------------------------------
 
 describe(
-    (
-        *(scatter, scatter_add, scatter_sub, scatter_mul, scatter_min, scatter_max),
-        scatter_apply,
-    ),
+    (*(scatter, scatter_add, scatter_sub, scatter_mul, scatter_min, scatter_max), scatter_apply),
     {
         "operand": "an array.",
         "scatter_indices": "integers; the last axis holds the index vectors where windows start.",

@@ -97,7 +97,7 @@ def igammac(a: ArrayLike, x: ArrayLike) -> Array:
 
 
 def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
-    """The derivative of `igamma(a, x)` with respect to `a`.
+    """The derivative of `igamma(a, x)` with respect to `a`. It has derivatives, which JAX lacks.
 
     Returns:
       An array of the shape and dtype of the operands.

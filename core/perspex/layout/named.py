@@ -227,10 +227,7 @@ class NamedSharding(_OnDevices):
 
 
 def written(
-    mesh: Any,
-    names: Sequence[tuple[str, ...] | None],
-    sums: str = "",
-    is_open: bool = False,
+    mesh: Any, names: Sequence[tuple[str, ...] | None], sums: str = "", is_open: bool = False
 ) -> str:
     """A sharding in Shardy's notation; where it `is_open`, the compiler may cut further.
 

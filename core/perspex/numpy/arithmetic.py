@@ -308,10 +308,7 @@ def _extremum_without_nan(name: str, before: Any, x: Any, y: Any) -> Any:
 
 
 def clip(
-    arr: ArrayLike | None = None,
-    /,
-    min: ArrayLike | None = None,
-    max: ArrayLike | None = None,
+    arr: ArrayLike | None = None, /, min: ArrayLike | None = None, max: ArrayLike | None = None
 ) -> Array:
     """The array with values below `min` raised to it and above `max` lowered to it.
 

@@ -118,10 +118,7 @@ def ediff1d(
 
 
 def gradient(
-    f: ArrayLike,
-    *varargs: ArrayLike,
-    axis: Axis = None,
-    edge_order: None = None,
+    f: ArrayLike, *varargs: ArrayLike, axis: Axis = None, edge_order: None = None
 ) -> Array | list[Array]:
     """Derivatives from central differences inside and one-sided differences at the edges.
 

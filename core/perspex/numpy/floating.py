@@ -460,9 +460,6 @@ def isclose(
 
 describe(
     [trunc, round, modf, signbit, spacing, frexp, nan_to_num],
-    {
-        "x": "an array or a number.",
-        "out": "not supported: arrays never change.",
-    },
+    {"x": "an array or a number.", "out": "not supported: arrays never change."},
     NO_ARRAY,
 )

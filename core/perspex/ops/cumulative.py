@@ -85,10 +85,7 @@ log_add_exp_p = LogAddExp(
     "logaddexp",
     lambda b, x, y: expand(b, log_add_exp, x, y, avals=[b.out_avals[0]] * 2)[0],
     INEXACT,
-    (
-        lambda t, x, y, z: mul(t, _weight(x, z)),
-        lambda t, x, y, z: mul(t, _weight(y, z)),
-    ),
+    (lambda t, x, y, z: mul(t, _weight(x, z)), lambda t, x, y, z: mul(t, _weight(y, z))),
 )
 
 

@@ -299,10 +299,7 @@ add_any = binary(
     NUMBER,
     lambda t, x, y, z: t,
     lambda t, x, y, z: t,
-    transposed=lambda ct, x, y: [
-        ct if is_linear(x) else None,
-        ct if is_linear(y) else None,
-    ],
+    transposed=lambda ct, x, y: [ct if is_linear(x) else None, ct if is_linear(y) else None],
 )
 add_any.degree = 1
 add_any.sums = cuts.LINEAR

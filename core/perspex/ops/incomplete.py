@@ -22,6 +22,7 @@ from perspex import dtypes
 from perspex.ir.avals import ShapedArray
 from perspex.ops import elementwise as ops
 from perspex.ops.families import FLOAT, Elementwise, binary
+from perspex.ops.gamma_curvature import curvature
 from perspex.ops.infix import (
     Formula,
     any_of,
@@ -524,7 +525,7 @@ igamma_grad_a: Elementwise = binary(
     "igamma_grad_a",
     _gamma_slope(sample=False),
     FLOAT,
-    unknown("igamma_grad_a", "a"),
+    lambda t, a, x, y: ops.mul(t, ops.mul(_gamma_density(a, x), curvature(a, x))),
     lambda t, a, x, y: ops.mul(t, ops.mul(_gamma_density(a, x), _change(a, x))),
 )
 # How a sample x must move with a, for P(a, x) to stay the uniform number that it is: -P_a / P_x.
@@ -532,7 +533,8 @@ random_gamma_grad: Elementwise = binary(
     "random_gamma_grad",
     _gamma_slope(sample=True),
     FLOAT,
-    unknown("random_gamma_grad", "a"),
+    # r = -P_a / p, where p = P_x, so r_a = -P_aa / p - r p_a / p.
+    lambda t, a, x, r: ops.neg(ops.mul(t, ops.add(curvature(a, x), ops.mul(r, _change(a, x))))),
     _sample_slope_by_x,
 )
 # The sample x itself, which was drawn for the shape a without regard to derivatives.

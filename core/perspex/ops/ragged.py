@@ -65,10 +65,7 @@ class RaggedDotDimensionNumbers:
         rhs_group_dimensions: Sequence[int],
     ) -> None:
         (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dot_dimension_numbers
-        pairs = (
-            (tuple(lhs_contract), tuple(rhs_contract)),
-            (tuple(lhs_batch), tuple(rhs_batch)),
-        )
+        pairs = ((tuple(lhs_contract), tuple(rhs_contract)), (tuple(lhs_batch), tuple(rhs_batch)))
         object.__setattr__(self, "dot_dimension_numbers", pairs)
         object.__setattr__(self, "lhs_ragged_dimensions", tuple(lhs_ragged_dimensions))
         object.__setattr__(self, "rhs_group_dimensions", tuple(rhs_group_dimensions))

@@ -409,9 +409,7 @@ class ApproxTopK(Primitive):
         scalar = given.update(shape=(), weak_type=False)
         place = places.update(shape=(), weak_type=False)
         (numbers,) = expand(
-            b,
-            lambda: iota(dtype=places.dtype, shape=given.shape, dimension=axis),
-            avals=[],
+            b, lambda: iota(dtype=places.dtype, shape=given.shape, dimension=axis), avals=[]
         )
         least = b.constant(-np.inf if is_max_k else np.inf, scalar)
         order = _ordered(is_max_k, scalar, place)

@@ -99,10 +99,7 @@ lgamma.says(
     "https://dlmf.nist.gov/5.2.E1",
 )
 digamma: Elementwise = unary(
-    "digamma",
-    _lower_digamma,
-    FLOAT,
-    lambda t, x, y: mul(t, polygamma(scalar_like(x, 1), x)),
+    "digamma", _lower_digamma, FLOAT, lambda t, x, y: mul(t, polygamma(scalar_like(x, 1), x))
 )
 digamma.says(
     "The digamma function, the derivative of the logarithm of the gamma function.",

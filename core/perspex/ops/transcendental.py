@@ -57,10 +57,7 @@ log2.says("The logarithm to base 2.", "log2(8.0) -> 3.")
 log1p = accurate("log1p", "stablehlo.log_plus_one", INEXACT, lambda t, x, y: div(t, _plus(x, 1)))
 log1p.says("`log(1 + x)`, without loss of digits where `x` is small.", "log1p(0.0) -> 0.")
 exp2 = accurate(
-    "exp2",
-    expansions.exp2,
-    INEXACT,
-    lambda t, x, y: mul(mul(scalar_like(y, np.log(2)), t), y),
+    "exp2", expansions.exp2, INEXACT, lambda t, x, y: mul(mul(scalar_like(y, np.log(2)), t), y)
 )
 exp2.says("The power `2**x`.", "exp2(1.0) -> 2.")
 logistic = accurate(

@@ -125,10 +125,7 @@ def defreducer(prim: Any, ident: Any = None) -> None:
 
 
 def batch_jaxpr_axes(
-    closed_jaxpr: Any,
-    axis_data: Any,
-    in_axes: Sequence[int | None],
-    out_axes_dest: Sequence[Any],
+    closed_jaxpr: Any, axis_data: Any, in_axes: Sequence[int | None], out_axes_dest: Sequence[Any]
 ) -> tuple[Any, list[Any]]:
     """The program for a whole batch, with the axes of its results.
 

@@ -97,10 +97,7 @@ def _solve_on_host(turned: bool, data: Any, indices: Any, indptr: Any, b: Any) -
 
 
 def lobpcg_standard(
-    A: Array | Callable[[Array], Array],
-    X: Array,
-    m: int = 100,
-    tol: ArrayLike | None = None,
+    A: Array | Callable[[Array], Array], X: Array, m: int = 100, tol: ArrayLike | None = None
 ) -> tuple[Array, Array, Array]:
     """The largest eigenvalues of a symmetric matrix, and their eigenvectors.
 

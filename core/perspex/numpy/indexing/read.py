@@ -111,10 +111,7 @@ def _known_row(x: Any, place: int, shape: tuple[int, ...]) -> Any:
     start = place if place >= 0 else place + shape[0]
     zeros = (0,) * (len(shape) - 1)
     row = slice(
-        x,
-        start_indices=(start, *zeros),
-        limit_indices=(start + 1, *shape[1:]),
-        strides=None,
+        x, start_indices=(start, *zeros), limit_indices=(start + 1, *shape[1:]), strides=None
     )
     return squeeze(row, dimensions=(0,))
 

@@ -124,10 +124,7 @@ class Eig(OfMatrices):
                 "that holds, or differentiate the eigenvalues alone (eigvals)"
             )
         w, *vectors = self(
-            x,
-            compute_left_eigenvectors=wanted[0],
-            compute_right_eigenvectors=True,
-            **flags,
+            x, compute_left_eigenvectors=wanted[0], compute_right_eigenvectors=True, **flags
         )
         v = vectors[-1]
         t = as_dtype_of(t, v)

@@ -345,7 +345,5 @@ def _after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):  # not on Windows, which has no forks
     os.register_at_fork(
-        before=_starting.acquire,
-        after_in_parent=_starting.release,
-        after_in_child=_after_fork,
+        before=_starting.acquire, after_in_parent=_starting.release, after_in_child=_after_fork
     )

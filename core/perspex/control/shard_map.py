@@ -45,6 +45,7 @@ from perspex.transforms.higher_order import (
 from perspex.transforms.jvp import is_differentiable, jvp_jaxpr
 from perspex.transforms.linearize import Rest, Split, split_jaxpr
 from perspex.transforms.programs import by_program, cut, merge, partition, pick, program, with_gaps
+from perspex.transforms.sequence import sequenced
 from perspex.transforms.transpose import transpose_jaxpr
 from perspex.transforms.varying import leveled
 from perspex.transforms.vmap import batch_jaxpr
@@ -405,10 +406,16 @@ class ShardMap(OnMesh, HigherOrder):
         return outs, Rest(self, rest, {**params, **given})
 
     def sequence(self, token: Any, *operands: Any, **params: Any) -> Any:
-        raise NotImplementedError(
-            "ordered effects, such as debug.print(ordered=True), cannot stand inside shard_map: "
-            "its devices run at the same time; leave out `ordered`"
-        )
+        if params["mesh"].size > 1:
+            raise NotImplementedError(
+                "ordered effects, such as debug.print(ordered=True), cannot stand inside shard_map "
+                "over several devices: these run at the same time; leave out `ordered`"
+            )
+        with Regions.of(params).inside():
+            body = sequenced(params["jaxpr"])
+        specs = {name: (PartitionSpec(), *params[name]) for name in ("in_specs", "out_specs")}
+        token, *outs = self(token, *operands, **{**params, **specs, "jaxpr": body})
+        return token, outs
 
     def transpose(
         self,

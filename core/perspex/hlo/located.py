@@ -61,9 +61,7 @@ def located(text: str, module: Any) -> str:
     locations = re.sub(_LOCATION, moved, tables["locations"])
     names = "".join([f'{i} "{file}"\n' for file, i in files.items()])
     functions_here = re.sub(
-        _FUNCTION,
-        lambda found: f'{found[1]} "{_renamed(found[2], own)}"',
-        tables["functions"],
+        _FUNCTION, lambda found: f'{found[1]} "{_renamed(found[2], own)}"', tables["functions"]
     )
     head = f"FileNames\n{names}\nFunctionNames\n{functions_here}\nFileLocations\n{locations}"
     return text[: tables.start()] + head + text[tables.end() :]

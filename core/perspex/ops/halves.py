@@ -30,9 +30,7 @@ def _high_half(x: Any, y: Any) -> Any:
 
 
 mulhi = binary(
-    "mulhi",
-    lambda b, x, y: expand(b, _high_half, x, y, avals=[b.out_avals[0]] * 2)[0],
-    INTEGER,
+    "mulhi", lambda b, x, y: expand(b, _high_half, x, y, avals=[b.out_avals[0]] * 2)[0], INTEGER
 )
 mulhi.says(
     "The high half of the product of integers, which is twice as wide as they are.",

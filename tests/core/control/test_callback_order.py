@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextvars
+import functools
 import threading
 import time
 from collections.abc import Callable
@@ -78,6 +79,23 @@ def test_order_in_one_program_and_from_call_to_call(seen: list[Any], donate: boo
         expected += [*trail, ("g", n), ("eager", n)]
     assert after(seen, run) == expected
     assert after(seen, run) == expected
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_on_one_device_a_mapped_function_has_an_order(seen: list[Any], check: bool) -> None:
+    mesh = perspex.make_mesh((1,), ("i",), axis_types=(perspex.sharding.AxisType.Auto,))
+    specs = {"in_specs": perspex.P("i"), "out_specs": perspex.P("i"), "check_vma": check}
+
+    def f(x: Any) -> Any:
+        say = functools.partial(note, seen, ordered=True)
+        return ordered_program(lambda tag, x: say(x, tag=tag), x, 2)
+
+    mapped = perspex.shard_map(lambda x: f(x[0])[None], mesh=mesh, **specs)
+    trail = ordered_trail(3, 2)
+    for call in (mapped, jit(mapped), perspex.pmap(f, axis_name="i")):
+        outs: list[Any] = []
+        assert after(seen, lambda call=call, outs=outs: outs.append(call(np.int32([3])))) == trail
+        assert outs[0].tolist() == [trail[-1][1] * 2]
 
 
 def test_io_in_order_with_results() -> None:

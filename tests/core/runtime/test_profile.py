@@ -191,6 +191,21 @@ def test_all_runs_are_counted_though_the_function_was_compiled_before() -> None:
     assert not seen
 
 
+def test_what_is_recorded_does_not_grow_with_the_programs_of_the_process() -> None:
+    def recorded() -> int:
+        session = Session()
+        with session:
+            f(X)
+        return len(session._data)
+
+    f = perspex.jit(lambda x: jnp.sin(x) @ x)
+    f(X)
+    least = min(recorded() for _ in range(3))
+    others = [perspex.jit(lambda x, i=i: x * i + i) for i in range(50)]
+    perspex.block_until_ready([other(X) for other in others])
+    assert min(recorded() for _ in range(3)) < least + 10_000  # a program of XLA has 1,000 bytes
+
+
 def test_one_at_a_time() -> None:
     with Session(), pytest.raises(BusyError, match="already"):
         Session().start()

@@ -1,7 +1,7 @@
 """Functions that switch 64 bits on for a part: transforms from outside keep what is inside.
 
 What is expected is the same function of 64 bits from end to end, which the oracle holds against
-jax. Of jax 0.12 itself a third of these gradients are errors.
+jax. jax 0.12 raises for some of these programs.
 """
 
 from __future__ import annotations

@@ -380,7 +380,7 @@ def test_it_takes_little_of_the_time_of_cells(session: Session) -> None:
         rounds = [[cell] * 20 + [clock]] * 4
         ran = [session.wait(one) for one in [session.send(c) for r in rounds for c in r]]
         assert all(one.status == "ok" for one in ran)
-        # What else the machine does makes a round longer, and none shorter than it is.
+        # Other work on the machine can only make a share larger, so the least one counts.
         clocks = [eval(one.text) for one in ran[20::21]]
         shares = [(b[0] - a[0]) / (b[1] - a[1]) for a, b in itertools.pairwise(clocks)]
         assert min(shares) < 0.02

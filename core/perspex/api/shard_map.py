@@ -135,7 +135,7 @@ def shard_map(
 
 def _refuse_refs(operands: Sequence[Any]) -> None:
     if any(isinstance(x, Reference) for x in operands):
-        shard_map_p.discharge(operands, (), {})
+        shard_map_p.discharge(operands, (), {})  # raises: it has no rule for refs
 
 
 class _Mapped:

@@ -8,7 +8,7 @@ With `p` the density of the gamma distribution of shape `a`, and `t = x exp(-s)`
 
 Over all `t` it is 0, so above the mean `s < 0` is taken, with the other sign. The rule is that of
 Takahasi and Mori, "Double exponential formulas for numerical integration" (1974), for a half line.
-It is made of operations with rules of their own, from which further derivatives follow.
+Each operation that the rule uses has a derivative, so that of the third order and more follow.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _FAR = 745.0
 
 
 def curvature(a: Any, x: Any) -> Any:
-    """`P_aa(a, x) / P_x(a, x)`, in double precision as all that is made of it."""
+    """`P_aa(a, x) / P_x(a, x)`, computed in double precision, in the dtype of `a`."""
     aval = typeof(a)
     with config.enable_x64(True):
         out = _curvature(convert(a, _DOUBLE), convert(x, _DOUBLE))

@@ -213,8 +213,16 @@ def test_a_sample_moves_along_its_quantile(a: float) -> None:
     np.testing.assert_allclose(found[there], wanted[there], rtol=3e-7)
 
 
-@pytest.mark.parametrize("x", [1e-3, 0.3, 1.0, 1.1, 4.0, 49.0, 52.0, 310.0])
-@pytest.mark.parametrize("a", [0.01, 0.5, 1.5, 5.0, 50.0, 300.0])
+# Where the density is a number that one can divide by.
+SHAPES_AND_PLACES = [
+    (a, x)
+    for a in [0.01, 0.5, 1.5, 5.0, 50.0, 300.0]
+    for x in [1e-3, 0.3, 1.0, 1.1, 4.0, 49.0, 52.0, 310.0]
+    if a * np.log(x) - x - sp.gammaln(a) > -550
+]
+
+
+@pytest.mark.parametrize("a, x", SHAPES_AND_PLACES)
 def test_the_second_derivative_by_the_shape(a: float, x: float) -> None:
     """Under the integral of the density, which SciPy computes another way."""
     psi, bend = sp.digamma(a), sp.polygamma(1, a)
@@ -235,8 +243,6 @@ def test_the_second_derivative_by_the_shape(a: float, x: float) -> None:
         wanted = -sum(
             quad(inside, p, q, epsabs=0, epsrel=1e-12, limit=200)[0] for p, q in pairwise(ends)
         )
-    if abs(wanted) < 1e-250:
-        return  # beyond what a density can be divided by
     with config.enable_x64(True):
         found = perspex.grad(ops.igamma_grad_a)(a, x)
         slopes = perspex.grad(ops.random_gamma_grad, (0, 1))(a, x)
